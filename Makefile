@@ -1,0 +1,62 @@
+# Every target makes its own virtual environment: Python 3.11 or newer and make are all it needs.
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+# One thread per BLAS call: the library spreads rows over threads itself.
+TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint test-slow test-install bench reproduce clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.core  ## five classifiers, 20 labels, the hidden truth, and report.html
+	$(BIN)/fewlabels demo
+
+test: lint  ## lint, types, and every test that is not slow
+	$(TEST) -m "not slow"
+
+lint: $(VENV)/.dev  ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test-slow: $(VENV)/.dev  ## statistical suites and long runs
+	$(TEST) -m slow
+
+test-install: $(VENV)/.core  ## the wheel without extras, with the newest and the oldest dependencies
+	tests/install.sh $(BIN)/python
+	tests/install.sh $(BIN)/python requirements/oldest.txt
+
+bench: $(VENV)/.dev  ## speed and memory
+	$(BIN)/python benchmarks/speed.py
+
+reproduce: $(VENV)/.dev  ## the tables of docs/ on CivilComments
+	$(BIN)/python benchmarks/civilcomments.py
+
+clean:  ## remove the virtual environment and everything that was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.pip:
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is older than Python 3.11; name another: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@"$(PYTHON)" -m venv $(VENV) || \
+		{ echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 2; }
+	@echo "installing into $(VENV) (once; a minute or two)"
+	@$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.core: pyproject.toml | $(VENV)/.pip
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.core
+	@$(PIP) install --editable '.[all]' --group dev --group crosscheck
+	@touch $@

@@ -1,0 +1,64 @@
+"""Know how good a classifier is when trusted labels are few, missing or disagreeing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# name -> module that holds it. Nothing is imported before it is asked for (PEP 562).
+_LAZY = {
+    "Diagnosis": "fewlabels.frames",
+    "Estimates": "fewlabels.estimates",
+    "FewlabelsError": "fewlabels.errors",
+    "InputError": "fewlabels.errors",
+    "MissingExtraError": "fewlabels.errors",
+    "Predictions": "fewlabels.predictions",
+    "Status": "fewlabels.errors",
+    "UsageError": "fewlabels.errors",
+    "diagnose": "fewlabels.frames",
+    "estimate": "fewlabels.pipeline",
+    "read_predictions": "fewlabels.frames",
+}
+_SUBPACKAGES = ("metrics", "models")
+
+if TYPE_CHECKING:
+    from fewlabels import metrics as metrics
+    from fewlabels import models as models
+    from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
+    from fewlabels.pipeline import estimate
+    from fewlabels.estimates import Estimates
+    from fewlabels.frames import Diagnosis, diagnose, read_predictions
+    from fewlabels.predictions import Predictions
+
+__all__ = [
+    "Diagnosis",
+    "Estimates",
+    "FewlabelsError",
+    "InputError",
+    "MissingExtraError",
+    "Predictions",
+    "Status",
+    "UsageError",
+    "__version__",
+    "diagnose",
+    "estimate",
+    "metrics",
+    "models",
+    "read_predictions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"fewlabels.{name}")
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'fewlabels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

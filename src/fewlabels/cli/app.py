@@ -1,0 +1,99 @@
+"""The command `fewlabels`: its list of commands, and the one place where errors become text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from fewlabels import __version__
+from fewlabels.cli.demo import demo
+from fewlabels.cli.doctor import doctor
+from fewlabels.cli.estimate import estimate
+from fewlabels.cli.text import one_line
+from fewlabels.errors import FewlabelsError
+
+EXIT_BAD_INPUT = 2
+# Outside 0, 1 and 2, which scripts read as: fine, a requirement is not met, bad input.
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+@click.group(
+    help="How good is each classifier, when few labels are known?",
+    epilog="Exit codes: 0 fine, 1 a --require is not met, 2 bad input or usage.",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="fewlabels", message="%(prog)s %(version)s")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """Show the help where no command is given."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+# Command modules import nothing but click before they run, so listing them here costs nothing.
+for _command in (demo, doctor, estimate):
+    app.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What follows the program's name; `sys.argv[1:]` unless given.
+    """
+    _never_fail_to_print()
+    try:
+        code = app.main(
+            None if arguments is None else list(arguments),
+            prog_name="fewlabels",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()
+    except FewlabelsError as error:
+        return _fail(str(error))
+    except click.ClickException as error:
+        return _fail(_click_message(error))
+    except MemoryError as error:
+        detail = f" ({error})" if str(error) else ""
+        return _fail(f"not enough memory{detail}; estimate fewer classifiers, groups or items")
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; without this the interpreter complains again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception:
+        # A bug of ours, not bad input: whoever reports it needs the traceback.
+        traceback.print_exc()
+        return EXIT_BUG
+    return code if isinstance(code, int) else 0
+
+
+def _click_message(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    return f"{message.rstrip('.')} (see `{context.command_path} --help`)"
+
+
+def _fail(message: str) -> int:
+    click.echo(f"error: {one_line(message)}", err=True)
+    return EXIT_BAD_INPUT
+
+
+def _never_fail_to_print() -> None:
+    """Escape what the terminal's encoding lacks, instead of failing after the work is done."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

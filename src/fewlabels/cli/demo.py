@@ -1,0 +1,55 @@
+"""`fewlabels demo`: the whole road on real data, with the truth to compare with."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outputs
+
+if TYPE_CHECKING:
+    from fewlabels.demo import Comparison
+
+
+@click.command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
+@click.option("--out", default="report.html", show_default=True, metavar="PATH", help="The report.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--labels", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("--json", "json_path", metavar="PATH", help="Write the estimates as JSON.")
+@click.option("--save-data", metavar="PATH", help="Write the predictions as Parquet.")
+def demo(out: str, seed: int, labels: int, json_path: str | None, save_data: str | None) -> None:
+    """Estimate five classifiers from few labels, and compare with the hidden truth.
+
+    They are trained on small parts of the handwritten digits that come with scikit-learn; of
+    1,000 other digits most labels are hidden. Nothing is downloaded.
+    """
+    check_outputs({"--out": out, "--json": json_path, "--save-data": save_data})
+
+    from fewlabels.demo import compare, make_demo, save_predictions
+
+    world = make_demo(labels, seed)
+    with terminal.progress_bar("estimating") as progress:
+        comparison = compare(world, seed, progress)
+    writers: dict[str, Writer] = {out: comparison.estimates.save_html}
+    if json_path is not None:
+        writers[json_path] = json_writer(comparison.estimates.to_dict())
+    if save_data is not None:
+        writers[save_data] = partial(save_predictions, world)
+    write_outputs(writers)
+    click.echo(comparison.estimates.summary(terminal.width()))
+    click.echo(f"\n{_in_words(comparison)}\n\nReport: {out}")
+    if save_data is not None:
+        click.echo(f"Go on with: fewlabels estimate {save_data}")
+
+
+def _in_words(comparison: Comparison) -> str:
+    estimates = comparison.estimates
+    return (
+        f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "
+        f"{comparison.held} of the {comparison.intervals} intervals hold the hidden truth "
+        f"({estimates.confidence_level:.0%} intervals should hold it "
+        f"about {estimates.confidence_level * comparison.intervals:.0f} times)."
+    )

@@ -1,0 +1,34 @@
+"""`fewlabels doctor FILE`: what was recognised, what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.options import Columns, file_options
+from fewlabels.cli.output import check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.text import text
+
+
+@click.command(short_help="What is in a file, what is wrong and how to mend it.")
+@click.argument("file", type=text)
+@file_options
+@click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
+def doctor(file: str, columns: Columns, json_path: str | None) -> int:
+    """Say what each column of FILE is, what is wrong with it and how to mend it.
+
+    The exit code is 2 where `fewlabels estimate` would refuse the file.
+    """
+    path = None if json_path == "-" else json_path
+    check_outputs({"--json": path}, source=file)
+
+    from fewlabels.frames import diagnose
+
+    diagnosis = diagnose(file, **columns.arguments())
+    if path is not None:
+        write_outputs({path: json_writer(diagnosis.to_dict())})
+    if json_path == "-":
+        click.echo(json_text(diagnosis.to_dict()), nl=False)
+    else:
+        click.echo(diagnosis.summary(terminal.width()))
+    return 0 if diagnosis.ok else 2

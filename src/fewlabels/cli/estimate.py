@@ -1,0 +1,145 @@
+"""`fewlabels estimate FILE`: how good each classifier is, from a file with few labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.options import Columns, file_options
+from fewlabels.cli.output import Writer, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.require import Requirement, parse_requirement, with_required
+from fewlabels.cli.text import check_choice, comma_list, text
+
+if TYPE_CHECKING:
+    from fewlabels.estimates import Estimates
+    from fewlabels.predictions import Predictions
+
+
+@click.command(short_help="How good each classifier is, with intervals.")
+@click.argument("file", type=text)
+@click.option(
+    "--method",
+    type=text,
+    default="auto",
+    show_default=True,
+    help="auto, tempered-ensemble, ssme-kde, ensemble or labeled.",
+)
+@click.option(
+    "--metrics", type=text, default="accuracy,ece,auc,auprc", show_default=True, metavar="A,B,.."
+)
+@click.option(
+    "--by", type=text, multiple=True, metavar="COL", help="Estimate by group too. Repeatable."
+)
+@click.option("--models", type=text, metavar="A,B,..", help="Only these classifiers.")
+@click.option("--confidence-level", type=float, default=0.95, show_default=True)
+@click.option(
+    "--estimand",
+    type=click.Choice(["population", "sample"]),
+    default="population",
+    show_default=True,
+    help="The population the items come from, or these very items.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same.")
+@click.option(
+    "--require",
+    "requirements",
+    type=text,
+    multiple=True,
+    metavar="'METRIC>=X'",
+    help="Exit with 1 unless every classifier meets it; low:METRIC tests the lower bound.",
+)
+@click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
+@click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
+@file_options
+def estimate(
+    file: str,
+    columns: Columns,
+    method: str,
+    metrics: str,
+    by: tuple[str, ...],
+    models: str | None,
+    confidence_level: float,
+    estimand: str,
+    seed: int,
+    workers: int | None,
+    requirements: tuple[str, ...],
+    json_path: str | None,
+    html_path: str | None,
+) -> int:
+    """Estimate how good each classifier in FILE is, from the few labels there are."""
+    conditions = [parse_requirement(condition) for condition in requirements]
+    asked = with_required(comma_list(metrics), conditions)
+    paths = {"--json": None if json_path == "-" else json_path, "--html": html_path}
+    check_outputs(paths, source=file)
+
+    from fewlabels.pipeline import estimate as run
+
+    _check_names(method, asked)
+    predictions = _select(_read(file, columns, by), models)
+    with terminal.progress_bar("estimating") as progress:
+        estimates = run(
+            predictions,
+            method=method,
+            metrics=asked,
+            by=comma_list(by, whole=predictions.groups) or None,
+            confidence_level=confidence_level,
+            estimand=estimand,
+            random_state=seed,
+            workers=workers,
+            progress=progress,
+        )
+    _write(estimates, paths["--json"], html_path)
+    _print(estimates, as_json=json_path == "-")
+    return _verdict(conditions, estimates)
+
+
+def _check_names(method: str, metrics: Sequence[str]) -> None:
+    """Refuse unknown names before a large file is read."""
+    from fewlabels.metrics import resolve
+    from fewlabels.models import METHODS
+
+    check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
+    resolve(metrics)
+
+
+def _read(file: str, columns: Columns, by: tuple[str, ...]) -> Predictions:
+    from fewlabels.frames import read_predictions
+
+    return read_predictions(file, keep=comma_list(by), **columns.arguments())
+
+
+def _select(predictions: Predictions, models: str | None) -> Predictions:
+    if models is None:
+        return predictions
+    wanted = comma_list(models, whole=predictions.models)
+    for name in wanted:
+        check_choice("model", name, predictions.models)
+    return predictions.select_models(wanted) if wanted else predictions
+
+
+def _write(estimates: Estimates, json_path: str | None, html_path: str | None) -> None:
+    writers: dict[str, Writer] = {}
+    if json_path is not None:
+        writers[json_path] = json_writer(estimates.to_dict())
+    if html_path is not None:
+        writers[html_path] = estimates.save_html
+    write_outputs(writers)
+
+
+def _print(estimates: Estimates, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_text(estimates.to_dict()), nl=False)
+        terminal.print_warnings(estimates.warnings)
+    else:
+        click.echo(estimates.summary(terminal.width()))
+
+
+def _verdict(conditions: Sequence[Requirement], estimates: Estimates) -> int:
+    failures = [line for condition in conditions for line in condition.failures(estimates)]
+    for line in failures:
+        click.echo(line, err=True)
+    return 1 if failures else 0

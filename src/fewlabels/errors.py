@@ -1,0 +1,65 @@
+"""What can go wrong: exceptions with one-line messages, and the status of an estimate."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class FewlabelsError(Exception):
+    """Base of every error that fewlabels raises on purpose.
+
+    The message is one line that says what is wrong, where, and how to mend it.
+    The command line prints it and exits with code 2.
+    """
+
+
+class InputError(FewlabelsError, ValueError):
+    """The data cannot be used as they are."""
+
+
+class UsageError(FewlabelsError, ValueError):
+    """An argument is not one of the choices, or arguments contradict each other."""
+
+
+class MissingExtraError(FewlabelsError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed; install it with `pip install 'fewlabels[{extra}]'`"
+        )
+
+
+class Status(str, Enum):
+    """How far an estimate can be trusted; the worst that applies is reported."""
+
+    OK = "ok"
+    ASSUMPTION = "assumption"
+    FEW_LABELS = "few-labels"
+    NOT_CONVERGED = "not-converged"
+    NOT_APPLICABLE = "not-applicable"
+    UNDEFINED = "undefined"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def message(self) -> str:
+        """What the status means, in plain words."""
+        return _MESSAGES[self]
+
+    @property
+    def severity(self) -> int:
+        """Rank from 0 (ok) upwards; of several statuses the highest is reported."""
+        return list(Status).index(self)
+
+
+_MESSAGES = {
+    Status.OK: "estimated from labels and unlabeled items together",
+    Status.ASSUMPTION: "rests on an assumption that the labels at hand cannot test",
+    Status.FEW_LABELS: "very few labels, or none for a class or for this group: "
+    "the interval is wide and leans on the prior",
+    Status.NOT_CONVERGED: "the fit did not converge; treat the numbers with care",
+    Status.NOT_APPLICABLE: "the metric needs something that this classifier does not provide",
+    Status.UNDEFINED: "the metric is not defined on these items",
+}

@@ -1,0 +1,75 @@
+"""Groups of items: all of them, then each value of the columns asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Array, Ints
+from fewlabels.predictions import Predictions
+
+MAX_GROUPS = 50
+
+
+class Group(NamedTuple):
+    """Name ("column=value", None for all items) and rows of a group."""
+
+    name: str | None
+    rows: Ints
+
+
+def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> list[Group]:
+    """All items first, then the groups of each column by first appearance.
+
+    Raises
+    ------
+    UsageError
+        If a column is unknown, or has more than 50 values.
+    """
+    groups = [Group(None, np.arange(predictions.n_items))]
+    for column in [by] if isinstance(by, str) else list(by or ()):
+        codes, names = _codes(_column(predictions, column))
+        if len(names) > MAX_GROUPS:
+            raise UsageError(
+                f"group {column!r} has {len(names)} values, more than {MAX_GROUPS}; group them first, "
+                "or leave it out of `by`"
+            )
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(names) + 1))
+        groups += [
+            Group(f"{column}={name}", np.sort(order[ends[i] : ends[i + 1]]))
+            for i, name in enumerate(names)
+        ]
+    return groups
+
+
+def _column(predictions: Predictions, column: str) -> Array:
+    if column in predictions.groups:
+        return predictions.groups[column]
+    if column == "domain" and predictions.domain is not None:
+        return predictions.domain
+    known = [*predictions.groups, *(["domain"] if predictions.domain is not None else [])]
+    near = difflib.get_close_matches(column, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    have = f"choose from {', '.join(known)}" if known else "the predictions have none"
+    raise UsageError(f"unknown group {column!r}; {hint}{have}")
+
+
+def _codes(values: Array) -> tuple[Ints, list[str]]:
+    """Code of each value in order of first appearance, and the values' names."""
+    index: dict[str, int] = {}
+    texts = [_text(v) for v in values.tolist()]
+    codes = np.array([index.setdefault(t, len(index)) for t in texts], dtype=np.int64)
+    return codes, list(index)
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:  # NaN is the one value that differs from itself
+        return "null"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,140 @@
+"""Metric: a function of scores and label weights, as data that every engine can use."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Array, Floats, Ints
+
+Needs = Literal["hard", "probabilities", "ranking"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreView:
+    """What a metric sees of one classifier: n items, all with a prediction.
+
+    probabilities (n, K), hard (n,) class indices, scores (n,) of the positive class; None where
+    the classifier does not provide it. `exact` asks for a code per distinct score, however many.
+    """
+
+    n_classes: int
+    probabilities: Floats | None = None
+    hard: Ints | None = None
+    scores: Floats | None = None
+    exact: bool = True
+
+    def provides(self, needs: Needs) -> bool:
+        """Whether a metric with these needs applies."""
+        if needs == "ranking":
+            return self.probabilities is not None or self.scores is not None
+        return (self.hard if needs == "hard" else self.probabilities) is not None
+
+
+class HardLabels:
+    """Hard labels (n, D), with what several classifiers and metrics ask of them kept."""
+
+    def __init__(self, labels: Ints) -> None:
+        self.labels = labels
+        self._one_hot: dict[int, Floats] = {}
+        self._positives: dict[int, tuple[Ints, Ints]] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of draws, D."""
+        return self.labels.shape[1]
+
+    def one_hot(self, k: int) -> Floats:
+        """1 where the label is k, shape (n, D)."""
+        if k not in self._one_hot:
+            self._one_hot[k] = (self.labels == k).astype(float)
+        return self._one_hot[k]
+
+    def positives(self, k: int) -> tuple[Ints, Ints]:
+        """Draw and item of every label k, by draw."""
+        if k not in self._positives:
+            n = len(self.labels)
+            flat = np.flatnonzero(np.ascontiguousarray((self.labels == k).T))
+            draw = flat // n
+            self._positives[k] = (draw, flat - draw * n)
+        return self._positives[k]
+
+
+class Plan(ABC):
+    """A statistic prepared for the scores of one classifier.
+
+    Label weights W have shape (n, K, D): D weightings of n items over K classes. One-hot weights
+    are drawn labels, soft ones an expectation, and either may be multiplied by row weights.
+    States of parts of the items add up to the state of all of them.
+    """
+
+    @abstractmethod
+    def state(self, weights: Floats) -> Floats:
+        """Sufficient statistic of W, last axis D. States of disjoint items add."""
+
+    @abstractmethod
+    def digest(self, state: Floats) -> Floats:
+        """What metrics finish from, last axis D, of a complete state; often the state itself."""
+
+    @abstractmethod
+    def of_labels(self, labels: HardLabels) -> Floats:
+        """Digest of unweighted hard labels, by the quickest road."""
+
+
+class Statistic(ABC):
+    """A kind of sufficient statistic; equal statistics are computed once for all their metrics."""
+
+    @abstractmethod
+    def prepare(self, view: ScoreView) -> Plan:
+        """Sort, bin and look up everything that does not depend on the labels."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric is data: how to gather its statistic, and how to finish it.
+
+    Attributes
+    ----------
+    name, description
+        scikit-learn's name where there is one, and a sentence for people.
+    direction
+        +1 larger is better, -1 smaller is better, 0 neither.
+    bounds
+        Smallest and largest value possible; infinity where there is none.
+    needs
+        What the classifier must provide; where it does not, the metric is not applicable.
+    statistic, finish
+        `finish(digest)` maps a digest with last axis D to values (D,), NaN where undefined.
+    linear
+        The metric is linear in the label weights at fixed row weights, so its expectation over
+        drawn labels is its value at soft labels, exactly.
+    every_class
+        It rests on the labels of every class, so a class without labels is a reason to doubt it.
+    noise_biased
+        Label noise inflates it (a sum of absolute values), so drawn labels need recentring.
+    in_memory
+        A user's own function, called draw by draw on all items.
+    """
+
+    name: str
+    description: str
+    direction: int
+    bounds: tuple[float, float]
+    needs: Needs
+    statistic: Statistic
+    finish: Callable[[Floats], Floats]
+    linear: bool = False
+    every_class: bool = False
+    noise_biased: bool = False
+    in_memory: bool = False
+
+
+def ratio(numerator: Any, denominator: Any) -> Any:
+    """Divide with NaN, and no warning, where the denominator is zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out: Array = np.where(denominator > 0, numerator / denominator, np.nan)
+    return out

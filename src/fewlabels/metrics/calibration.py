@@ -1,0 +1,105 @@
+"""Calibration errors: how far predicted probabilities are from frequencies, bin by bin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse
+
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.binning import (
+    EQUAL_WIDTH_BINS,
+    QUANTILE_BINS,
+    by_quantiles,
+    equal_width,
+    indicator,
+    sums,
+)
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class _BinsPlan(Plan):
+    """Event of each item ("class 1" or "the predicted class is right") and its probability."""
+
+    event: Ints
+    count: scipy.sparse.csr_matrix
+    confidence: scipy.sparse.csr_matrix
+
+    def state(self, weights: Floats) -> Floats:
+        total = weights.sum(axis=1)
+        hit = np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0]
+        return np.stack([sums(self.count, total), sums(self.confidence, total), sums(self.count, hit)])
+
+    def digest(self, state: Floats) -> Floats:
+        return state
+
+    def of_labels(self, labels: HardLabels) -> Floats:
+        if (self.event == self.event[0]).all():
+            hits = sums(self.count, labels.one_hot(int(self.event[0])))
+        else:
+            hits = sums(self.count, (labels.labels == self.event[:, None]).astype(float))
+        fixed = [np.asarray(m.sum(axis=1)).reshape(-1, 1) for m in (self.count, self.confidence)]
+        return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
+
+
+@dataclass(frozen=True)
+class CalibrationBins(Statistic):
+    """Weight, weighted confidence and weight of hits per bin: state (3, bins, D).
+
+    Confidence is P(class 1) (`event="positive"`) or that of the predicted class (`event="top"`);
+    the bins have equal width, or lie between quantiles of the confidence.
+    """
+
+    event: Literal["positive", "top"]
+    bins: Literal["equal-width", "quantiles"]
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Find the bin of each item."""
+        p = view.probabilities
+        assert p is not None
+        top = self.event == "top" or view.n_classes > 2
+        event = np.argmax(p, axis=1) if top else np.ones(len(p), dtype=np.int64)
+        confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+        if self.bins == "equal-width":
+            codes, size = equal_width(confidence), EQUAL_WIDTH_BINS
+        else:
+            codes, size = by_quantiles(confidence), QUANTILE_BINS
+        return _BinsPlan(event, indicator(codes, size), indicator(codes, size, confidence))
+
+
+def _weighted(state: Floats) -> Floats:
+    weight, confidence, hits = state
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out: Floats = np.abs(confidence - hits).sum(axis=0) / weight.sum(axis=0)
+    return out
+
+
+def _unweighted(state: Floats) -> Floats:
+    weight, confidence, hits = state
+    full = weight > 0
+    gap = np.abs(confidence - hits) / np.where(full, weight, 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out: Floats = np.where(full, gap, 0.0).sum(axis=0) / full.sum(axis=0)
+    return out
+
+
+def _metric(
+    name: str, description: str, bins: CalibrationBins, finish: Callable[[Floats], Floats]
+) -> Metric:
+    return Metric(
+        name, description, -1, (0.0, 1.0), "probabilities", bins, finish, noise_biased=True
+    )
+
+
+CALIBRATION_METRICS = (
+    _metric("ece", "mean gap between probability and frequency, 15 equal-width bins",
+            CalibrationBins("positive", "equal-width"), _weighted),
+    _metric("top_label_ece", "mean gap between the confidence in the predicted class and how often "
+            "it is right, 15 equal-width bins", CalibrationBins("top", "equal-width"), _weighted),
+    _metric("ece_quantile", "gap between probability and frequency, unweighted mean of 10 bins "
+            "between quantiles", CalibrationBins("positive", "quantiles"), _unweighted),
+)  # fmt: skip

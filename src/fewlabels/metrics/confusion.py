@@ -1,0 +1,117 @@
+"""Metrics of hard predictions: everything that the confusion matrix says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.binning import indicator, sums
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
+
+
+@dataclass(frozen=True, eq=False)
+class _ConfusionPlan(Plan):
+    matrix: scipy.sparse.csr_matrix
+
+    def state(self, weights: Floats) -> Floats:
+        return sums(self.matrix, weights)
+
+    def digest(self, state: Floats) -> Floats:
+        return state
+
+    def of_labels(self, labels: HardLabels) -> Floats:
+        size = self.matrix.shape[0]
+        others = [sums(self.matrix, labels.one_hot(k)) for k in range(1, size)]
+        predicted = np.asarray(self.matrix.sum(axis=1))
+        return np.stack([predicted - np.sum(others, axis=0), *others], axis=1)
+
+
+@dataclass(frozen=True)
+class Confusion(Statistic):
+    """Weight of (predicted class, true class): state (K, K, D)."""
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Index the hard predictions."""
+        assert view.hard is not None  # noqa: S101 - for the type checker; Metric.needs saw to it
+        return _ConfusionPlan(indicator(view.hard, view.n_classes))
+
+
+def _hits(state: Floats) -> Floats:
+    result: Floats = np.einsum("kkd->kd", state)
+    return result
+
+
+def _rates(state: Floats) -> tuple[Floats, Floats, Floats]:
+    """Hits, weight predicted and weight present of each class, (K, D) each."""
+    return _hits(state), state.sum(axis=1), state.sum(axis=0)
+
+
+def _averaged(per_class: Floats) -> Floats:
+    """Two classes: the value of the positive one; more: the mean over classes."""
+    result: Floats = per_class[1] if len(per_class) == 2 else per_class.mean(axis=0)
+    return result
+
+
+def _accuracy(state: Floats) -> Floats:
+    out: Floats = ratio(_hits(state).sum(axis=0), state.sum(axis=(0, 1)))
+    return out
+
+
+def _error_rate(state: Floats) -> Floats:
+    return 1 - _accuracy(state)
+
+
+def _balanced_accuracy(state: Floats) -> Floats:
+    hits, _, present = _rates(state)
+    result: Floats = ratio(hits, present).mean(axis=0)
+    return result
+
+
+def _precision(state: Floats) -> Floats:
+    hits, predicted, _ = _rates(state)
+    return _averaged(ratio(hits, predicted))
+
+
+def _recall(state: Floats) -> Floats:
+    hits, _, present = _rates(state)
+    return _averaged(ratio(hits, present))
+
+
+def _specificity(state: Floats) -> Floats:
+    hits, predicted, present = _rates(state)
+    total = state.sum(axis=(0, 1))
+    return _averaged(ratio(total - predicted - present + hits, total - present))
+
+
+def _f1(state: Floats) -> Floats:
+    hits, predicted, present = _rates(state)
+    return _averaged(ratio(2 * hits, predicted + present))
+
+
+def _metric(
+    name: str, description: str, finish: Callable[[Floats], Floats], *, direction: int = 1,
+    linear: bool = False, every_class: bool = True,
+) -> Metric:  # fmt: skip
+    return Metric(
+        name, description, direction, (0.0, 1.0), "hard", Confusion(), finish,
+        linear=linear, every_class=every_class,
+    )  # fmt: skip
+
+
+CONFUSION_METRICS = (
+    _metric("accuracy", "share of items whose predicted class is right", _accuracy, linear=True,
+            every_class=False),
+    _metric("error_rate", "share of items whose predicted class is wrong", _error_rate, direction=-1,
+            linear=True, every_class=False),
+    _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),
+    _metric("precision", "share of the items predicted positive that are (mean over classes)",
+            _precision),
+    _metric("recall", "share of the positive items that are predicted so (mean over classes)", _recall),
+    _metric("specificity", "share of the other items that are predicted so (mean over classes)",
+            _specificity),
+    _metric("f1", "harmonic mean of precision and recall (mean over classes)", _f1),
+)  # fmt: skip

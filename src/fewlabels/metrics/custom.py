@@ -1,0 +1,105 @@
+"""A user's own function as a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class _FunctionPlan(Plan):
+    function: Callable[[Ints, Floats], float]
+    probabilities: Floats
+
+    def state(self, weights: Floats) -> Floats:
+        raise NotImplementedError("a user's function has no mergeable state; see `of_labels`")
+
+    def digest(self, state: Floats) -> Floats:
+        return state
+
+    def of_labels(self, labels: HardLabels) -> Floats:
+        return np.array(
+            [self._value(labels.labels[:, d], self.probabilities) for d in range(labels.size)]
+        )
+
+    def resampled(self, labels: Ints, rows: Ints) -> Floats:
+        """Values of draws whose items are resampled: labels (n, D) at rows (n, D)."""
+        return np.array(
+            [
+                self._value(labels[rows[:, d], d], self.probabilities[rows[:, d]])
+                for d in range(labels.shape[1])
+            ]
+        )
+
+    def _value(self, labels: Ints, probabilities: Floats) -> float:
+        try:
+            return float(self.function(labels, probabilities))
+        except (ValueError, ZeroDivisionError):
+            # Undefined on this draw (a class is missing, say): NaN, which is counted and reported.
+            return math.nan
+
+
+def resampled_values(plan: Plan, labels: Ints, rows: Ints) -> Floats:
+    """Values (D,) of a user's function on resampled items: labels (n, D) at rows (n, D)."""
+    if not isinstance(plan, _FunctionPlan):
+        raise TypeError("only a user's function is resampled")
+    return plan.resampled(labels, rows)
+
+
+@dataclass(frozen=True)
+class Function(Statistic):
+    """A function of (y_true, y_proba), called once per draw."""
+
+    function: Callable[[Ints, Floats], float]
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Give the function what scikit-learn's metrics take: P(class 1), or (n, K)."""
+        p = view.probabilities
+        assert p is not None
+        return _FunctionPlan(self.function, p[:, 1] if view.n_classes == 2 else p)
+
+
+def custom(
+    function: Callable[[Ints, Floats], float],
+    *,
+    name: str | None = None,
+    direction: int = 0,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Metric:
+    """Make a metric of a function of (y_true, y_proba).
+
+    Parameters
+    ----------
+    function
+        Called with class indices (n,) and probabilities: P(class 1) (n,) for two classes, (n, K)
+        for more. A ValueError or ZeroDivisionError means undefined there.
+    name
+        Name of its rows; the function's own name unless given.
+    direction
+        +1 larger is better, -1 smaller is better, 0 neither.
+    bounds
+        Smallest and largest value possible.
+
+    Examples
+    --------
+    >>> import fewlabels as fl
+    >>> def worst_miss(y_true, y_proba):
+    ...     return float(abs(y_true - y_proba).max())
+    >>> fl.metrics.custom(worst_miss, direction=-1, bounds=(0, 1)).name
+    'worst_miss'
+    """
+    if not callable(function):
+        raise UsageError(f"a metric must be a name or a function of (y_true, y_proba); got {function!r}")
+    label = name or getattr(function, "__name__", type(function).__name__)
+    return Metric(
+        label, "the user's own function", direction, bounds, "probabilities",
+        Function(function), lambda digest: digest, in_memory=True,
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Proper scores: Brier and log loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Floats
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
+
+
+@dataclass(frozen=True, eq=False)
+class _LossPlan(Plan):
+    loss: Floats
+
+    def state(self, weights: Floats) -> Floats:
+        return np.stack([np.einsum("nk,nkd->d", self.loss, weights), weights.sum(axis=(0, 1))])
+
+    def digest(self, state: Floats) -> Floats:
+        return state
+
+    def of_labels(self, labels: HardLabels) -> Floats:
+        # Losses beyond the first class's, where another class was drawn.
+        extra = self.loss[:, 1:] - self.loss[:, :1]
+        total = self.loss[:, 0].sum() + np.sum(
+            [extra[:, k - 1] @ labels.one_hot(k) for k in range(1, self.loss.shape[1])], axis=0
+        )
+        return np.stack([total, np.full(labels.size, float(len(self.loss)))])
+
+
+@dataclass(frozen=True)
+class Loss(Statistic):
+    """Weighted sum of a loss that depends on the item and its class, and the weight: (2, D)."""
+
+    kind: Literal["brier", "log"]
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Tabulate the loss of each item under each class, (n, K)."""
+        p = view.probabilities
+        assert p is not None
+        if self.kind == "log":
+            # Clipping at float64 eps is scikit-learn's convention; it renormalises nothing.
+            eps = np.finfo(np.float64).eps
+            return _LossPlan(-np.log(np.clip(p, eps, 1 - eps)))
+        loss = (p**2).sum(axis=1, keepdims=True) + 1 - 2 * p
+        # Two classes: (p1 - y)^2, half the sum over the classes.
+        return _LossPlan(loss / 2 if view.n_classes == 2 else loss)
+
+
+def _mean(state: Floats) -> Floats:
+    out: Floats = ratio(state[0], state[1])
+    return out
+
+
+PROPER_METRICS = (
+    Metric("brier", "mean squared error of the probabilities", -1, (0.0, 2.0), "probabilities",
+           Loss("brier"), _mean, linear=True),
+    Metric("log_loss", "mean negative log probability of the true class, in nats", -1,
+           (0.0, math.inf), "probabilities", Loss("log"), _mean, linear=True),
+)  # fmt: skip

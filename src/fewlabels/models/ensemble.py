@@ -1,0 +1,55 @@
+"""Ensemble: the averaged classifier is taken at its word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.simplex import linear_pool, softmax
+from fewlabels.models.base import FittedLabelModel, LabelModel, require_probabilities
+from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Ensemble(LabelModel):
+    """P(label | scores) = mean probability of the classifiers (`reference` baseline of SSME).
+
+    Labels are kept, and teach nothing about the other items.
+    """
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Nothing is learned; `rng` seeds the draws of labels."""
+        require_probabilities(predictions, "ensemble")
+        return _FittedEnsemble(int(rng.integers(2**63)))
+
+
+@dataclass(frozen=True)
+class _FittedEnsemble(FittedLabelModel):
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        pool = linear_pool(require_probabilities(predictions, "ensemble").probabilities)
+        probabilities = with_evidence(pool, predictions.evidence)
+        return LabelPosterior(
+            probabilities,
+            Fixed(probabilities),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=Status.ASSUMPTION,
+            warnings=("assumption: the mean of the classifiers' probabilities is taken as true; "
+                      "labels do not correct it",),
+        )  # fmt: skip
+
+
+def with_evidence(probabilities: Floats, evidence: Floats) -> Floats:
+    """Posterior (n, K) from P(label | scores) and the evidence; a known label is one-hot."""
+    informed = (evidence != 0).any(axis=1)
+    out = probabilities.copy()
+    tiny = np.finfo(float).tiny
+    out[informed] = softmax(np.log(np.maximum(out[informed], tiny)) + evidence[informed])
+    return out

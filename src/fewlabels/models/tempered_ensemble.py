@@ -1,0 +1,255 @@
+"""Bayesian tempered ensemble: the averaged classifier, recalibrated by a few labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.multinomial import Mode, fit_map
+from fewlabels.kernels.simplex import centred_log, clip, linear_pool, softmax
+from fewlabels.models.base import FittedLabelModel, LabelModel, require_probabilities
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+
+class Component(NamedTuple):
+    """One prior: its weight, sd of the offsets, mean and sd of the slope, sd of the deviations."""
+
+    weight: float
+    sa: float
+    mb: float
+    sb: float
+    sw: float
+
+
+PRIORS = (
+    Component(0.70, 0.20, 1.00, 0.18, 0.00),
+    Component(0.12, 0.25, 1.00, 0.25, 0.25),
+    Component(0.06, 0.40, 0.65, 0.20, 0.40),
+    Component(0.06, 0.40, 1.30, 0.40, 0.60),
+    Component(0.06, 0.50, 2.00, 0.60, 0.80),
+)
+
+
+@dataclass(frozen=True)
+class TemperedEnsemble(LabelModel):
+    """P(y=k|s) = softmax_k(a_k + b f_k + sum_j w_j d_jk), with f between two pools of classifiers.
+
+    f is the mean of the linear pool and the (rescaled) log pool of the classifiers, d_j how
+    classifier j deviates from them; a, b and w are learned from the labels under a mixture of
+    priors, most of whose weight believes the averaged classifier. Parameter uncertainty is that
+    of Gaussian (Laplace) approximations, weighted by evidence.
+
+    Parameters
+    ----------
+    priors
+        Mixture components of the prior.
+    n_draws
+        Parameter draws.
+    """
+
+    priors: Sequence[Component] = PRIORS
+    n_draws: int = 200
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Find the mode and the evidence of each component, and draw parameters."""
+        served = require_probabilities(predictions, "tempered-ensemble")
+        index = _Index.of(served)
+        evidence = served.evidence
+        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        features = index.features(served.probabilities[informed])
+        modes = [_fit_component(c, features, evidence[informed]) for c in self.priors]
+        log_weight = np.array(
+            [np.log(c.weight) + m.log_evidence for c, (m, _) in zip(self.priors, modes, strict=True)]
+        )
+        weights = softmax(log_weight, axis=0)
+        salt = int(rng.integers(2**63))
+        draws = _draw(modes, weights, self.n_draws, served.n_classes + 1 + served.n_models, rng)
+        return _FittedTempered(
+            index=index,
+            draws=draws,
+            salt=salt,
+            weights=weights,
+            converged=all(m.converged for m, _ in modes),
+            n_informed=len(informed),
+        )
+
+
+class _Features(NamedTuple):
+    pooled: Floats  # f, (n, K)
+    deviations: Floats  # d, (n, K, M); 0 where a classifier gives no prediction
+
+
+@dataclass(frozen=True, eq=False)
+class _Index:
+    """The constants of the pools, fixed when fitted: s, and rms(u) / rms(c_j) per classifier."""
+
+    models: tuple[str, ...]
+    log_scale: float
+    scales: Floats
+
+    @staticmethod
+    def of(predictions: Predictions) -> _Index:
+        c, u, v, pool = _pools(predictions.probabilities)
+        scale = _matching_scale(v, pool)
+        present = ~np.isnan(c[:, :, 0])
+        square = np.where(present[:, :, None], c, 0.0) ** 2
+        count = np.maximum(present.sum(axis=0) * c.shape[2], 1)
+        rms = np.sqrt(square.sum(axis=(0, 2)) / count)
+        top = np.sqrt((u**2).mean())
+        scales = np.divide(top, rms, out=np.zeros_like(rms), where=rms > 0)
+        return _Index(predictions.models, scale, scales)
+
+    def features(self, probabilities: Floats) -> _Features:
+        c, u, v, _ = _pools(probabilities)
+        d = np.nan_to_num(c) * self.scales[None, :, None]
+        return _Features((u + self.log_scale * v) / 2, np.ascontiguousarray(d.transpose(0, 2, 1)))
+
+
+def _pools(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Centred logs c (n, M, K), linear pool u and log pool v, both (n, K), and mean (n, K)."""
+    p = clip(p)
+    c = centred_log(p)
+    pool = linear_pool(p)
+    present = ~np.isnan(c[:, :, 0])
+    total = np.where(present[:, :, None], c, 0.0).sum(axis=1)
+    v = total / np.maximum(present.sum(axis=1), 1)[:, None]
+    u = centred_log(pool)
+    u[~present.any(axis=1)] = 0.0
+    return c, u, v, pool
+
+
+def _matching_scale(v: Floats, pool: Floats) -> float:
+    """s at which softmax(s v) is as confident, on average, as the mean classifier."""
+    target = pool.max(axis=1).mean()
+    low, high = -7.0, 7.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if softmax(np.exp(middle) * v).max(axis=1).mean() < target:
+            low = middle
+        else:
+            high = middle
+    return float(np.exp((low + high) / 2))
+
+
+def _fit_component(
+    prior: Component, features: _Features, evidence: Floats
+) -> tuple[Mode, bool]:
+    n, k = features.pooled.shape
+    m = features.deviations.shape[2]
+    parts: list[Array] = [np.broadcast_to(np.eye(k), (n, k, k)), features.pooled[:, :, None]]
+    sds = [np.full(k, prior.sa / np.sqrt(2)), np.array([prior.sb])]
+    means = [np.zeros(k), np.array([prior.mb])]
+    if prior.sw > 0:
+        parts.append(features.deviations)
+        sds.append(np.full(m, prior.sw / np.sqrt(m)))
+        means.append(np.zeros(m))
+    design = np.concatenate(parts, axis=2)
+    mode = fit_map(design, evidence, np.concatenate(means), np.concatenate(sds) ** -2.0)
+    return mode, prior.sw > 0
+
+
+def _draw(
+    modes: Sequence[tuple[Mode, bool]], weights: Floats, size: int, width: int,
+    rng: np.random.Generator,
+) -> Floats:  # fmt: skip
+    """Parameter draws (size, width) of the mixture; deviations that a component lacks are 0.
+
+    Components are taken in proportion to their weight as nearly as whole numbers allow
+    (systematic sampling), which leaves less Monte Carlo error than drawing them.
+    """
+    points = (np.arange(size) + rng.random()) / size
+    chosen = np.minimum(np.searchsorted(np.cumsum(weights), points), len(modes) - 1)
+    out = np.zeros((size, width))
+    for number, (mode, _) in enumerate(modes):
+        rows = np.flatnonzero(chosen == number)
+        p = len(mode.coefficients)
+        normal = rng.standard_normal((len(rows), p))
+        root = np.linalg.cholesky(mode.hessian)
+        out[rows, :p] = mode.coefficients + np.linalg.solve(root.T, normal.T).T
+    return out[rng.permutation(size)]
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedTempered(FittedLabelModel):
+    index: _Index
+    draws: Floats
+    salt: int
+    weights: Floats
+    converged: bool
+    n_informed: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        served = predictions.select_models(self.index.models)
+        features = self.index.features(served.probabilities)
+        parameters = _TemperedDraws(features, predictions.evidence, self.draws)
+        slope = self.draws[:, served.n_classes]
+        return LabelPosterior(
+            parameters.mean(),
+            parameters,
+            predictions.keys,
+            salt=self.salt,
+            status=self._status(),
+            warnings=self._warnings(),
+            diagnostics={
+                "slope": float(slope.mean()),
+                "slope_sd": float(slope.std()),
+                "log_pool_scale": self.index.log_scale,
+                "component_weights": [float(w) for w in self.weights],
+                "parameter_draws": len(self.draws),
+            },
+        )
+
+    def _status(self) -> Status:
+        if not self.converged:
+            return Status.NOT_CONVERGED
+        return Status.OK if self.n_informed else Status.ASSUMPTION
+
+    def _warnings(self) -> tuple[str, ...]:
+        if not self.converged:
+            return ("not-converged: Newton's method did not reach the posterior mode",)
+        if not self.n_informed:
+            return ("assumption: no labels; the estimates rest on the prior belief that the averaged "
+                    "classifier is close to calibrated",)  # fmt: skip
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class _TemperedDraws:
+    features: _Features
+    evidence: Floats
+    coefficients: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.coefficients)
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        beta = self.coefficients[index]
+        pooled, deviations = self.features.pooled[rows], self.features.deviations[rows]
+        n, k = pooled.shape
+        logits = (deviations.reshape(n * k, -1) @ beta[:, k + 1 :].T).reshape(n, k, len(index))
+        logits += pooled[:, :, None] * beta[:, k]
+        logits += beta[:, :k].T
+        evidence = self.evidence[rows]
+        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        logits[informed] += evidence[informed][:, :, None]
+        return softmax(logits, out=logits)
+
+    def mean(self) -> Floats:
+        n = len(self.evidence)
+        out = np.empty(self.evidence.shape)
+        every = np.arange(self.size)
+
+        def fill(rows: slice) -> None:
+            out[rows] = self.block(every, rows).mean(axis=2)
+
+        for _ in map_blocks(fill, spans(n, 4096)):
+            pass
+        return out

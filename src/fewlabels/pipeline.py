@@ -1,0 +1,187 @@
+"""estimate(): predictions -> label model -> label posterior -> metrics -> estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import Status, UsageError
+from fewlabels.estimates import Estimate, Estimates
+from fewlabels.evaluate import Estimand, Evaluator, Measured
+from fewlabels.groups import Group, all_and_groups
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.metrics.base import Metric
+from fewlabels.metrics.registry import resolve as resolve_metrics
+from fewlabels.models.base import LabelModel
+from fewlabels.models.registry import resolve as resolve_method
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.profiles import describe
+from fewlabels.trust import judge, undefined_warning
+
+DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
+
+
+def estimate(
+    predictions: Predictions,
+    method: str | LabelModel = "auto",
+    metrics: str | Metric | Callable[..., Any] | Sequence[Any] = DEFAULT_METRICS,
+    by: str | Sequence[str] | None = None,
+    confidence_level: float | None = 0.95,
+    estimand: Estimand = "population",
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimates:
+    """Estimate how good each classifier is, with intervals, from few labels.
+
+    Parameters
+    ----------
+    predictions
+        What the classifiers said, and the labels there are.
+    method
+        Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
+    metrics
+        Names (`fewlabels.metrics.METRICS`, `ALIASES`), metrics, or functions of
+        (y_true, y_proba).
+    by
+        Names of groups to estimate separately as well; "domain" groups by the domain.
+    confidence_level
+        Probability that an interval is meant to hold the truth; None computes no intervals.
+    estimand
+        "population": the metric on the population that the items come from. "sample": on these
+        very items.
+    random_state
+        Seed; the same seed gives the same bits. None means 0.
+    workers
+        Threads; the answer does not depend on them. None: one per available processor.
+    progress
+        Called with (blocks done, blocks in all) of the work at hand.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
+    >>> labels = np.where(np.arange(500) < 20, truth, -1)
+    >>> estimates = fl.estimate(fl.Predictions(score[:, None], labels, models=["detector"]))
+    >>> row = estimates.get("detector", "accuracy")
+    >>> row.low <= row.value <= row.high
+    True
+    """
+    _check(predictions, confidence_level, estimand)
+    seed = 0 if random_state is None else int(random_state)
+    chosen = resolve_metrics(metrics)
+    name, model = resolve_method(method, predictions)
+    groups = all_and_groups(predictions, by)
+    done = 0
+
+    def tick(total: int) -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, total)
+
+    with using_workers(workers):
+        posterior = model.infer(predictions, np.random.default_rng(seed))
+        evaluator = Evaluator(
+            predictions, posterior, chosen, estimand, confidence_level is not None, tick
+        )
+        rows: list[Estimate] = []
+        draws: dict[tuple[str, str | None], Floats] = {}
+        warnings = [*predictions.notes, *_unused(predictions, name), *posterior.warnings]
+        for group in groups:
+            fallback = posterior.support is not None and not posterior.support[group.rows].any()
+            measured = evaluator.measure(groups[0].rows if fallback else group.rows)
+            found, said = _rows(predictions, posterior, group, measured, chosen, confidence_level)
+            rows += found
+            warnings += said
+            draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
+    return Estimates(
+        rows=tuple(rows),
+        method=name,
+        estimand=estimand,
+        seed=seed,
+        confidence_level=confidence_level or float("nan"),
+        n_items=predictions.n_items,
+        n_labeled=predictions.n_labeled,
+        models=predictions.models,
+        classes=predictions.classes,
+        directions={n: m.direction for n, m in chosen.items()},
+        draws=draws,
+        posterior=posterior,
+        diagnostics=posterior.diagnostics,
+        warnings=tuple(dict.fromkeys(warnings)),
+        describe=lambda estimates: describe(predictions, posterior, name, chosen, estimates, workers),
+    )
+
+
+def _check(predictions: Any, confidence_level: float | None, estimand: str) -> None:
+    if not isinstance(predictions, Predictions):
+        raise UsageError(
+            f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read files "
+            "and frames with fewlabels.read_predictions"
+        )
+    if confidence_level is not None and not 0 < confidence_level < 1:
+        raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level}")
+    if estimand not in ("population", "sample"):
+        raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
+
+
+def _unused(predictions: Predictions, method: str) -> list[str]:
+    """Name the classifiers that the method cannot learn from."""
+    if method == "labeled":
+        return ["only the labeled items are used"] if predictions.n_labeled else []
+    silent = [
+        m
+        for m, has in zip(predictions.models, predictions.has_probabilities.any(axis=0), strict=True)
+        if not has
+    ]
+    if not silent:
+        return []
+    return [f"{method} does not learn from {', '.join(silent)}: no probabilities; they are evaluated"]
+
+
+def _rows(
+    predictions: Predictions, posterior: LabelPosterior, group: Group,
+    measured: dict[str, Measured], metrics: dict[str, Metric], level: float | None,
+) -> tuple[list[Estimate], list[str]]:  # fmt: skip
+    rows, warnings = [], []
+    for j, model in enumerate(predictions.models):
+        for name, metric in metrics.items():
+            found = measured[name]
+            value, draws = float(found.value[j]), found.draws[:, j]
+            verdict = judge(predictions, posterior, group, metric, model, value)
+            low, high = _interval(value, draws, level, metric)
+            rows.append(
+                Estimate(model, name, group.name, value, low, high, level or float("nan"), verdict.status)
+            )
+            if verdict.warning:
+                warnings.append(verdict.warning)
+            if found.undefined[j] and verdict.status is not Status.UNDEFINED and level is not None:
+                if verdict.status is not Status.NOT_APPLICABLE:
+                    warnings.append(
+                        undefined_warning(name, model, group, int(found.undefined[j]), len(draws))
+                    )
+    return rows, warnings
+
+
+def _interval(
+    value: float, draws: Floats, level: float | None, metric: Metric
+) -> tuple[float, float]:
+    """Quantiles of the draws that are defined, in bounds, around the value."""
+    draws = draws[~np.isnan(draws)]
+    if np.isnan(value) or level is None or not len(draws):
+        return float("nan"), float("nan")
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return min(max(float(low), metric.bounds[0]), value), max(min(float(high), metric.bounds[1]), value)

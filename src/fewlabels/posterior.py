@@ -1,0 +1,95 @@
+"""LabelPosterior: what a label model knows of the labels, known and unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.keyed import uniforms
+
+_LABELS_SALT = 0x1ABE1
+
+
+class ParameterDraws(Protocol):
+    """Draws of a model's parameters, each of which says P(label) for every item."""
+
+    @property
+    def size(self) -> int:
+        """How many draws there are."""
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """One certain parameter: the same P(label) in every draw."""
+
+    probabilities: Floats
+    size: int = 1
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label) of these items, shape (n, K, D)."""
+        return np.repeat(self.probabilities[rows][:, :, None], len(index), axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPosterior:
+    """Posterior over the labels of n items, with the parameters' uncertainty.
+
+    Known labels keep probability 1. `value_from` says what a point estimate is computed from:
+    the parameter draws (a Bayesian model), or the marginals (a method that fixes its parameters
+    at one estimate; its parameter draws then serve the interval alone). `support`, where given,
+    marks the only items that the method speaks about (the labeled ones, for `labeled`).
+    """
+
+    probabilities: Floats
+    parameters: ParameterDraws
+    keys: UInts
+    salt: int = 0
+    value_from: Literal["draws", "marginals"] = "draws"
+    support: Bools | None = None
+    status: Status = Status.OK
+    warnings: tuple[str, ...] = ()
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+    def marginals(self) -> Floats:
+        """P(label) per item, shape (n, K); rows sum to 1."""
+        return self.probabilities
+
+    def draws(self, size: int, rng: np.random.Generator | int = 0) -> Ints:
+        """Hard labels drawn from the marginals, shape (size, n)."""
+        salt = int(np.random.default_rng(rng).integers(2**63))
+        return draw_labels(self.probabilities, self.keys, np.arange(size), salt).T
+
+    def soft_draws(
+        self, size: int, rng: np.random.Generator | int = 0, chunk: int = 32
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Parameter draws in chunks: weights (c,), summing to 1 over all, and P(label) (c, n, K)."""
+        start = int(np.random.default_rng(rng).integers(self.parameters.size))
+        for first in range(0, size, chunk):
+            index = (start + np.arange(first, min(first + chunk, size))) % self.parameters.size
+            block = self.parameters.block(index, slice(None))
+            yield np.full(len(index), 1 / size), block.transpose(2, 0, 1)
+
+
+def draw_labels(probabilities: Floats, keys: UInts, streams: Ints, salt: int) -> Ints:
+    """One label per item and stream, shape (n, S), from P(label) (n, K) or (n, K, S)."""
+    u = uniforms(keys, streams, salt ^ _LABELS_SALT)
+    q = probabilities if probabilities.ndim == 3 else probabilities[:, :, None]
+    label = np.zeros(u.shape, dtype=np.int64)
+    cumulative = np.zeros(q[:, 0].shape)
+    # The last class takes what is left, so rounding can never draw a class that is not there...
+    for k in range(q.shape[1] - 1):
+        cumulative = cumulative + q[:, k]
+        label += u >= cumulative
+    # ... unless its own probability is zero: then the last class that has any takes it.
+    if q.shape[1] > 2 or (q[:, -1] == 0).any():
+        last = q.shape[1] - 1 - np.argmax(q[:, ::-1] > 0, axis=1)
+        np.minimum(label, last, out=label)
+    return label

@@ -1,0 +1,138 @@
+"""The rows of a report in the order that they are shown: one block per group and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fewlabels.report.axis import Axis, fit_axis
+from fewlabels.report.words import NumberFormat, number_format
+
+Report = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One estimate, with what else is known of the classifier by this metric."""
+
+    model: str
+    value: float | None
+    low: float | None
+    high: float | None
+    status: str
+    best: float | None = None
+    truth: float | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def numbers(self) -> tuple[float | None, ...]:
+        """Everything that a plot of the row must have room for."""
+        return self.value, self.low, self.high, self.truth
+
+    @property
+    def reason(self) -> str:
+        """What stands in the place of a value that is missing."""
+        return "not applicable" if self.status == "not-applicable" else "undefined"
+
+
+@dataclass(frozen=True)
+class Block:
+    """All classifiers by one metric, in one group (None: all items)."""
+
+    metric: str
+    group: str | None
+    rows: tuple[Row, ...]
+    level: float
+    description: str = ""
+    direction: int = 0
+    bounds: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def write(self) -> NumberFormat:
+        """How the block's numbers are written."""
+        return number_format(n for row in self.rows for n in row.numbers)
+
+    @property
+    def preference(self) -> str:
+        """Which values are good, in words."""
+        return {1: "larger is better", -1: "smaller is better"}.get(self.direction, "")
+
+    @property
+    def has_best(self) -> bool:
+        """Whether probabilities of being the best are known."""
+        return any(row.best is not None for row in self.rows)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether true values are known."""
+        return any(row.truth is not None for row in self.rows)
+
+    def ranked(self) -> list[Row]:
+        """Rows, best value first; in the given order where no direction is better."""
+        if not self.direction:
+            return list(self.rows)
+        return sorted(self.rows, key=self._rank)
+
+    def _rank(self, row: Row) -> tuple[bool, float]:
+        return row.value is None, -self.direction * (row.value or 0.0)
+
+
+def blocks(report: Report) -> list[Block]:
+    """All estimates of the report: all items first, then group by group, metric by metric."""
+    rows: dict[tuple[str | None, str], list[Mapping[str, Any]]] = {}
+    for row in report["estimates"]:
+        rows.setdefault((row["group"], row["metric"]), []).append(row)
+    groups = dict.fromkeys(group for group, _ in rows)
+    # A stable sort: all items first, the groups in the order in which they came.
+    order = sorted(groups, key=lambda group: group is not None)
+    return [
+        _block(report, metric, group, rows[group, metric])
+        for group in order
+        for other, metric in rows
+        if other == group
+    ]
+
+
+def _block(
+    report: Report, metric: str, group: str | None, rows: Sequence[Mapping[str, Any]]
+) -> Block:
+    info = report.get("metric_info", {}).get(metric, {})
+    bounds = info.get("bounds") or (None, None)
+    # What is best, and what is true, is said of all items alone.
+    best = report.get("best", {}).get(metric) or {} if group is None else {}
+    truth = report.get("truth", {}) if group is None else {}
+    return Block(
+        metric,
+        group,
+        tuple(
+            Row(
+                row["model"], row["value"], row["low"], row["high"], row["status"],
+                None if row["value"] is None else best.get(row["model"]),
+                (truth.get(row["model"]) or {}).get(metric),
+            )
+            for row in rows
+        ),
+        rows[0]["confidence_level"],
+        info.get("description") or "",
+        info.get("direction") or 0,
+        (bounds[0], bounds[1]),
+    )  # fmt: skip
+
+
+def common_axis(shown: Iterable[Block], ticks: int = 5) -> Axis:
+    """One scale for blocks of the same metric."""
+    shown = list(shown)
+    values = [n for block in shown for row in block.rows for n in row.numbers]
+    return fit_axis(values, shown[0].bounds, ticks)
+
+
+def status_notes(report: Report, shown: Iterable[Block]) -> list[tuple[str, str]]:
+    """The statuses that occur, other than "ok", with what they mean."""
+    occurring = dict.fromkeys(row.status for block in shown for row in block.rows)
+    messages = report.get("status_messages", {})
+    return [(s, messages[s]) for s in occurring if s != "ok" and s in messages]

@@ -1,0 +1,186 @@
+"""The estimates as a table of text, with a small forest plot of plain ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fewlabels.report.axis import Axis
+from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.words import (
+    cell_width,
+    clean,
+    count,
+    fit,
+    pad,
+    percent,
+    probability,
+    short_names,
+    wrap,
+)
+
+NARROWEST = 60
+"""Smaller widths are treated as this one: no table fits there."""
+
+_INDENT = 2
+_GAP = 2
+_NAMES = (10, 18)  # Columns of the names, if they need them: at least; before the plot is wide.
+_PLOT = (10, 16, 36)  # Columns of the plot: at least; before long names get more; at most.
+
+ESTIMANDS = {
+    "population": "for the population that the items come from",
+    "sample": "for these very items",
+}
+
+
+def render_text(report: Report, width: int = 80) -> str:
+    """The estimates as a table per group and metric.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Estimates.report`; plain JSON values.
+    width
+        Columns of the terminal; less than 60 counts as 60.
+
+    Returns
+    -------
+    str
+        Lines of at most `width` columns (wide characters count as two), without colour codes;
+        control characters in names are escaped.
+    """
+    width = max(width, NARROWEST)
+    shown = blocks(report)
+    lines = list(_head(report, width))
+    group: str | None = None
+    for block in shown:
+        if block.group is not None and block.group != group:
+            heading = fit(clean(block.group), width)
+            lines += ["", heading, "=" * cell_width(heading)]
+        group = block.group
+        # Groups are compared with one another, so they share a scale; theirs is wider.
+        alike = [b for b in shown if b.metric == block.metric and (b.group is None) == (group is None)]
+        lines += ["", *_table(block, common_axis(alike), width)]
+    lines += _foot(report, shown, width)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _head(report: Report, width: int) -> Iterator[str]:
+    facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
+    yield from wrap(", ".join(facts), width)
+    yield from wrap(
+        f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled; "
+        f"classes: {', '.join(clean(c) for c in report['classes'])}",
+        width,
+    )
+    estimand = ESTIMANDS.get(report["estimand"], report["estimand"])
+    yield from wrap(f"{percent(report['confidence_level'])} intervals {estimand}", width)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table: its heading and a cell per row."""
+
+    heading: str
+    cells: Sequence[str]
+    right: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(cell_width, [self.heading, *self.cells]))
+
+    def lines(self) -> list[str]:
+        return [pad(text, self.width, right=self.right) for text in [self.heading, *self.cells]]
+
+
+def _table(block: Block, axis: Axis, width: int) -> Iterator[str]:
+    better = f" ({block.preference})" if block.preference else ""
+    # The description is said once, with all items.
+    about = f": {block.description}" if block.description and block.group is None else ""
+    yield from wrap(clean(block.metric) + better + about, width)
+    numbers = [_estimates(block), *_extras(block)]
+    status = _Column("status", [clean(row.status) for row in block.rows])
+    room = width - _INDENT - sum(c.width + _GAP for c in [*numbers, status])
+    name, plot = _share(block, axis, room)
+    names = short_names([row.model for row in block.rows], name)
+    columns = [_Column("", list(names.values())), *numbers]
+    if plot:
+        columns.append(_plots(block, axis, plot))
+    for cells in zip(*(c.lines() for c in [*columns, status]), strict=True):
+        yield " " * _INDENT + (" " * _GAP).join(cells)
+
+
+def _share(block: Block, axis: Axis, room: int) -> tuple[int, int]:
+    """Columns for the names and for the plot; 0 for a plot that has no room."""
+    longest = max(cell_width(clean(row.model)) for row in block.rows)
+    least = max(_PLOT[0], sum(map(len, axis.ends)) + 1)
+    room -= _GAP
+    name = min(longest, max(_NAMES[1], room - _PLOT[1]), room - least)
+    if name < min(longest, _NAMES[0]):
+        return room, 0
+    return name, min(_PLOT[2], room - name)
+
+
+def _estimates(block: Block) -> _Column:
+    values = [row.reason if row.value is None else block.write(row.value) for row in block.rows]
+    room = max((len(v) for v, r in zip(values, block.rows, strict=True) if r.value is not None),
+               default=0)  # fmt: skip
+    cells = [
+        f"{pad(value, room, right=True)} {_interval(block, row)}"
+        for value, row in zip(values, block.rows, strict=True)
+    ]
+    return _Column(f"{pad('value', room)} [{percent(block.level)} interval]", cells)
+
+
+def _interval(block: Block, row: Row) -> str:
+    return f"[{block.write(row.low)}, {block.write(row.high)}]" if row.has_interval else ""
+
+
+def _extras(block: Block) -> Iterator[_Column]:
+    if block.has_truth:
+        cells = ["-" if row.truth is None else block.write(row.truth) for row in block.rows]
+        yield _Column("truth", cells, right=True)
+    if block.has_best:
+        yield _Column("P(best)", [probability(row.best) for row in block.rows], right=True)
+
+
+def _plots(block: Block, axis: Axis, width: int) -> _Column:
+    low, high = axis.ends
+    return _Column(
+        low + high.rjust(width - len(low)),
+        [_plot(row, axis, width) for row in block.rows],
+    )
+
+
+def _plot(row: Row, axis: Axis, width: int) -> str:
+    def at(value: float) -> int:
+        return round(axis.at(value) * (width - 1))
+
+    cells = [" "] * width
+    if row.low is not None and row.high is not None:
+        low, high = at(row.low), at(row.high)
+        cells[low : high + 1] = "-" * (high - low + 1)
+        cells[low] = cells[high] = "|"
+    if row.value is not None:
+        cells[at(row.value)] = "o"
+    if row.truth is not None:
+        met = cells[at(row.truth)] == "o"
+        cells[at(row.truth)] = "*" if met else "x"
+    return "".join(cells)
+
+
+def _foot(report: Report, shown: Sequence[Block], width: int) -> Iterator[str]:
+    if shown:
+        truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
+        yield from ["", *wrap(f"o estimate, |--| interval{truth}", width)]
+    for status, message in status_notes(report, shown):
+        yield from wrap(f"{status}: {message}", width, "  ")
+    yield from _warnings(report, width)
+
+
+def _warnings(report: Mapping[str, object], width: int) -> Iterator[str]:
+    warnings = report.get("warnings") or []
+    if isinstance(warnings, Sequence) and warnings:
+        yield from ["", "Warnings"]
+        for warning in warnings:
+            yield from wrap(f"- {warning}", width, "  ")

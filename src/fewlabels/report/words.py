@@ -1,0 +1,219 @@
+"""Names and numbers as people read them: printable, of a known width, rounded alike."""
+
+from __future__ import annotations
+
+import math
+import os
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+
+NumberFormat = Callable[[float | None], str]
+
+UNDEFINED = "undefined"
+
+# Line breaks, controls and lone surrogates; of the invisible formatting characters (Cf), which
+# can turn the direction of a line, only the joiners inside emoji and Indic words may stay.
+_ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")
+_ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+
+
+def clean(text: object) -> str:
+    r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
+
+    Examples
+    --------
+    >>> print(clean("two\nlines"))
+    two\nlines
+    """
+    return "".join(_escaped(c) for c in str(text))
+
+
+def _escaped(character: str) -> str:
+    if character in _JOINERS or unicodedata.category(character) not in _ESCAPED:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def cell_width(text: str) -> int:
+    """Columns that the text takes in a terminal; wide characters and emoji take two."""
+    return sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in _ZERO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fit(text: str, width: int) -> str:
+    """The text in at most `width` columns; what is too long loses its middle.
+
+    Examples
+    --------
+    >>> fit("a-classifier-with-a-long-name", 15)
+    'a-clas...g-name'
+    """
+    if cell_width(text) <= width:
+        return text
+    if width <= 3:
+        return _head(text, width)
+    room = width - 3
+    tail = _head(text[::-1], room // 2)[::-1]
+    # A mark without the character that it sits on would move to the dots.
+    while tail and _character_width(tail[0]) == 0:
+        tail = tail[1:]
+    return _head(text, room - room // 2) + "..." + tail
+
+
+def _head(text: str, width: int) -> str:
+    taken = 0
+    for end, character in enumerate(text):
+        taken += _character_width(character)
+        if taken > width:
+            return text[:end]
+    return text
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill with spaces up to `width` columns, before the text where it is set to the right."""
+    space = " " * max(0, width - cell_width(text))
+    return space + text if right else text + space
+
+
+def wrap(text: str, width: int, hanging: str = "") -> list[str]:
+    """Break a text into lines of at most `width` columns; all but the first begin with `hanging`.
+
+    Examples
+    --------
+    >>> wrap("- a text of several words", 12, "  ")
+    ['- a text of', '  several', '  words']
+    """
+    lines, line = [], ""
+    for word in clean(" ".join(text.split())).split(" "):
+        joined = f"{line} {word}" if line.strip() else line + word
+        if cell_width(joined) > width and line.strip():
+            lines.append(line)
+            joined = hanging + word
+        while cell_width(joined) > width:
+            start = _head(joined, width)
+            lines.append(start)
+            joined = hanging + joined[len(start) :]
+        line = joined
+    return [*lines, line]
+
+
+def short_names(names: Sequence[str], width: int) -> dict[str, str]:
+    """Each name in at most `width` columns, no two of them alike.
+
+    Names that would look alike lose their common beginning, and if that does not tell them apart
+    they get their number.
+
+    Examples
+    --------
+    >>> short_names(["a/long/path/to/a/first", "a/long/path/to/a/fast"], 12)
+    {'a/long/path/to/a/first': '...irst', 'a/long/path/to/a/fast': '...ast'}
+    """
+    cleaned = [clean(name) for name in names]
+    start = len(os.path.commonprefix(cleaned))
+    attempts = (
+        [fit(name, width) for name in cleaned],
+        ["..." + fit(name[start:], width - 3) for name in cleaned],
+    )
+    for short in attempts:
+        if len(set(short)) == len(short):
+            return dict(zip(names, short, strict=True))
+    marks = [f" #{number}" for number in range(1, len(names) + 1)]
+    return {
+        name: fit(text, width - len(mark)) + mark
+        for name, text, mark in zip(names, cleaned, marks, strict=True)
+    }
+
+
+def number_format(values: Iterable[float | None]) -> NumberFormat:
+    """One way to write all values of a metric: three decimals, scientific at odd magnitudes.
+
+    A value that is missing is written as "undefined".
+
+    Examples
+    --------
+    >>> number_format([0.5, 12.0])(0.91251), number_format([1e-6])(1e-6)
+    ('0.913', '1.00e-06')
+    """
+    largest = max((abs(v) for v in values if v is not None), default=0.0)
+    spec = ".3f" if largest == 0 or 5e-3 <= largest < 1e5 else ".2e"
+
+    def write(value: float | None) -> str:
+        if value is None:
+            return UNDEFINED
+        # + 0.0 and a second look: neither -0.0 nor -0.0001 is written as minus nothing.
+        text = format(value + 0.0, spec)
+        return text.removeprefix("-") if float(text) == 0 else text
+
+    return write
+
+
+def percent(share: float) -> str:
+    """A share that is known exactly, such as a confidence level.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.995)
+    ('95%', '99.5%')
+    """
+    return f"{100 * share:.6g}%"
+
+
+def probability(value: float | None) -> str:
+    """A probability from draws, which is never quite 0 or 1.
+
+    Examples
+    --------
+    >>> probability(0.0), probability(0.314), probability(1.0)
+    ('<1%', '31%', '>99%')
+    """
+    if value is None:
+        return "-"
+    if value < 0.005:
+        return "<1%"
+    return ">99%" if value >= 0.995 else f"{100 * value:.0f}%"
+
+
+def count(number: int) -> str:
+    """A count with its thousands set apart.
+
+    Examples
+    --------
+    >>> count(1020)
+    '1,020'
+    """
+    return f"{number:,}"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """A count and its noun.
+
+    Examples
+    --------
+    >>> plural(1, "label"), plural(2000, "class", "classes")
+    ('1 label', '2,000 classes')
+    """
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """Parts as a sentence lists them.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def decimals(step: float) -> int:
+    """Decimals that tell apart values which lie `step` apart."""
+    # The step may be 2.5 times a power of ten; the slack swallows rounding of the logarithm.
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return digits if math.isclose(round(step, digits), step) else digits + 1

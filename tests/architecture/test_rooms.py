@@ -1,0 +1,137 @@
+"""The arrows between the rooms: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
+
+NOUNS = {"errors", "predictions", "posterior", "estimates"}
+MIDDLE = {"models", "metrics"}
+PIPELINE = {"evaluate", "pipeline"}
+BELOW_MIDDLE = NOUNS | {"kernels"}
+
+# Room -> rooms it may import (itself always). A new room is a new line here.
+ARROWS = {
+    "kernels": set(),
+    "errors": set(),
+    "predictions": {"errors", "kernels"},
+    "posterior": {"errors", "kernels", "predictions"},
+    "estimates": {"errors", "kernels", "predictions", "posterior"},
+    "models": BELOW_MIDDLE,
+    "metrics": BELOW_MIDDLE,
+    "frames": BELOW_MIDDLE,
+    "report": {"errors"},
+    "evaluate": BELOW_MIDDLE | MIDDLE,
+    "pipeline": BELOW_MIDDLE | MIDDLE | {"evaluate"},
+    "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,
+    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "demo"},
+    "__main__": {"cli"},
+}
+
+# Arrows that point up, only from inside a function, and why.
+LAZY = {
+    ("estimates", "report"): "`Estimates.summary` and `save_html` are the road to the report",
+}
+
+OUTSIDE = {
+    "kernels": {"numpy", "scipy", "threadpoolctl"},
+    "report": {"jinja2", "markupsafe", "matplotlib"},
+    "cli": {"click", "rich"},
+}
+
+
+def modules() -> list[Path]:
+    return sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """Every imported module with its dots, and whether the import stands inside a function."""
+    for node in ast.iter_child_nodes(tree):
+        within = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, within) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            if node.module == "fewlabels":
+                yield from ((f"fewlabels.{alias.name}", within) for alias in node.names)
+            else:
+                yield node.module, within
+        yield from imports(node, inside=within)
+
+
+def wrong_arrows(room: str, source: str) -> list[str]:
+    wrong = []
+    for name, within in imports(ast.parse(source)):
+        top, _, rest = name.partition(".")
+        target = rest.partition(".")[0]
+        if top != "fewlabels":
+            if top in {"numpy", "scipy"} and room == "report":
+                wrong.append(f"{room} imports {name}")
+            continue
+        if target in {room, "__version__"}:
+            continue
+        if target not in ARROWS[room] and not (within and (room, target) in LAZY):
+            wrong.append(f"{room} imports {target or 'fewlabels'}")
+    return wrong
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_arrows(path: Path) -> None:
+    assert room_of(path) in ARROWS, "a new room needs a line in ARROWS"
+    assert wrong_arrows(room_of(path), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("models", "from fewlabels.metrics import METRICS"),
+        ("metrics", "def f():\n    import fewlabels.models"),
+        ("frames", "from fewlabels import models"),
+        ("kernels", "from fewlabels.errors import InputError"),
+        ("estimates", "from fewlabels.report import render_text"),
+        ("report", "import numpy as np"),
+        ("models", "import fewlabels"),
+    ],
+)
+def test_a_wrong_arrow_is_seen(room: str, source: str) -> None:
+    assert len(wrong_arrows(room, source)) == 1
+
+
+@pytest.mark.parametrize("room", sorted(OUTSIDE))
+def test_outside_packages_of_a_room(room: str) -> None:
+    import sys
+
+    for path in modules():
+        if room_of(path) != room:
+            continue
+        tops = {name.partition(".")[0] for name, _ in imports(ast.parse(path.read_text("utf-8")))}
+        foreign = tops - set(sys.stdlib_module_names) - {"fewlabels"} - OUTSIDE[room]
+        assert not foreign, f"{path.name} imports {foreign}"
+
+
+def test_heavy_packages_are_imported_inside_functions() -> None:
+    heavy = {"pandas", "polars", "sklearn", "matplotlib", "rich", "jinja2", "pyarrow"}
+    found = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in modules()
+        for name, within in imports(ast.parse(path.read_text(encoding="utf-8")))
+        if name.partition(".")[0] in heavy and not within and not _type_checking_only(path, name)
+    ]
+    assert found == []
+
+
+def _type_checking_only(path: Path, name: str) -> bool:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return any(found == name for found, _ in imports(node))
+    return False

@@ -1,0 +1,137 @@
+"""The public surface: its names, their docstrings, and what importing them costs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import fewlabels as fl
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "fewlabels"
+
+SURFACE = [
+    "Diagnosis",
+    "Estimates",
+    "FewlabelsError",
+    "InputError",
+    "MissingExtraError",
+    "Predictions",
+    "Status",
+    "UsageError",
+    "__version__",
+    "diagnose",
+    "estimate",
+    "metrics",
+    "models",
+    "read_predictions",
+]
+
+
+def test_public_names() -> None:
+    assert fl.__all__ == SURFACE
+    assert dir(fl) == SURFACE
+    assert all(getattr(fl, name) is not None for name in SURFACE)
+
+
+def test_public_objects_are_documented() -> None:
+    for name in SURFACE:
+        thing = getattr(fl, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing) or inspect.ismodule(thing):
+            assert inspect.getdoc(thing), f"{name} has no docstring"
+
+
+def test_public_functions_and_methods_are_documented() -> None:
+    bare = []
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        public = [node for node in tree.body if _is_public(node)]
+        inner = [m for c in public if isinstance(c, ast.ClassDef) for m in c.body if _is_public(m)]
+        for node in [tree, *public, *inner]:
+            if not ast.get_docstring(node):  # type: ignore[arg-type]
+                bare.append(f"{path.relative_to(SOURCE)}: {getattr(node, 'name', 'module')}")
+    assert bare == []
+
+
+def _is_public(node: ast.stmt) -> bool:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, kinds) and not node.name.startswith("_")
+
+
+def test_files_have_a_size_and_a_name() -> None:
+    for path in [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        assert "util" not in path.stem, f"{path.name}: name it after what it holds"
+        lines = path.read_text(encoding="utf-8").count("\n")
+        assert lines <= 500, f"{path.name} has {lines} lines"
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level packages in sys.modules after running `code` in a fresh interpreter."""
+    script = (
+        f"import sys\n{code}\nprint('\\n' + ' '.join({{m.split('.')[0] for m in sys.modules}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+HEAVY = {
+    "scipy",
+    "sklearn",
+    "pyarrow",
+    "narwhals",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "jinja2",
+    "rich",
+}
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    assert loaded("import fewlabels") & (HEAVY | {"numpy", "click"}) == set()
+
+
+def test_help_loads_nothing() -> None:
+    code = "from fewlabels.cli import main\nfor c in ([], ['estimate'], ['demo'], ['doctor']):\n"
+    packages = loaded(code + "    assert main([*c, '--help']) == 0")
+    assert packages & (HEAVY | {"numpy"}) == set()
+    assert "click" in packages
+
+
+def test_importing_everything_has_no_side_effect() -> None:
+    code = (
+        "import random, threading\n"
+        "before = random.getstate()\n"
+        "import fewlabels as fl\n"
+        "[getattr(fl, name) for name in fl.__all__]\n"
+        "assert random.getstate() == before\n"
+        "assert threading.active_count() == 1"
+    )
+    assert loaded(code) & {"sklearn", "matplotlib", "pandas", "polars", "jinja2", "rich"} == set()
+
+
+def test_oldest_requirements_are_the_lower_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = sorted(line.replace(">=", "==") for line in project["dependencies"])
+    lines = (ROOT / "requirements" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line and not line.startswith("#")] == declared
+
+
+def test_no_machine_paths_in_the_tree() -> None:
+    machine = re.compile(r"(?<![\w.])/(?:work|home|Users|root|opt)/")
+    skipped = re.compile(r"\.git|\.venv.*|__pycache__|build|dist|\..*_cache|\.hypothesis")
+    texts = (".py", ".md", ".toml", ".txt", ".sh", ".j2", ".html", ".css", ".js", "Makefile")
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if not skipped.fullmatch(name)]
+        for name in files:
+            if name.endswith(texts):
+                found = machine.search((Path(folder) / name).read_text(encoding="utf-8"))
+                assert not found, f"{folder}/{name} holds a path of one machine"

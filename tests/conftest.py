@@ -1,0 +1,45 @@
+"""What tests share: where the data are, and files to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The real data sets: $FEWLABELS_DATA, or shared/data beside the repository."""
+    folder = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+    return _there(folder, "set FEWLABELS_DATA to the folder of the data sets")
+
+
+@pytest.fixture(scope="session")
+def golden_folder() -> Path:
+    """Values to test against: $FEWLABELS_GOLDEN, or shared/golden beside the repository."""
+    folder = Path(os.environ.get("FEWLABELS_GOLDEN", ROOT.parent / "shared" / "golden"))
+    return _there(folder, "set FEWLABELS_GOLDEN to the folder of the golden values")
+
+
+def _there(folder: Path, hint: str) -> Path:
+    if not folder.is_dir():
+        pytest.skip(f"no folder {folder}; {hint}")
+    return folder
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process: exit code, stdout, stderr."""
+    from fewlabels.cli import main
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Install the wheel without extras into a scratch environment and run what the core promises there.
+# Usage: tests/install.sh PYTHON [CONSTRAINTS]
+set -eu
+cd "$(dirname "$0")/.."
+python=$1
+constraints=${2:-}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+bin=$scratch/venv/bin
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+# Quiet: no output on stderr is part of what is promised.
+quiet() {
+    "$@" >"$scratch/out" 2>"$scratch/err" || { cat "$scratch/err" >&2; fail "failed: $*"; }
+    [ ! -s "$scratch/err" ] || { cat "$scratch/err" >&2; fail "not silent: $*"; }
+}
+
+"$python" -m venv "$scratch/venv"
+pip() { "$bin/python" -m pip -qq --disable-pip-version-check "$@"; }
+pip install --upgrade "pip>=25.1"
+pip wheel --no-deps --wheel-dir "$scratch" .
+pip install ${constraints:+--constraint "$constraints"} "$scratch"/fewlabels-*.whl
+for extra in pandas polars matplotlib; do
+    ! "$bin/python" -c "import $extra" 2>/dev/null || fail "$extra is there without its extra"
+done
+
+cd "$scratch"
+quiet "$bin/fewlabels" --help
+quiet "$bin/python" -m fewlabels --version
+quiet "$bin/fewlabels" demo --out demo.html --json demo.json --save-data data.parquet
+quiet "$bin/fewlabels" doctor data.parquet
+quiet "$bin/fewlabels" estimate data.parquet --html report.html --json estimates.json
+quiet "$bin/python" -c "
+import fewlabels as fl
+estimates = fl.estimate(fl.read_predictions('data.parquet'), metrics=['accuracy'])
+print(estimates.summary(), estimates.to_frame())
+"
+code=0
+"$bin/fewlabels" estimate missing.csv 2>err || code=$?
+[ "$code" -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] || fail "bad input must exit 2 with one line"
+for file in demo.html demo.json report.html estimates.json; do
+    [ -s "$file" ] || fail "$file was not written"
+done
+echo "ok: core install${constraints:+ with $constraints}: $("$bin/python" -c "
+import numpy, pyarrow, scipy, sklearn
+print(f'numpy {numpy.__version__}, scipy {scipy.__version__}, '
+      f'scikit-learn {sklearn.__version__}, pyarrow {pyarrow.__version__}')")"
