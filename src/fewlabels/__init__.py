@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from fewlabels import metrics as metrics
     from fewlabels import models as models
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
-    from fewlabels.pipeline import estimate
     from fewlabels.estimates import Estimates
     from fewlabels.frames import Diagnosis, diagnose, read_predictions
+    from fewlabels.pipeline import estimate
     from fewlabels.predictions import Predictions
 
 __all__ = [

@@ -101,7 +101,7 @@ def compare(
     described = estimates.describe
     held = sum(row.low <= truth[row.model][row.metric] <= row.high for row in estimates.rows)
     return Comparison(
-        replace(estimates, describe=lambda: described() | {"truth": truth}),
+        replace(estimates, describe=lambda e: described(e) | {"truth": truth}),
         truth,
         held,
         len(estimates.rows),

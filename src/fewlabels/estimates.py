@@ -1,4 +1,4 @@
-"""Estimates: one row per classifier, metric and group, with the interval and how far to trust it."""
+"""Estimates: one row per classifier, metric and group, with interval and trust."""
 
 from __future__ import annotations
 
@@ -174,7 +174,9 @@ class Estimates:
     def _direction(self, metric: str) -> int:
         direction = self.directions.get(metric)
         if direction is None:
-            raise UsageError(f"unknown metric {metric!r}; estimated here: {', '.join(self.directions)}")
+            raise UsageError(
+                f"unknown metric {metric!r}; estimated here: {', '.join(self.directions)}"
+            )
         if direction == 0:
             raise UsageError(f"metric {metric!r} does not say whether larger or smaller is better")
         return direction

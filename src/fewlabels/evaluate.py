@@ -181,14 +181,16 @@ class _TaskRun:
             out |= {name: _nan_reduce(np.nanmean, drawn) for name, drawn in values.items()}
         return out
 
-    def _soft_block(self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-                    ) -> dict[str, Floats]:  # fmt: skip
+    def _soft_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         weights = self.posterior.parameters.block(index, self.rows)
         weights *= self.weight[:, None, None]
         return _finish(plans, chosen, weights)
 
-    def _label_block(self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-                     ) -> dict[str, Floats]:  # fmt: skip
+    def _label_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         """Metrics of drawn labels on these very items."""
         if self.posterior.value_from == "draws":
             p = self._parameters(index)
@@ -197,8 +199,9 @@ class _TaskRun:
         labels = draw_labels(p, self.keys, index, self.posterior.salt)
         return self._of_labels(labels, plans, chosen)
 
-    def _of_labels(self, labels: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-                   ) -> dict[str, Floats]:  # fmt: skip
+    def _of_labels(
+        self, labels: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         if self.unweighted or any(m.in_memory for m in chosen.values()):
             return _finish_labels(plans, chosen, HardLabels(labels))
         return _finish(plans, chosen, self._one_hot(labels) * self.weight[:, None, None])
@@ -211,7 +214,9 @@ class _TaskRun:
         if not len(self.rows):
             return {name: np.full((size, len(self.columns)), np.nan) for name in metrics}
         exact = len(self.rows) <= _EXACT_ITEMS
-        block = self._sample_block if self.evaluator.estimand == "sample" else self._population_block
+        block = (
+            self._sample_block if self.evaluator.estimand == "sample" else self._population_block
+        )
         out = self._over(size, metrics, block, exact=exact)
         shifted = {n: m for n, m in metrics.items() if m.noise_biased}
         if shifted and self.evaluator.estimand == "population":
@@ -233,8 +238,9 @@ class _TaskRun:
     def _plain_size(self) -> int:
         return 1 if self.certain else self.posterior.parameters.size
 
-    def _population_block(self, index: Ints, plans: list[dict[str, Plan]],
-                          chosen: Mapping[str, Metric]) -> dict[str, Floats]:  # fmt: skip
+    def _population_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         labels = draw_labels(self._parameters(index), self.keys, index, self.posterior.salt)
         own = {n: m for n, m in chosen.items() if m.in_memory}
         out = {}
@@ -248,15 +254,17 @@ class _TaskRun:
             out |= _finish(plans, rest, weights)
         return out
 
-    def _expected_block(self, index: Ints, plans: list[dict[str, Plan]],
-                        chosen: Mapping[str, Metric]) -> dict[str, Floats]:  # fmt: skip
+    def _expected_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         weights = self._parameters(index)
         weights *= self._row_weights(index)[:, None, :]
         self._add_pseudo_item(weights, index)
         return _finish(plans, chosen, weights)
 
-    def _sample_block(self, index: Ints, plans: list[dict[str, Plan]],
-                      chosen: Mapping[str, Metric]) -> dict[str, Floats]:  # fmt: skip
+    def _sample_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         if self.posterior.support is not None:
             return self._finite_population_block(index, plans, chosen)
         parameters = self._parameters(index)
@@ -272,8 +280,9 @@ class _TaskRun:
         labels[known] = self.evaluator.predictions.labels[self.rows[known]][:, None]
         return self._of_labels(labels, plans, chosen)
 
-    def _finite_population_block(self, index: Ints, plans: list[dict[str, Plan]],
-                                 chosen: Mapping[str, Metric]) -> dict[str, Floats]:  # fmt: skip
+    def _finite_population_block(
+        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         """These items, when only the supported ones are known: a Polya urn draws the others."""
         others = self._n_unsupported
         weights = self._one_hot(np.repeat(self._known_labels[:, None], len(index), axis=1))
@@ -289,10 +298,12 @@ class _TaskRun:
                 )
                 base[order, :, column] += drawn.reshape(len(order), -1)
         return _finish(plans, {n: m for n, m in chosen.items() if not m.in_memory}, base) | {
-            n: self._resampled(index, np.repeat(self._known_labels[:, None], len(index), axis=1),
-                               plans, {n: m})[n]
-            for n, m in chosen.items() if m.in_memory
-        }  # fmt: skip
+            n: self._resampled(
+                index, np.repeat(self._known_labels[:, None], len(index), axis=1), plans, {n: m}
+            )[n]
+            for n, m in chosen.items()
+            if m.in_memory
+        }
 
     @cached_property
     def _known_labels(self) -> Ints:
@@ -303,8 +314,9 @@ class _TaskRun:
         support = self.posterior.support
         return 0 if support is None else int((~support).sum())
 
-    def _resampled(self, index: Ints, labels: Ints, plans: list[dict[str, Plan]],
-                   chosen: Mapping[str, Metric]) -> dict[str, Floats]:  # fmt: skip
+    def _resampled(
+        self, index: Ints, labels: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
+    ) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead (the plain bootstrap)."""
         order = np.argsort(self.keys)
         n = len(order)
@@ -346,10 +358,13 @@ class _TaskRun:
         weights[rows, :, np.arange(len(index))] += mass * self.weight.mean()
 
     def _over(
-        self, size: int, chosen: Mapping[str, Metric],
+        self,
+        size: int,
+        chosen: Mapping[str, Metric],
         block: Callable[[Ints, list[dict[str, Plan]], Mapping[str, Metric]], dict[str, Floats]],
-        *, exact: bool,
-    ) -> dict[str, Floats]:  # fmt: skip
+        *,
+        exact: bool,
+    ) -> dict[str, Floats]:
         """Run draws 0 .. size-1 in blocks of a size that depends on the data alone: (size, M)."""
         plans = self._plans(chosen, exact=exact)
         width = int(np.clip(_BLOCK // (len(self.rows) * self.n_classes), 1, 50))
@@ -388,9 +403,11 @@ def _finish_labels(
 
 
 def _collect(
-    plans: Sequence[Mapping[str, Plan]], chosen: Mapping[str, Metric], size: int,
+    plans: Sequence[Mapping[str, Plan]],
+    chosen: Mapping[str, Metric],
+    size: int,
     digest: Callable[[Plan], Floats],
-) -> dict[str, Floats]:  # fmt: skip
+) -> dict[str, Floats]:
     out = {name: np.full((size, len(plans)), np.nan) for name in chosen}
     for column, own in enumerate(plans):
         digests: dict[int, Floats] = {}

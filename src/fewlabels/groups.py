@@ -35,8 +35,8 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
         codes, names = _codes(_column(predictions, column))
         if len(names) > MAX_GROUPS:
             raise UsageError(
-                f"group {column!r} has {len(names)} values, more than {MAX_GROUPS}; group them first, "
-                "or leave it out of `by`"
+                f"group {column!r} has {len(names)} values, more than {MAX_GROUPS}; group them "
+                "first, or leave it out of `by`"
             )
         order = np.argsort(codes, kind="stable")
         ends = np.searchsorted(codes[order], np.arange(len(names) + 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.errors import Status, UsageError
+from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.evaluate import Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
@@ -122,15 +122,17 @@ def estimate(
         posterior=posterior,
         diagnostics=posterior.diagnostics,
         warnings=tuple(dict.fromkeys(warnings)),
-        describe=lambda estimates: describe(predictions, posterior, name, chosen, estimates, workers),
+        describe=lambda estimates: describe(
+            predictions, posterior, name, chosen, estimates, workers
+        ),
     )
 
 
 def _check(predictions: Any, confidence_level: float | None, estimand: str) -> None:
     if not isinstance(predictions, Predictions):
         raise UsageError(
-            f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read files "
-            "and frames with fewlabels.read_predictions"
+            f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
+            "files and frames with fewlabels.read_predictions"
         )
     if confidence_level is not None and not 0 < confidence_level < 1:
         raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level}")
@@ -142,20 +144,23 @@ def _unused(predictions: Predictions, method: str) -> list[str]:
     """Name the classifiers that the method cannot learn from."""
     if method == "labeled":
         return ["only the labeled items are used"] if predictions.n_labeled else []
-    silent = [
-        m
-        for m, has in zip(predictions.models, predictions.has_probabilities.any(axis=0), strict=True)
-        if not has
-    ]
+    gives = predictions.has_probabilities.any(axis=0)
+    silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
     if not silent:
         return []
-    return [f"{method} does not learn from {', '.join(silent)}: no probabilities; they are evaluated"]
+    return [
+        f"{method} does not learn from {', '.join(silent)}: no probabilities; they are evaluated"
+    ]
 
 
 def _rows(
-    predictions: Predictions, posterior: LabelPosterior, group: Group,
-    measured: dict[str, Measured], metrics: dict[str, Metric], level: float | None,
-) -> tuple[list[Estimate], list[str]]:  # fmt: skip
+    predictions: Predictions,
+    posterior: LabelPosterior,
+    group: Group,
+    measured: dict[str, Measured],
+    metrics: dict[str, Metric],
+    level: float | None,
+) -> tuple[list[Estimate], list[str]]:
     rows, warnings = [], []
     for j, model in enumerate(predictions.models):
         for name, metric in metrics.items():
@@ -164,15 +169,16 @@ def _rows(
             verdict = judge(predictions, posterior, group, metric, model, value)
             low, high = _interval(value, draws, level, metric)
             rows.append(
-                Estimate(model, name, group.name, value, low, high, level or float("nan"), verdict.status)
+                Estimate(
+                    model, name, group.name, value, low, high, level or float("nan"), verdict.status
+                )
             )
             if verdict.warning:
                 warnings.append(verdict.warning)
-            if found.undefined[j] and verdict.status is not Status.UNDEFINED and level is not None:
-                if verdict.status is not Status.NOT_APPLICABLE:
-                    warnings.append(
-                        undefined_warning(name, model, group, int(found.undefined[j]), len(draws))
-                    )
+            if found.undefined[j] and not np.isnan(value):
+                warnings.append(
+                    undefined_warning(name, model, group, int(found.undefined[j]), len(draws))
+                )
     return rows, warnings
 
 
@@ -184,4 +190,6 @@ def _interval(
     if np.isnan(value) or level is None or not len(draws):
         return float("nan"), float("nan")
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return min(max(float(low), metric.bounds[0]), value), max(min(float(high), metric.bounds[1]), value)
+    return min(max(float(low), metric.bounds[0]), value), max(
+        min(float(high), metric.bounds[1]), value
+    )

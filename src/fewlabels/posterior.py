@@ -70,7 +70,7 @@ class LabelPosterior:
     def soft_draws(
         self, size: int, rng: np.random.Generator | int = 0, chunk: int = 32
     ) -> Iterator[tuple[Floats, Floats]]:
-        """Parameter draws in chunks: weights (c,), summing to 1 over all, and P(label) (c, n, K)."""
+        """Parameter draws in chunks: weights (c,), summing to 1 in all, and P(label) (c, n, K)."""
         start = int(np.random.default_rng(rng).integers(self.parameters.size))
         for first in range(0, size, chunk):
             index = (start + np.arange(first, min(first + chunk, size))) % self.parameters.size

@@ -130,7 +130,11 @@ class Predictions:
         set_(self, "scores", s)
         set_(self, "labels", y)
         set_(self, "histogram", h)
-        set_(self, "groups", {g: _per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()})
+        set_(
+            self,
+            "groups",
+            {g: _per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
+        )
         set_(self, "domain", None if domain is None else _per_item("domain", domain, n))
         set_(self, "weight", _weight(weight, n))
         set_(self, "models", names)
@@ -179,7 +183,9 @@ class Predictions:
             out = np.full((self.n_items, self.n_models), UNKNOWN, dtype=np.int64)
         else:
             out = np.where(
-                self.has_probabilities, np.argmax(np.nan_to_num(self.probabilities), axis=2), UNKNOWN
+                self.has_probabilities,
+                np.argmax(np.nan_to_num(self.probabilities), axis=2),
+                UNKNOWN,
             )
         if self.votes is not None:
             out = np.where(self.votes >= 0, self.votes, out)
@@ -224,11 +230,19 @@ class Predictions:
         )
 
     def take(self, rows: Array) -> Predictions:
-        """The same classifiers on some of the items (indices or a mask); weights are renormalised."""
+        """The same classifiers on some items (indices or a mask); weights are renormalised."""
         return self._replace(
             **{
                 name: None if (block := getattr(self, name)) is None else block[rows]
-                for name in ("probabilities", "labels", "votes", "scores", "histogram", "domain", "weight")
+                for name in (
+                    "probabilities",
+                    "labels",
+                    "votes",
+                    "scores",
+                    "histogram",
+                    "domain",
+                    "weight",
+                )
             },
             groups={g: a[rows] for g, a in self.groups.items()},
         )
@@ -249,9 +263,18 @@ class Predictions:
         )
 
     def _replace(self, **changes: Any) -> Predictions:
-        fields = (
-            "probabilities labels votes scores histogram groups domain weight models classes".split()
-        )
+        fields = [
+            "probabilities",
+            "labels",
+            "votes",
+            "scores",
+            "histogram",
+            "groups",
+            "domain",
+            "weight",
+            "models",
+            "classes",
+        ]
         return Predictions(**({f: getattr(self, f) for f in fields} | changes))
 
 
@@ -265,8 +288,8 @@ def _names(models: Sequence[str] | None, *arrays: Any) -> tuple[str, ...]:
         raise InputError(f"`models` must be different; got {twice!r} twice: rename one of them")
     if widths and widths != {len(names)}:
         raise InputError(
-            f"`models` names {len(names)} classifiers but the arrays have {sorted(widths)} columns; "
-            "pass one name per column"
+            f"`models` names {len(names)} classifiers but the arrays have {sorted(widths)} "
+            "columns; pass one name per column"
         )
     return names
 
@@ -295,8 +318,8 @@ def _probabilities(value: Any, names: tuple[str, ...], notes: list[str]) -> Floa
     if bad.any():
         i, j = np.argwhere(bad)[0][:2]
         raise InputError(
-            f"`probabilities` must be between 0 and 1; got {p[i, j]} for item {i} (from 0), classifier "
-            f"{names[j]!r}: pass raw scores as `scores` (in a file: s__{names[j]})"
+            f"`probabilities` must be between 0 and 1; got {p[i, j]} for item {i} (from 0), "
+            f"classifier {names[j]!r}: pass raw scores as `scores` (in a file: s__{names[j]})"
         )
     if binary:
         p = np.stack([1 - p, p], axis=2)
@@ -307,8 +330,9 @@ def _probabilities(value: Any, names: tuple[str, ...], notes: list[str]) -> Floa
     if part.any():
         i, j = np.argwhere(part)[0]
         raise InputError(
-            f"`probabilities` has NaN in part of a row: item {i} (from 0), classifier {names[j]!r}; "
-            "fill the row, or leave all its classes empty where the classifier gave no prediction"
+            f"`probabilities` has NaN in part of a row: item {i} (from 0), classifier "
+            f"{names[j]!r}; fill the row, or leave all its classes empty where there is "
+            "no prediction"
         )
     np.clip(p, 0.0, 1.0, out=p)
     total = p.sum(axis=2)
@@ -316,12 +340,14 @@ def _probabilities(value: Any, names: tuple[str, ...], notes: list[str]) -> Floa
     if off.max() > SUM_TOLERANCE:
         i, j = np.unravel_index(np.argmax(off), off.shape)
         raise InputError(
-            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item {i} (from 0), "
-            f"classifier {names[int(j)]!r}: apply a softmax, or add the missing class"
+            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item {i} "
+            f"(from 0), classifier {names[int(j)]!r}: apply a softmax, or add the missing class"
         )
     if off.max() > _SUM_ROUNDING:
         rows = int((off > _SUM_ROUNDING).sum())
-        notes.append(f"{rows} rows of probabilities did not sum to 1 (within 1e-3) and were renormalised")
+        notes.append(
+            f"{rows} rows of probabilities did not sum to 1 (within 1e-3) and were renormalised"
+        )
         p /= total[:, :, None]
     return p
 
@@ -333,24 +359,34 @@ def _indices(name: str, value: Any, dimensions: int) -> Ints:
         array = np.where(np.isnan(array), UNKNOWN, array)
         if (array != np.round(array)).any():
             odd = array[array != np.round(array)][0]
-            raise InputError(f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown")
+            raise InputError(
+                f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown"
+            )
     out = _matrix(name, array, np.int64, dimensions)
     if (out < UNKNOWN).any():
-        raise InputError(f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown")
+        raise InputError(
+            f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
+        )
     return out
 
 
 def _histogram(value: Any) -> Floats:
     h = np.nan_to_num(_matrix("histogram", value, np.float64))
     if (h < 0).any():
-        raise InputError(f"`histogram` must be counts; got {h.min()}: pass how many chose each class")
+        raise InputError(
+            f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
+        )
     return h
 
 
 def _classes(
-    classes: Sequence[Any] | None, p: Floats | None, v: Ints | None, s: Floats | None,
-    h: Floats | None, labels: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+    classes: Sequence[Any] | None,
+    p: Floats | None,
+    v: Ints | None,
+    s: Floats | None,
+    h: Floats | None,
+    labels: Any,
+) -> tuple[Any, ...]:
     if classes is not None:
         names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
         if len(names) < 2:
@@ -358,7 +394,9 @@ def _classes(
         if len({str(c) for c in names}) < len(names):
             raise InputError(f"`classes` must be different; got {names}")
         if any(str(c) == str(UNKNOWN) for c in names):
-            raise InputError("-1 is declared a class, but it marks unknown labels; rename that class")
+            raise InputError(
+                "-1 is declared a class, but it marks unknown labels; rename that class"
+            )
         return names
     if p is not None:
         return tuple(range(p.shape[2]))
@@ -394,7 +432,8 @@ def _labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
 def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
     shown = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
     raise InputError(
-        f"{what} {value!r} is not a class; the classes are {shown}: correct it, or declare it in `classes`"
+        f"{what} {value!r} is not a class; the classes are {shown}: correct it, "
+        "or declare it in `classes`"
     )
 
 
@@ -413,9 +452,13 @@ def _weight(weight: Any, n: int) -> Floats:
         raise InputError(f"`weight` must have {n} entries, one per item; got {len(w)}")
     if np.isnan(w).any() or (w < 0).any():
         i = int(np.flatnonzero(np.isnan(w) | (w < 0))[0])
-        raise InputError(f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0)")
+        raise InputError(
+            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0)"
+        )
     if not w.any():
-        raise InputError("`weight` is zero for every item; give at least one item a positive weight")
+        raise InputError(
+            "`weight` is zero for every item; give at least one item a positive weight"
+        )
     return w * (n / w.sum())
 
 

@@ -29,17 +29,19 @@ _MOST_TICKS = 200
 
 
 def describe(
-    predictions: Predictions, posterior: LabelPosterior, method: str,
-    metrics: Mapping[str, Metric], estimates: Estimates, workers: int | None,
-) -> dict[str, Any]:  # fmt: skip
+    predictions: Predictions,
+    posterior: LabelPosterior,
+    method: str,
+    metrics: Mapping[str, Metric],
+    estimates: Estimates,
+    workers: int | None,
+) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
     rows = _some_rows(predictions, posterior)
     labeled = np.bincount(predictions.labels[predictions.labeled], minlength=predictions.n_classes)
     shown = dict.fromkeys(row.status for row in estimates.rows)
     with using_workers(workers):
-        profiles = [
-            _profile(predictions, posterior, j, rows) for j in range(predictions.n_models)
-        ]
+        profiles = [_profile(predictions, posterior, j, rows) for j in range(predictions.n_models)]
     return {
         "status_messages": {s.value: s.message for s in Status if s in shown},
         "method_info": _method_info(method),
@@ -72,7 +74,9 @@ def _method_info(method: str) -> dict[str, Any]:
     if known is None:
         return {"title": method, "summary": "a label model given by the user"}
     info = dataclasses.asdict(known)
-    return {"title": info.pop("name")} | {k: info[k] for k in ("summary", "how", "assumes", "fails_when", "source")}
+    return {"title": info.pop("name")} | {
+        k: info[k] for k in ("summary", "how", "assumes", "fails_when", "source")
+    }
 
 
 def _some_rows(predictions: Predictions, posterior: LabelPosterior) -> Ints:
@@ -100,7 +104,9 @@ def _profile(
         "model": predictions.models[j],
         "n_items": int(predictions.has_probabilities[:, j].sum()),
         "missing": int((~predictions.has_probabilities[:, j]).sum()),
-        "distributions": [_distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes],
+        "distributions": [
+            _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
+        ],
         "reliability": _reliability(predictions, posterior, rows, p),
     }
 

@@ -25,18 +25,23 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    predictions: Predictions, posterior: LabelPosterior, group: Group, metric: Metric, model: str,
+    predictions: Predictions,
+    posterior: LabelPosterior,
+    group: Group,
+    metric: Metric,
+    model: str,
     value: float,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """The worst status that applies to one estimate."""
     if not _applies(predictions, metric, model):
         return Verdict(
             Status.NOT_APPLICABLE,
-            f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}, which {model} does not give",
+            f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}; {model} gives none",
         )
     if math.isnan(value):
         return Verdict(
-            Status.UNDEFINED, f"undefined: {metric.name} of {model}{_where(group)}: {_why(posterior)}"
+            Status.UNDEFINED,
+            f"undefined: {metric.name} of {model}{_where(group)}: {_why(posterior)}",
         )
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status, None)  # the posterior's own warnings say why
@@ -73,7 +78,9 @@ def _why(posterior: LabelPosterior) -> str:
     return "these items do not define it (a class is never predicted, or there is no prediction)"
 
 
-def _few(predictions: Predictions, group: Group, metric: Metric, *, labels_only: bool) -> str | None:
+def _few(
+    predictions: Predictions, group: Group, metric: Metric, *, labels_only: bool
+) -> str | None:
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
     if not predictions.n_labeled:
         return None

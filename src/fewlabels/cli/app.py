@@ -52,12 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _never_fail_to_print()
     try:
-        code = app.main(
-            None if arguments is None else list(arguments),
-            prog_name="fewlabels",
-            standalone_mode=False,
-        )
+        # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
+        # that a requirement is not met.
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        with app.make_context("fewlabels", given) as context:
+            code = app.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
     except FewlabelsError as error:
         return _fail(str(error))
     except click.ClickException as error:

@@ -46,7 +46,9 @@ class KernelSums:
         self._right = np.ascontiguousarray(_augment(self.support - centre, first=False).T)
         n, m = len(self.queries), len(self.support)
         if self.keep and 4 * n * m <= CACHE_BYTES:
-            self._matrix = np.empty((n, m), np.float64 if 8 * n * m <= _DOUBLE_BYTES else np.float32)
+            self._matrix = np.empty(
+                (n, m), np.float64 if 8 * n * m <= _DOUBLE_BYTES else np.float32
+            )
             for _ in map_blocks(self._fill, spans(n, _ROWS)):
                 pass
 

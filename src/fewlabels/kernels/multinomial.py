@@ -66,7 +66,9 @@ def _objective(
     deviation = beta - mean
     logits = design @ beta
     joint = logits + evidence
-    value = float((logsumexp(joint) - logsumexp(logits)).sum() - 0.5 * deviation @ (precision * deviation))
+    value = float(
+        (logsumexp(joint) - logsumexp(logits)).sum() - 0.5 * deviation @ (precision * deviation)
+    )
     model, known = softmax(logits), softmax(joint)
     gradient = np.tensordot(known - model, design, axes=2) - precision * deviation
     hessian = _spread(design, model) - _spread(design, known) + np.diag(precision)

@@ -6,9 +6,11 @@ Weights are summed per code once; everything after that is a cumulative sum over
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 
 LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
@@ -111,8 +113,8 @@ def of_hard_labels(
     below = n - at_or_above
     positives = np.bincount(draw, minlength=n_draws)
     # Descending code within each draw: key = draw * size + (size - 1 - code).
-    kind = np.int32 if n_draws * size < 2**31 else np.int64
-    key = (draw * size).astype(kind) + (size - 1 - codes).astype(kind)[item]
+    kind: Any = np.int32 if n_draws * size < 2**31 else np.int64
+    key: Array = (draw * size).astype(kind) + (size - 1 - codes).astype(kind)[item]
     key.sort()
     last = np.flatnonzero(np.append(key[1:] != key[:-1], len(key) > 0))
     ends = key[last].astype(np.int64)
@@ -123,7 +125,8 @@ def of_hard_labels(
     area = np.bincount(group_draw, in_group * hits / at_or_above[code], minlength=n_draws)
     # All pairs of a positive with an item below it or tied with it; those among positives sum to
     # P^2 / 2 whatever their order.
-    pairs = np.bincount(group_draw, in_group * (below + 0.5 * count)[code], minlength=n_draws)
-    pairs -= 0.5 * positives.astype(float) ** 2
+    halves: Floats = below + 0.5 * count
+    weighted: Array = np.bincount(group_draw, in_group * halves[code], minlength=n_draws)
+    pairs: Floats = weighted - 0.5 * positives.astype(np.float64) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         return pairs / (positives * (n - positives)), area / positives

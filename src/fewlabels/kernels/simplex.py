@@ -19,7 +19,7 @@ def softmax(logits: Floats, axis: int = 1, out: Floats | None = None) -> Floats:
 
 
 def logsumexp(logits: Floats, axis: int = 1) -> Floats:
-    """log of the sum of exponentials along `axis`."""
+    """Log of the sum of exponentials along `axis`."""
     top = logits.max(axis=axis, keepdims=True)
     total: Floats = np.log(np.exp(logits - top).sum(axis=axis)) + np.squeeze(top, axis=axis)
     return total
@@ -33,7 +33,7 @@ def clip(p: Floats) -> Floats:
 
 
 def centred_log(p: Floats) -> Floats:
-    """log p minus its mean over the classes (last axis)."""
+    """Log p minus its mean over the classes (last axis)."""
     log = np.log(p)
     log -= log.mean(axis=-1, keepdims=True)
     return log
@@ -55,7 +55,7 @@ def linear_pool(p: Floats) -> Floats:
 
 
 def additive_log_ratio(p: Floats, reference: int = -1) -> Floats:
-    """log p_k / p_reference for the other classes, classifiers side by side: (n, M(K-1)).
+    """Log p_k / p_reference for the other classes, classifiers side by side: (n, M(K-1)).
 
     Source: SSME section 4 (the last class is the denominator).
     """

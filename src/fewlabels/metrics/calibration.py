@@ -32,7 +32,9 @@ class _BinsPlan(Plan):
     def state(self, weights: Floats) -> Floats:
         total = weights.sum(axis=1)
         hit = np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0]
-        return np.stack([sums(self.count, total), sums(self.confidence, total), sums(self.count, hit)])
+        return np.stack(
+            [sums(self.count, total), sums(self.confidence, total), sums(self.count, hit)]
+        )
 
     def digest(self, state: Floats) -> Floats:
         return state
@@ -96,10 +98,23 @@ def _metric(
 
 
 CALIBRATION_METRICS = (
-    _metric("ece", "mean gap between probability and frequency, 15 equal-width bins",
-            CalibrationBins("positive", "equal-width"), _weighted),
-    _metric("top_label_ece", "mean gap between the confidence in the predicted class and how often "
-            "it is right, 15 equal-width bins", CalibrationBins("top", "equal-width"), _weighted),
-    _metric("ece_quantile", "gap between probability and frequency, unweighted mean of 10 bins "
-            "between quantiles", CalibrationBins("positive", "quantiles"), _unweighted),
-)  # fmt: skip
+    _metric(
+        "ece",
+        "mean gap between probability and frequency, 15 equal-width bins",
+        CalibrationBins("positive", "equal-width"),
+        _weighted,
+    ),
+    _metric(
+        "top_label_ece",
+        "mean gap between the confidence in the predicted class and how often "
+        "it is right, 15 equal-width bins",
+        CalibrationBins("top", "equal-width"),
+        _weighted,
+    ),
+    _metric(
+        "ece_quantile",
+        "gap between probability and frequency, unweighted mean of 10 bins between quantiles",
+        CalibrationBins("positive", "quantiles"),
+        _unweighted,
+    ),
+)

@@ -36,7 +36,7 @@ class Confusion(Statistic):
 
     def prepare(self, view: ScoreView) -> Plan:
         """Index the hard predictions."""
-        assert view.hard is not None  # noqa: S101 - for the type checker; Metric.needs saw to it
+        assert view.hard is not None
         return _ConfusionPlan(indicator(view.hard, view.n_classes))
 
 
@@ -93,25 +93,56 @@ def _f1(state: Floats) -> Floats:
 
 
 def _metric(
-    name: str, description: str, finish: Callable[[Floats], Floats], *, direction: int = 1,
-    linear: bool = False, every_class: bool = True,
-) -> Metric:  # fmt: skip
+    name: str,
+    description: str,
+    finish: Callable[[Floats], Floats],
+    *,
+    direction: int = 1,
+    linear: bool = False,
+    every_class: bool = True,
+) -> Metric:
     return Metric(
-        name, description, direction, (0.0, 1.0), "hard", Confusion(), finish,
-        linear=linear, every_class=every_class,
-    )  # fmt: skip
+        name,
+        description,
+        direction,
+        (0.0, 1.0),
+        "hard",
+        Confusion(),
+        finish,
+        linear=linear,
+        every_class=every_class,
+    )
 
 
 CONFUSION_METRICS = (
-    _metric("accuracy", "share of items whose predicted class is right", _accuracy, linear=True,
-            every_class=False),
-    _metric("error_rate", "share of items whose predicted class is wrong", _error_rate, direction=-1,
-            linear=True, every_class=False),
+    _metric(
+        "accuracy",
+        "share of items whose predicted class is right",
+        _accuracy,
+        linear=True,
+        every_class=False,
+    ),
+    _metric(
+        "error_rate",
+        "share of items whose predicted class is wrong",
+        _error_rate,
+        direction=-1,
+        linear=True,
+        every_class=False,
+    ),
     _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),
-    _metric("precision", "share of the items predicted positive that are (mean over classes)",
-            _precision),
-    _metric("recall", "share of the positive items that are predicted so (mean over classes)", _recall),
-    _metric("specificity", "share of the other items that are predicted so (mean over classes)",
-            _specificity),
+    _metric(
+        "precision",
+        "share of the items predicted positive that are (mean over classes)",
+        _precision,
+    ),
+    _metric(
+        "recall", "share of the positive items that are predicted so (mean over classes)", _recall
+    ),
+    _metric(
+        "specificity",
+        "share of the other items that are predicted so (mean over classes)",
+        _specificity,
+    ),
     _metric("f1", "harmonic mean of precision and recall (mean over classes)", _f1),
-)  # fmt: skip
+)

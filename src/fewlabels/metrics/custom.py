@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,9 +96,17 @@ def custom(
     'worst_miss'
     """
     if not callable(function):
-        raise UsageError(f"a metric must be a name or a function of (y_true, y_proba); got {function!r}")
-    label = name or getattr(function, "__name__", type(function).__name__)
+        raise UsageError(
+            f"a metric must be a name or a function of (y_true, y_proba); got {function!r}"
+        )
+    label = name or str(getattr(function, "__name__", type(function).__name__))
     return Metric(
-        label, "the user's own function", direction, bounds, "probabilities",
-        Function(function), lambda digest: digest, in_memory=True,
-    )  # fmt: skip
+        label,
+        "the user's own function",
+        direction,
+        bounds,
+        "probabilities",
+        Function(function),
+        lambda digest: digest,
+        in_memory=True,
+    )

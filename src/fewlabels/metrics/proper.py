@@ -56,8 +56,24 @@ def _mean(state: Floats) -> Floats:
 
 
 PROPER_METRICS = (
-    Metric("brier", "mean squared error of the probabilities", -1, (0.0, 2.0), "probabilities",
-           Loss("brier"), _mean, linear=True),
-    Metric("log_loss", "mean negative log probability of the true class, in nats", -1,
-           (0.0, math.inf), "probabilities", Loss("log"), _mean, linear=True),
-)  # fmt: skip
+    Metric(
+        "brier",
+        "mean squared error of the probabilities",
+        -1,
+        (0.0, 2.0),
+        "probabilities",
+        Loss("brier"),
+        _mean,
+        linear=True,
+    ),
+    Metric(
+        "log_loss",
+        "mean negative log probability of the true class, in nats",
+        -1,
+        (0.0, math.inf),
+        "probabilities",
+        Loss("log"),
+        _mean,
+        linear=True,
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,12 +60,13 @@ class Ranking(Statistic):
         p = view.probabilities
         if p is None:
             assert view.scores is not None
-            code = ranking.dense_codes if view.exact else ranking.quantile_codes
-            coded, classes = [code(view.scores)], [1]
+            binned: Callable[[Floats], tuple[Ints, int]] = ranking.quantile_codes
+            columns, classes = [view.scores], [1]
         else:
-            code = ranking.dense_codes if view.exact else ranking.logit_codes
+            binned = ranking.logit_codes
             classes = [1] if view.n_classes == 2 else list(range(view.n_classes))
-            coded = [code(p[:, k]) for k in classes]
+            columns = [p[:, k] for k in classes]
+        coded = [(ranking.dense_codes if view.exact else binned)(column) for column in columns]
         size = max(size for _, size in coded)
         return _RankingPlan([codes for codes, _ in coded], classes, size, not view.exact)
 
@@ -81,9 +82,26 @@ def _average_precision(state: Floats) -> Floats:
 
 
 RANKING_METRICS = (
-    Metric("roc_auc", "chance that a positive item scores above a negative one (mean over classes, "
-           "one against the rest)", 1, (0.0, 1.0), "ranking", Ranking(), _auc, every_class=True),
-    Metric("average_precision", "mean precision over the positive items, down the ranking (mean over "
-           "classes, one against the rest)", 1, (0.0, 1.0), "ranking", Ranking(),
-           _average_precision, every_class=True),
-)  # fmt: skip
+    Metric(
+        "roc_auc",
+        "chance that a positive item scores above a negative one (mean over classes, "
+        "one against the rest)",
+        1,
+        (0.0, 1.0),
+        "ranking",
+        Ranking(),
+        _auc,
+        every_class=True,
+    ),
+    Metric(
+        "average_precision",
+        "mean precision over the positive items, down the ranking (mean over "
+        "classes, one against the rest)",
+        1,
+        (0.0, 1.0),
+        "ranking",
+        Ranking(),
+        _average_precision,
+        every_class=True,
+    ),
+)

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import Floats
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -37,16 +38,21 @@ class LabelModel(ABC):
         )
 
 
-def require_probabilities(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give probabilities; one line of explanation where none does."""
-    with_probabilities = predictions.has_probabilities.any(axis=0)
-    if not with_probabilities.any():
+def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictions, Floats]:
+    """The classifiers that give probabilities, and these (n, M, K).
+
+    Raises
+    ------
+    InputError
+        If no classifier gives any.
+    """
+    gives = predictions.has_probabilities.any(axis=0)
+    if predictions.probabilities is None or not gives.any():
         raise InputError(
             f"method {method!r} needs class probabilities (columns p__<model>__<class>), and no "
             "classifier gives any; use method 'labeled', or provide probabilities"
         )
-    if with_probabilities.all():
-        return predictions
-    return predictions.select_models(
-        [m for m, has in zip(predictions.models, with_probabilities, strict=True) if has]
-    )
+    if gives.all():
+        return predictions, predictions.probabilities
+    names = [predictions.models[j] for j in np.flatnonzero(gives)]
+    return predictions.select_models(names), predictions.probabilities[:, gives]

@@ -9,7 +9,7 @@ import numpy as np
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.simplex import linear_pool, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, require_probabilities
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -23,7 +23,7 @@ class Ensemble(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Nothing is learned; `rng` seeds the draws of labels."""
-        require_probabilities(predictions, "ensemble")
+        with_probabilities(predictions, "ensemble")
         return _FittedEnsemble(int(rng.integers(2**63)))
 
 
@@ -32,7 +32,7 @@ class _FittedEnsemble(FittedLabelModel):
     salt: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        pool = linear_pool(require_probabilities(predictions, "ensemble").probabilities)
+        pool = linear_pool(with_probabilities(predictions, "ensemble")[1])
         probabilities = with_evidence(pool, predictions.evidence)
         return LabelPosterior(
             probabilities,
@@ -41,9 +41,11 @@ class _FittedEnsemble(FittedLabelModel):
             salt=self.salt,
             value_from="marginals",
             status=Status.ASSUMPTION,
-            warnings=("assumption: the mean of the classifiers' probabilities is taken as true; "
-                      "labels do not correct it",),
-        )  # fmt: skip
+            warnings=(
+                "assumption: the mean of the classifiers' probabilities is taken as true; "
+                "labels do not correct it",
+            ),
+        )
 
 
 def with_evidence(probabilities: Floats, evidence: Floats) -> Floats:

@@ -21,7 +21,9 @@ class Labeled(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Count the labels; `rng` seeds the intervals."""
-        count = np.bincount(predictions.labels[predictions.labeled], minlength=predictions.n_classes)
+        count = np.bincount(
+            predictions.labels[predictions.labeled], minlength=predictions.n_classes
+        )
         frequency = (count + 0.5) / (count.sum() + 0.5 * len(count))
         return _FittedLabeled(tuple(frequency.tolist()), int(rng.integers(2**63)))
 

@@ -50,7 +50,7 @@ _ALL = (
         ),
         (
             "all classifiers share the same mistakes and there are few labels",
-            "the classifiers together are far from calibrated and there are fewer than about 20 labels",
+            "the classifiers together are far from calibrated and labels are fewer than about 20",
             "labeled items were picked for being hard, or easy",
         ),
         "Bayesian tempered ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
@@ -91,7 +91,7 @@ _ALL = (
         "bootstrap with one pseudo-item of unknown label, so that it does not collapse when all "
         "labels agree.",
         ("labeled items are a random sample of all items",),
-        ("there are few of them: the interval is then wide, and metrics that need bins (ECE) are biased",),
+        ("there are few of them: intervals are wide, and metrics of bins (ECE) biased",),
         "Bayesian bootstrap: Rubin (1981); pseudo-item: a Dirichlet process of mass 1",
         {"simplex": "its marginals of unlabeled items are class frequencies that no metric uses"},
     ),

@@ -11,11 +11,11 @@ import numpy as np
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels import bandwidth as rules
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.gaussian import KernelSums
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.simplex import additive_log_ratio, clip, linear_pool, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, require_probabilities
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
 from fewlabels.models.em import EMResult, expectation_maximisation
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.posterior import LabelPosterior, draw_labels
@@ -24,7 +24,11 @@ from fewlabels.predictions import Predictions
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""
 
-_RULES = {"official": rules.official, "scott": rules.scott, "normal-reference": rules.normal_reference}
+_RULES = {
+    "official": rules.official,
+    "scott": rules.scott,
+    "normal-reference": rules.normal_reference,
+}
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,9 @@ class SSMEKDE(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Choose the bandwidth and the support points, and run EM."""
-        served = require_probabilities(predictions, "ssme-kde")
+        served, probabilities = with_probabilities(predictions, "ssme-kde")
         salt = int(rng.integers(2**63))
-        scores = self._scores(served)
+        scores = self.log_ratios(probabilities)
         h, failed = self._bandwidths(scores)
         support = self._support(served, salt)
         mixture = _Mixture(
@@ -96,15 +100,17 @@ class SSMEKDE(LabelModel):
             points=scores[support] / h,
             keys=served.keys[support],
             evidence=served.evidence[support],
-            pool=linear_pool(served.probabilities[support]),
+            pool=linear_pool(probabilities[support]),
             label_scale=_label_scale(served.labeled, support),
             salt=salt,
         )
         return _FittedKDE(mixture, mixture.fit(), failed)
 
-    def _scores(self, predictions: Predictions) -> Floats:
-        """Additive log-ratios (n, M(K-1)); a missing prediction is the mean of the others there."""
-        p = predictions.probabilities
+    def log_ratios(self, p: Floats) -> Floats:
+        """Additive log-ratios (n, M(K-1)) of probabilities (n, M, K), as this method clips them.
+
+        A missing prediction is the mean of the other classifiers' there.
+        """
         if self.compat == "official":
             p = np.where(p <= 0, 1e-4, np.where(p >= 1, 1 - 1e-4, p))
             reference = 0 if p.shape[2] > 2 else -1
@@ -127,8 +133,8 @@ class SSMEKDE(LabelModel):
             h = np.asarray(rule, dtype=float) * np.ones(scores.shape[1])
             if h.shape != (scores.shape[1],) or not (h > 0).all():
                 raise UsageError(
-                    f"`bandwidth` must be one positive number or {scores.shape[1]} of them, one per "
-                    f"log-ratio; got {self.bandwidth!r}"
+                    f"`bandwidth` must be one positive number or {scores.shape[1]} of them, one "
+                    f"per log-ratio; got {self.bandwidth!r}"
                 )
         # A dimension without spread carries no information; any width will do there.
         return np.where(h > 0, h, 1.0), failed
@@ -209,7 +215,9 @@ class _Mixture:
         pool = np.repeat(with_evidence(self.pool, self.evidence)[:, :, None], size, axis=2)
         if self.model.init == "soft" and self.model.compat is None:
             return pool
-        labels = draw_labels(pool, self.keys, np.arange(first_stream, first_stream + size), self.salt)
+        labels = draw_labels(
+            pool, self.keys, np.arange(first_stream, first_stream + size), self.salt
+        )
         return (labels[:, None, :] == np.arange(k)[None, :, None]).astype(float)
 
     def _drawn_shares(self, w: Floats, epoch: int, first_stream: int) -> Floats:
@@ -223,9 +231,14 @@ class _Mixture:
         return np.stack([(labels == k).mean(axis=0) for k in range(w.shape[1])])
 
     def e_step(
-        self, kernel: KernelSums, weights: Floats, shares_of: Floats, shares: Floats | None,
-        evidence: Floats | None, loo: Ints | None,
-    ) -> Floats:  # fmt: skip
+        self,
+        kernel: KernelSums,
+        weights: Floats,
+        shares_of: Floats,
+        shares: Floats | None,
+        evidence: Floats | None,
+        loo: Ints | None,
+    ) -> Floats:
         """Posterior (n, K, B) of the kernel's queries from the support's class weights (m, K, B).
 
         `loo` (n,) says which support point each query is, -1 none; its weight leaves the
@@ -257,8 +270,10 @@ class _FittedKDE(FittedLabelModel):
     failed_bandwidths: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        served = predictions.select_models(self.mixture.models)
-        rows = _Rows(self.mixture, served)
+        served, given = with_probabilities(
+            predictions.select_models(self.mixture.models), "ssme-kde"
+        )
+        rows = _Rows(self.mixture, served, given)
         probabilities = rows.extend(self.result, np.ones((len(self.mixture.points), 1)))[:, :, 0]
         share, neighbours = self.mixture.kernel.self_share(~self.mixture.labeled)
         narrow = share > NARROW and not self.mixture.model.leave_one_out
@@ -312,6 +327,7 @@ class _Rows:
 
     mixture: _Mixture
     predictions: Predictions
+    probabilities: Floats
 
     @cached_property
     def own(self) -> Ints:
@@ -332,7 +348,7 @@ class _Rows:
         out[inside] = result.responsibilities[self.own[inside]]
         outside = np.flatnonzero(self.own < 0)
         if len(outside):
-            scores = mixture.model._scores(self.predictions.take(outside)) / mixture.bandwidths
+            scores = mixture.model.log_ratios(self.probabilities[outside]) / mixture.bandwidths
             weights = result.before * row_weights[:, None, :] * mixture.item_weights[:, None, None]
             shares = weights.sum(axis=0) / weights.sum(axis=(0, 1))
             for block in spans(len(outside), 4096):

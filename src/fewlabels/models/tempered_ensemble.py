@@ -13,7 +13,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.multinomial import Mode, fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, require_probabilities
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -59,14 +59,17 @@ class TemperedEnsemble(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Find the mode and the evidence of each component, and draw parameters."""
-        served = require_probabilities(predictions, "tempered-ensemble")
-        index = _Index.of(served)
+        served, probabilities = with_probabilities(predictions, "tempered-ensemble")
+        index = _Index.of(served.models, probabilities)
         evidence = served.evidence
         informed = np.flatnonzero((evidence != 0).any(axis=1))
-        features = index.features(served.probabilities[informed])
+        features = index.features(probabilities[informed])
         modes = [_fit_component(c, features, evidence[informed]) for c in self.priors]
         log_weight = np.array(
-            [np.log(c.weight) + m.log_evidence for c, (m, _) in zip(self.priors, modes, strict=True)]
+            [
+                np.log(c.weight) + m.log_evidence
+                for c, (m, _) in zip(self.priors, modes, strict=True)
+            ]
         )
         weights = softmax(log_weight, axis=0)
         salt = int(rng.integers(2**63))
@@ -95,8 +98,8 @@ class _Index:
     scales: Floats
 
     @staticmethod
-    def of(predictions: Predictions) -> _Index:
-        c, u, v, pool = _pools(predictions.probabilities)
+    def of(models: tuple[str, ...], probabilities: Floats) -> _Index:
+        c, u, v, pool = _pools(probabilities)
         scale = _matching_scale(v, pool)
         present = ~np.isnan(c[:, :, 0])
         square = np.where(present[:, :, None], c, 0.0) ** 2
@@ -104,7 +107,7 @@ class _Index:
         rms = np.sqrt(square.sum(axis=(0, 2)) / count)
         top = np.sqrt((u**2).mean())
         scales = np.divide(top, rms, out=np.zeros_like(rms), where=rms > 0)
-        return _Index(predictions.models, scale, scales)
+        return _Index(models, scale, scales)
 
     def features(self, probabilities: Floats) -> _Features:
         c, u, v, _ = _pools(probabilities)
@@ -126,7 +129,7 @@ def _pools(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _matching_scale(v: Floats, pool: Floats) -> float:
-    """s at which softmax(s v) is as confident, on average, as the mean classifier."""
+    """S at which softmax(s v) is as confident, on average, as the mean classifier."""
     target = pool.max(axis=1).mean()
     low, high = -7.0, 7.0
     for _ in range(60):
@@ -138,9 +141,7 @@ def _matching_scale(v: Floats, pool: Floats) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def _fit_component(
-    prior: Component, features: _Features, evidence: Floats
-) -> tuple[Mode, bool]:
+def _fit_component(prior: Component, features: _Features, evidence: Floats) -> tuple[Mode, bool]:
     n, k = features.pooled.shape
     m = features.deviations.shape[2]
     parts: list[Array] = [np.broadcast_to(np.eye(k), (n, k, k)), features.pooled[:, :, None]]
@@ -156,9 +157,12 @@ def _fit_component(
 
 
 def _draw(
-    modes: Sequence[tuple[Mode, bool]], weights: Floats, size: int, width: int,
+    modes: Sequence[tuple[Mode, bool]],
+    weights: Floats,
+    size: int,
+    width: int,
     rng: np.random.Generator,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Parameter draws (size, width) of the mixture; deviations that a component lacks are 0.
 
     Components are taken in proportion to their weight as nearly as whole numbers allow
@@ -187,7 +191,8 @@ class _FittedTempered(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.index.models)
-        features = self.index.features(served.probabilities)
+        _, probabilities = with_probabilities(served, "tempered-ensemble")
+        features = self.index.features(probabilities)
         parameters = _TemperedDraws(features, predictions.evidence, self.draws)
         slope = self.draws[:, served.n_classes]
         return LabelPosterior(
@@ -215,8 +220,10 @@ class _FittedTempered(FittedLabelModel):
         if not self.converged:
             return ("not-converged: Newton's method did not reach the posterior mode",)
         if not self.n_informed:
-            return ("assumption: no labels; the estimates rest on the prior belief that the averaged "
-                    "classifier is close to calibrated",)  # fmt: skip
+            return (
+                "assumption: no labels; the estimates rest on the prior belief that the averaged "
+                "classifier is close to calibrated",
+            )
         return ()
 
 

@@ -72,6 +72,12 @@ class Block:
         """Whether true values are known."""
         return any(row.truth is not None for row in self.rows)
 
+    @property
+    def shared_status(self) -> str:
+        """The status of all rows, where they have the same and it is worth a word; else ""."""
+        statuses = {row.status for row in self.rows}
+        return statuses.pop() if len(statuses) == 1 and "ok" not in statuses else ""
+
     def ranked(self) -> list[Row]:
         """Rows, best value first; in the given order where no direction is better."""
         if not self.direction:

@@ -1,0 +1,188 @@
+"""What the caller says about the columns: arguments, `--model` texts, and the TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.wording import did_you_mean, listed, quoted, told_of
+
+_KEYS = ("label", "domain", "weight", "classes", "models")
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which column is what, where the caller says so; None or empty where it does not.
+
+    `models` maps a classifier to its probability columns in the order of the classes; one column
+    is the probability of the last of two classes. `keep` names the columns to keep as groups.
+    """
+
+    label: str | None = None
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    domain: str | None = None
+    weight: str | None = None
+    classes: tuple[Any, ...] | None = None
+    keep: tuple[str, ...] | None = None
+
+
+def column_options(
+    *,
+    label: str | None = None,
+    models: Mapping[str, str | Sequence[str]] | None = None,
+    domain: str | None = None,
+    weight: str | None = None,
+    columns: str | Path | None = None,
+    classes: Sequence[Any] | None = None,
+    keep: str | Sequence[str] | None = None,
+) -> ColumnOptions:
+    """Join the arguments and the TOML file `columns`; what an argument says wins.
+
+    Raises
+    ------
+    UsageError
+        If an argument is not of the kind described at `read_predictions`.
+    InputError
+        If the TOML file cannot be read or says something unknown.
+    """
+    if isinstance(classes, str):
+        raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
+    given = ColumnOptions(
+        label,
+        _model_columns(models or {}),
+        domain,
+        weight,
+        None if classes is None else tuple(classes),
+        (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
+    )
+    if columns is None:
+        return given
+    said = read_column_file(columns)
+    return ColumnOptions(
+        given.label or said.label,
+        {**said.models, **given.models},
+        given.domain or said.domain,
+        given.weight or said.weight,
+        said.classes if given.classes is None else given.classes,
+        given.keep,
+    )
+
+
+def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
+    """Read `NAME=COL` (the probability of the last of two classes) or `NAME=COL,COL,...`.
+
+    Raises
+    ------
+    UsageError
+        If the text has another form.
+
+    Examples
+    --------
+    >>> parse_model_option("forest=rf_no,rf_yes")
+    ('forest', ('rf_no', 'rf_yes'))
+    """
+    name, equals, rest = text.partition("=")
+    columns = tuple(column.strip() for column in rest.split(","))
+    if not (name.strip() and equals and all(columns)):
+        raise UsageError(
+            f"--model must be NAME=COL (probability of class 1) or NAME=COL,COL,.. (one column per "
+            f"class); got {quoted(text)}"
+        )
+    return name.strip(), columns
+
+
+def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Read every `--model` text.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form than `parse_model_option` reads, or a name comes twice.
+    """
+    models: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, columns = parse_model_option(text)
+        if name in models:
+            raise UsageError(f"--model names two classifiers {quoted(name)}; rename one of them")
+        models[name] = columns
+    return models
+
+
+def read_column_file(path: str | Path) -> ColumnOptions:
+    """Read a TOML file with the keys label, domain, weight, classes and the table [models].
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
+    """
+    with told_of(str(path)):
+        said = _parse(_read_text(path))
+        for key in said:
+            if key not in _KEYS:
+                raise InputError(
+                    f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
+                    f"{', '.join(_KEYS)}"
+                )
+        names = {key: _text(key, said[key]) for key in ("label", "domain", "weight") if key in said}
+        classes = said.get("classes")
+        if classes is not None and not isinstance(classes, list):
+            raise InputError(f'`classes` must be a list like ["no", "yes"]; got {quoted(classes)}')
+        models = said.get("models", {})
+        if not isinstance(models, dict):
+            raise InputError(f'`models` must be a table: [models] NAME = ["COL"]; got {models!r}')
+        try:
+            mapped = _model_columns(models)
+        except UsageError as error:
+            raise InputError(f"{error}; put names that hold a dot in quotes") from None
+        return ColumnOptions(
+            models=mapped, classes=None if classes is None else tuple(classes), **names
+        )
+
+
+def _read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8; save it again as UTF-8") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"is not valid TOML: {error}") from None
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
+    return value
+
+
+def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(models, Mapping):
+        raise UsageError(f"`models` must map names to columns; got {quoted(models)}")
+    result = {}
+    for name, columns in models.items():
+        names = (columns,) if isinstance(columns, str) else columns
+        if (
+            not isinstance(names, (list, tuple))
+            or not names
+            or not all(isinstance(column, str) and column for column in names)
+        ):
+            raise UsageError(
+                f"`models` must map {quoted(name)} to one or more column names; got {quoted(columns)}"
+            )
+        if len(set(names)) < len(names):
+            raise UsageError(
+                f"`models` must map {quoted(name)} to different columns; got {listed(names)}"
+            )
+        result[str(name)] = tuple(names)
+    return result

@@ -1,0 +1,216 @@
+"""The report as one self-contained HTML file: nothing is fetched and nothing runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fewlabels.errors import InputError
+from fewlabels.report import words
+from fewlabels.report.answer import Verdict, verdict
+from fewlabels.report.axis import Axis
+from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.profiles import profile
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_OPEN_PLOTS = 24
+"""With more plots than these only the leading classifier's are unfolded."""
+
+_NAME_COLUMNS = 80
+"""Longer names lose their middle; the full name is in the tooltip."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The values of one column, each with its block."""
+
+    column: str
+    blocks: tuple[tuple[str, Block], ...]
+    axis: Axis
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """All that is shown of one metric."""
+
+    block: Block
+    axis: Axis
+    verdict: Verdict | None
+    groups: tuple[_Group, ...]
+
+    def in_order(self, block: Block) -> list[Row]:
+        """Rows of a group in the order of the ranking of all items, to be read across."""
+        order = {row.model: place for place, row in enumerate(self.block.ranked())}
+        return sorted(block.rows, key=lambda row: order.get(row.model, len(order)))
+
+
+def render_html(report: Report) -> str:
+    """The report as a page of HTML that needs no other file, no network and no script.
+
+    Every text of the report is escaped, control characters included; a content security policy
+    forbids scripts and requests besides.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Estimates.report`; plain JSON values.
+    """
+    shown = blocks(report)
+    metrics = _metrics(shown)
+    profiles = [profile(entry) for entry in report.get("profiles") or ()]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            blocks=shown,
+            metrics=metrics,
+            answer=metrics[0].verdict if metrics else None,
+            statuses=status_notes(report, shown),
+            hits=_hits(shown),
+            balance=_balance(report),
+            profiles=profiles,
+            unfolded=sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
+        )
+    )
+
+
+def save_html(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write the page whole or not at all: the file appears only when it is complete.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written.
+    """
+    page = render_html(report).encode("utf-8")
+    try:
+        _write(Path(path), page)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"cannot write {words.clean(os.fspath(path))!r}: {reason}; "
+            "`path` must name a file in a folder that exists and is writable"
+        ) from None
+
+
+def _write(path: Path, page: bytes) -> None:
+    if path.exists() and not path.is_file():
+        # A device or a pipe is written to; replacing it would remove it. A folder refuses.
+        path.write_bytes(page)
+        return
+    # Beside the file that a link leads to, for a rename must stay on one file system.
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".fewlabels-{secrets.token_hex(8)}")
+    try:
+        temporary.write_bytes(page)
+        os.replace(temporary, target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def finalize(value: Any) -> Any:
+        # Markup is a macro's output; every other text is data and stays on its line.
+        return words.clean(value) if isinstance(value, str) and type(value) is not Markup else value
+
+    environment = Environment(
+        loader=PackageLoader("fewlabels.report"),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "at": lambda share: f"{100 * share:.4g}%",
+        "count": words.count,
+        "listing": words.listing,
+        "percent": words.percent,
+        "plural": words.plural,
+        "probability": words.probability,
+        "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
+        "spoken": lambda name: str(name).replace("_", " "),
+        "fact": _fact,
+        "kind": _kind,
+    }
+    return environment
+
+
+def _metrics(shown: Sequence[Block]) -> list[_Metric]:
+    found = []
+    for metric in dict.fromkeys(block.metric for block in shown):
+        mine = [block for block in shown if block.metric == metric]
+        overall = next((block for block in mine if block.group is None), None)
+        if overall is not None:
+            parts = [block for block in mine if block.group is not None]
+            found.append(
+                _Metric(overall, common_axis([overall]), verdict(overall), _groups(parts))
+            )
+    return found
+
+
+def _groups(parts: Sequence[Block]) -> tuple[_Group, ...]:
+    columns: dict[str, list[tuple[str, Block]]] = {}
+    for block in parts:
+        column, _, value = (block.group or "").partition("=")
+        columns.setdefault(column, []).append((value, block))
+    return tuple(
+        _Group(column, tuple(members), common_axis(block for _, block in members))
+        for column, members in columns.items()
+    )
+
+
+def _hits(shown: Sequence[Block]) -> tuple[int, int] | None:
+    """How many of the intervals hold the truth, and how many there are."""
+    inside = [
+        row.low <= row.truth <= row.high
+        for block in shown
+        for row in block.rows
+        if row.truth is not None and row.low is not None and row.high is not None
+    ]
+    return (sum(inside), len(inside)) if inside else None
+
+
+def _balance(report: Report) -> list[tuple[Any, int | None, float | None]]:
+    balance: Mapping[str, Mapping[str, Any]] = report.get("class_balance") or {}
+    labeled, estimated = balance.get("labeled") or {}, balance.get("estimated") or {}
+    names = [str(name) for name in report["classes"]] if labeled or estimated else []
+    return [(name, labeled.get(name), estimated.get(name)) for name in names]
+
+
+def _kind(value: Any) -> str:
+    """How a diagnostic is laid out."""
+    return "table" if isinstance(value, Mapping) else "text"
+
+
+def _fact(value: Any) -> str:
+    """A diagnostic in words."""
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return words.count(value)
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_fact(part)}" for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        listed = [_fact(part) for part in value]
+        more = f" and {words.count(len(listed) - 12)} more" if len(listed) > 12 else ""
+        return ", ".join(listed[:12]) + more if listed else "none"
+    return str(value)
