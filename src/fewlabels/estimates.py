@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,7 +67,6 @@ class Estimates:
     diagnostics: Mapping[str, Any]
     warnings: tuple[str, ...]
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
-    frame_kind: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
@@ -91,21 +91,21 @@ class Estimates:
         return _plain(self.to_dict() | self.describe(self))
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table: pandas, polars or pyarrow.
+        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
 
-        Without `backend` it is the kind of frame that the predictions came in, else the first of
-        pandas, polars and pyarrow that is installed.
+        Without `backend` it is the first of these that is installed.
         """
         columns = {name: [getattr(row, name) for row in self.rows] for name in Estimate._fields}
         columns["status"] = [str(s) for s in columns["status"]]
-        kinds = [backend or self.frame_kind, "pandas", "polars", "pyarrow"]
-        for kind in filter(None, kinds[:1] if backend else kinds):
+        if backend:
             try:
-                return _frame(kind, columns)
+                return _frame(backend, columns)
             except ImportError:
-                if backend:
-                    raise MissingExtraError(kind, "all") from None
-        raise AssertionError("pyarrow is a dependency")
+                raise MissingExtraError(backend, "all") from None
+        for kind in ("pandas", "polars"):
+            with contextlib.suppress(ImportError):
+                return _frame(kind, columns)
+        return _frame("pyarrow", columns)
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""

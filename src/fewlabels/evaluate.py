@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks
+from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
+from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
 
@@ -374,6 +375,38 @@ class _TaskRun:
             parts.append(part)
             self.evaluator.tick(len(blocks))
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+
+
+def metrics_of_labels(
+    predictions: Predictions, labels: Ints, metrics: Sequence[str]
+) -> dict[str, Floats]:
+    """Metrics of every classifier for many hard labelings of the same items.
+
+    Parameters
+    ----------
+    labels
+        Class of every item in every draw, shape (n, D).
+    metrics
+        Names.
+
+    Returns
+    -------
+    Per metric an array (D, M); NaN where it is undefined.
+    """
+    chosen = resolve(metrics)
+    views = [
+        ScoreView(
+            predictions.n_classes,
+            None if predictions.probabilities is None else predictions.probabilities[:, j],
+            predictions.hard[:, j],
+            None if predictions.scores is None else predictions.scores[:, j],
+        )
+        for j in range(predictions.n_models)
+    ]
+    shared = [HardLabels(labels[:, block]) for block in spans(labels.shape[1], 64)]
+    plans = list(map_blocks(lambda view: _prepare(view, chosen, exact=True), views))
+    parts = list(map_blocks(lambda part: _finish_labels(plans, chosen, part), shared))
+    return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
 
 def _prepare(view: ScoreView, chosen: Mapping[str, Metric], exact: bool) -> dict[str, Plan]:

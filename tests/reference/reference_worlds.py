@@ -101,15 +101,6 @@ class Golden:
             ]
         )
 
-    def truth(self, n_labeled: int, run: int, metric: str = "auprc") -> np.ndarray:
-        """The metric of every model on the run's evaluation half, shape (models,)."""
-        import pandas as pd
-
-        frame = pd.read_parquet(self.golden_folder / "ssme_civilcomments_reference.parquet")
-        rows = frame.query("method == 'labeled' and n_labeled == @n_labeled and run == @run")
-        rows = rows[rows["metric"] == metric].set_index("model")["truth"]
-        return rows[[f"alg_{m}" for m in self.models]].to_numpy()
-
     def split(self, n_labeled: int, run: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """P(class 1) (n, 7), the true labels (n,), and which of the items are labeled."""
         with np.load(self.golden_folder / f"ssme_civilcomments_splits_nl{n_labeled}.npz") as file:

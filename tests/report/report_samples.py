@@ -10,7 +10,7 @@ Report = dict[str, Any]
 
 NASTY = [
     "<script>document.title='pwned'</script>",
-    "\"><img src=x onerror=\"document.title='pwned'\">",
+    '"><img src=x onerror="document.title=\'pwned\'">',
     "two\nlines\tand a tab",
     "</title></svg><svg onload=alert(1)>",
     "{{ 7*7 }} {% raw %} ' & &lt;",
@@ -64,9 +64,7 @@ def demo() -> Report:
     models = ["logistic", "forest", "svm", "naive-bayes", "nearest"]
     report = _report(models, list(range(10)), n_items=1797, status="few-labels")
     rng = np.random.default_rng(3)
-    report["truth"] = {
-        row["model"]: {} for row in report["estimates"]
-    }
+    report["truth"] = {row["model"]: {} for row in report["estimates"]}
     for row in report["estimates"]:
         near = row["value"] + rng.normal() * (row["high"] - row["low"]) / 4
         report["truth"][row["model"]][row["metric"]] = max(0.0, near)

@@ -128,7 +128,7 @@ def read_column_file(path: str | Path) -> ColumnOptions:
                     f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
                     f"{', '.join(_KEYS)}"
                 )
-        names = {key: _text(key, said[key]) for key in ("label", "domain", "weight") if key in said}
+        label, domain, weight = (_text(said, key) for key in ("label", "domain", "weight"))
         classes = said.get("classes")
         if classes is not None and not isinstance(classes, list):
             raise InputError(f'`classes` must be a list like ["no", "yes"]; got {quoted(classes)}')
@@ -140,7 +140,7 @@ def read_column_file(path: str | Path) -> ColumnOptions:
         except UsageError as error:
             raise InputError(f"{error}; put names that hold a dot in quotes") from None
         return ColumnOptions(
-            models=mapped, classes=None if classes is None else tuple(classes), **names
+            label, mapped, domain, weight, None if classes is None else tuple(classes)
         )
 
 
@@ -160,7 +160,10 @@ def _parse(text: str) -> dict[str, Any]:
         raise InputError(f"is not valid TOML: {error}") from None
 
 
-def _text(key: str, value: Any) -> str:
+def _text(said: Mapping[str, Any], key: str) -> str | None:
+    value = said.get(key)
+    if key not in said:
+        return None
     if not isinstance(value, str) or not value:
         raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
     return value
@@ -178,7 +181,7 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             or not all(isinstance(column, str) and column for column in names)
         ):
             raise UsageError(
-                f"`models` must map {quoted(name)} to one or more column names; got {quoted(columns)}"
+                f"`models` must map {quoted(name)} to names of columns; got {quoted(columns)}"
             )
         if len(set(names)) < len(names):
             raise UsageError(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.errors import InputError
-from fewlabels.frames.wording import one_line, quoted
+from fewlabels.frames.wording import quoted
 from fewlabels.kernels.arrays import Floats, Ints
 
 MISSING_NUMBERS = (
@@ -75,6 +75,12 @@ class Table:
             start = stop
         return codes, values
 
+    def head(self, rows: int) -> Table:
+        """The first rows of every piece."""
+        columns = {n: [piece.slice(0, rows) for piece in p] for n, p in self.columns.items()}
+        size = sum(len(piece) for piece in next(iter(columns.values()), []))
+        return Table(columns, size, self.place)
+
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
         if pa.types.is_dictionary(kind):
@@ -106,10 +112,6 @@ class Source(Protocol):
     def names(self) -> tuple[str, ...]:
         """The columns as they stand, repetitions included."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is worth a warning, once the columns are read."""
-
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; a column that is text in the source stays as it is written."""
 
@@ -117,10 +119,12 @@ class Source(Protocol):
 def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     """The rows of several tables one after another."""
     ends = np.cumsum([table.n_rows for table in tables])
+    # Not the tables themselves: a place is remembered longer than the columns.
+    places = [table.place for table in tables]
 
     def place(row: int) -> str:
         i = int(np.searchsorted(ends, row, side="right"))
-        return f"{tables[i].place(row - int(ends[i]) + tables[i].n_rows)} of {names[i]}"
+        return f"{places[i](row - (int(ends[i - 1]) if i else 0))} of {names[i]}"
 
     columns = {
         column: [piece for table in tables for piece in table.columns[column]]
@@ -136,12 +140,17 @@ def _without_missing(piece: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _first_without_number(piece: pa.ChunkedArray) -> tuple[int, str]:
-    for row, value in enumerate(piece.to_pylist()):
+    # Halving: the first bad value is in the first half whenever that half does not convert.
+    start, size = 0, len(piece)
+    while size > 1:
+        half = size // 2
         try:
-            pa.scalar(value, piece.type).cast(pa.float64())
+            piece.slice(start, half).cast(pa.float64())
         except pa.ArrowException:
-            return row, str(value)
-    return 0, one_line(str(piece[0]), 60)
+            size = half
+        else:
+            start, size = start + half, size - half
+    return start, str(piece[start].as_py())
 
 
 def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 UNLABELED = frozenset({"", "-1", "nan", "NaN", "null", "NULL", "<NA>"})
 """Texts that stand for an unknown label, unless a class is declared by that name."""
 
@@ -39,6 +41,8 @@ def group_text(value: Any) -> str | None:
     >>> group_text("1.0"), group_text(1.0), group_text(0.5), group_text("")
     ('1.0', '1', '0.5', None)
     """
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None:
         return None
     if isinstance(value, str):

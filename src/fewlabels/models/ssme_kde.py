@@ -210,6 +210,10 @@ class _Mixture:
             return np.where(self.labeled, 10.0 * self.label_scale, 1.0)
         return np.where(self.labeled, self.label_scale, self.model.unlabeled_weight)
 
+    def starting_labels(self) -> Floats:
+        """Class weights that EM starts from, (m, K)."""
+        return self._start(1, 0)[:, :, 0]
+
     def _start(self, size: int, first_stream: int) -> Floats:
         k = self.evidence.shape[1]
         pool = np.repeat(with_evidence(self.pool, self.evidence)[:, :, None], size, axis=2)

@@ -3,7 +3,7 @@
 Nothing here computes a statistic; `README.md` beside this file says what flows where.
 """
 
-#from fewlabels.report.figure import render_figure
+from fewlabels.report.figure import render_figure
 from fewlabels.report.html import render_html, save_html
 from fewlabels.report.text import render_text
 

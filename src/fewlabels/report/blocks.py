@@ -58,6 +58,12 @@ class Block:
         return number_format(n for row in self.rows for n in row.numbers)
 
     @property
+    def columns(self) -> int:
+        """Characters of the longest value with its interval."""
+        longest = max(len(self.write(n)) for row in self.rows for n in row.numbers)
+        return 3 * longest + len(" [, ]")
+
+    @property
     def preference(self) -> str:
         """Which values are good, in words."""
         return {1: "larger is better", -1: "smaller is better"}.get(self.direction, "")

@@ -73,6 +73,7 @@ def render_html(report: Report) -> str:
             report=report,
             blocks=shown,
             metrics=metrics,
+            glance=_glance(report, metrics),
             answer=metrics[0].verdict if metrics else None,
             statuses=status_notes(report, shown),
             hits=_hits(shown),
@@ -157,10 +158,14 @@ def _metrics(shown: Sequence[Block]) -> list[_Metric]:
         overall = next((block for block in mine if block.group is None), None)
         if overall is not None:
             parts = [block for block in mine if block.group is not None]
-            found.append(
-                _Metric(overall, common_axis([overall]), verdict(overall), _groups(parts))
-            )
+            found.append(_Metric(overall, common_axis([overall]), verdict(overall), _groups(parts)))
     return found
+
+
+def _glance(report: Report, metrics: Sequence[_Metric]) -> list[_Metric]:
+    """Metrics by which classifiers can be ranked; nothing where there is little to overlook."""
+    ranked = [metric for metric in metrics if metric.block.direction]
+    return ranked if len(ranked) > 1 and len(report["models"]) > 1 else []
 
 
 def _groups(parts: Sequence[Block]) -> tuple[_Group, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,11 @@ def render_text(report: Report, width: int = 80) -> str:
     """
     width = max(width, NARROWEST)
     shown = blocks(report)
+    layouts = {
+        overall: _layout(alike, width)
+        for overall in (True, False)
+        if (alike := [block for block in shown if (block.group is None) == overall])
+    }
     lines = list(_head(report, width))
     group: str | None = None
     for block in shown:
@@ -58,9 +64,7 @@ def render_text(report: Report, width: int = 80) -> str:
             heading = fit(clean(block.group), width)
             lines += ["", heading, "=" * cell_width(heading)]
         group = block.group
-        # Groups are compared with one another, so they share a scale; theirs is wider.
-        alike = [b for b in shown if b.metric == block.metric and (b.group is None) == (group is None)]
-        lines += ["", *_table(block, common_axis(alike), width)]
+        lines += ["", *_table(block, layouts[group is None], width)]
     lines += _foot(report, shown, width)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -93,32 +97,60 @@ class _Column:
         return [pad(text, self.width, right=self.right) for text in [self.heading, *self.cells]]
 
 
-def _table(block: Block, axis: Axis, width: int) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Layout:
+    """What blocks that belong together have in common, so that their columns line up."""
+
+    scales: Mapping[str, Axis]
+    extras: int
+    name: int
+    plot: int
+
+
+def _layout(alike: Sequence[Block], width: int) -> _Layout:
+    """Share the width: all items and groups each have their own layout."""
+    members: dict[str, list[Block]] = {}
+    for block in alike:
+        members.setdefault(block.metric, []).append(block)
+    # Groups are compared with one another, so they share a scale; theirs is wider.
+    scales = {metric: common_axis(same) for metric, same in members.items()}
+    # On a narrow terminal the extras go before the names become unreadable.
+    rooms = [min(_room(block, n, width) for block in alike) for n in (2, 1, 0)]
+    extras = next((2 - k for k, room in enumerate(rooms) if room >= _NAMES[0]), 0)
+    room = rooms[2 - extras]
+    longest = max(cell_width(clean(row.model)) for block in alike for row in block.rows)
+    least = max(_PLOT[0], *(sum(map(len, axis.ends)) + 1 for axis in scales.values()))
+    name = min(longest, max(_NAMES[1], room - _GAP - _PLOT[1]), room - _GAP - least)
+    if name < min(longest, _NAMES[0]):
+        return _Layout(scales, extras, room, 0)
+    return _Layout(scales, extras, name, min(_PLOT[2], room - _GAP - name))
+
+
+def _room(block: Block, extras: int, width: int) -> int:
+    """Columns that are left for names and plot."""
+    return width - _INDENT - sum(c.width + _GAP for c in [*_numbers(block, extras), _status(block)])
+
+
+def _table(block: Block, layout: _Layout, width: int) -> Iterator[str]:
     better = f" ({block.preference})" if block.preference else ""
     # The description is said once, with all items.
     about = f": {block.description}" if block.description and block.group is None else ""
     yield from wrap(clean(block.metric) + better + about, width)
-    numbers = [_estimates(block), *_extras(block)]
-    status = _Column("status", [clean(row.status) for row in block.rows])
-    room = width - _INDENT - sum(c.width + _GAP for c in [*numbers, status])
-    name, plot = _share(block, axis, room)
-    names = short_names([row.model for row in block.rows], name)
-    columns = [_Column("", list(names.values())), *numbers]
-    if plot:
-        columns.append(_plots(block, axis, plot))
-    for cells in zip(*(c.lines() for c in [*columns, status]), strict=True):
+    names = short_names([row.model for row in block.rows], layout.name)
+    columns = [_Column("", list(names.values())), *_numbers(block, layout.extras)]
+    if layout.plot:
+        columns.append(_plots(block, layout.scales[block.metric], layout.plot))
+    columns.append(_status(block))
+    for cells in zip(*(column.lines() for column in columns), strict=True):
         yield " " * _INDENT + (" " * _GAP).join(cells)
 
 
-def _share(block: Block, axis: Axis, room: int) -> tuple[int, int]:
-    """Columns for the names and for the plot; 0 for a plot that has no room."""
-    longest = max(cell_width(clean(row.model)) for row in block.rows)
-    least = max(_PLOT[0], sum(map(len, axis.ends)) + 1)
-    room -= _GAP
-    name = min(longest, max(_NAMES[1], room - _PLOT[1]), room - least)
-    if name < min(longest, _NAMES[0]):
-        return room, 0
-    return name, min(_PLOT[2], room - name)
+def _numbers(block: Block, extras: int) -> list[_Column]:
+    return [_estimates(block), *itertools.islice(_extras(block), extras)]
+
+
+def _status(block: Block) -> _Column:
+    return _Column("status", [clean(row.status) for row in block.rows])
 
 
 def _estimates(block: Block) -> _Column:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
@@ -115,7 +115,7 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     {'a/long/path/to/a/first': '...irst', 'a/long/path/to/a/fast': '...ast'}
     """
     cleaned = [clean(name) for name in names]
-    start = len(os.path.commonprefix(cleaned))
+    start = _shared_beginning(cleaned)
     attempts = (
         [fit(name, width) for name in cleaned],
         ["..." + fit(name[start:], width - 3) for name in cleaned],
@@ -128,6 +128,12 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
         name: fit(text, width - len(mark)) + mark
         for name, text, mark in zip(names, cleaned, marks, strict=True)
     }
+
+
+def _shared_beginning(names: Sequence[str]) -> int:
+    """Characters with which all names begin."""
+    columns = zip(*names, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def number_format(values: Iterable[float | None]) -> NumberFormat:

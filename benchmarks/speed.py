@@ -1,0 +1,297 @@
+"""Speed and memory, as ratios within one run against what a user would run instead.
+
+    python benchmarks/speed.py [--out docs/speed.md] [--rows 1000000]
+
+Each figure is the best of three runs of ours against the rival's, one after the other in the same
+process; the rival's slow loops are timed on a part and scaled, as said beside them. Data are made
+here: seven classifiers whose log-odds share a signal and an error, 11% positive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fewlabels as fl
+
+MODELS = 7
+
+
+class Line(NamedTuple):
+    """One row of the page."""
+
+    what: str
+    ours: str
+    rival: str
+    ratio: str
+    target: str
+
+
+def make_scores(n: int, seed: int, models: int = MODELS) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (n, M) and labels (n,) of correlated, differently calibrated classifiers."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < 0.11).astype(np.int64)
+    shared = rng.normal(size=n)
+    skill = np.linspace(2.0, 3.5, models)
+    noise = rng.normal(size=(n, models))
+    logits = skill * (labels[:, None] - 0.5) + 0.8 * shared[:, None] + noise - 1.5
+    return 1 / (1 + np.exp(-logits * np.linspace(0.7, 1.8, models))), labels
+
+
+def few_labels(n: int, seed: int, known: int = 20) -> fl.Predictions:
+    """Predictions of `n` items of which `known` are labeled."""
+    scores, truth = make_scores(n, seed)
+    labels = np.where(np.arange(n) < known, truth, -1)
+    return fl.Predictions(scores, labels)
+
+
+def best(function: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
+    """Shortest of several runs, and the last result."""
+    shortest = np.inf
+    for _ in range(repeats):
+        started = time.perf_counter()
+        result = function()
+        shortest = min(shortest, time.perf_counter() - started)
+    return shortest, result
+
+
+def peak_mb(code: str) -> tuple[float, float]:
+    """Peak memory in MB and seconds of a fresh interpreter that runs `code`."""
+    started = time.perf_counter()
+    tail = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", code + tail], check=True, capture_output=True)
+    return int(done.stdout.split()[-1]) / 1024, time.perf_counter() - started
+
+
+# --- SSME-KDE against scikit-learn's KernelDensity --------------------------------------------
+
+
+def reference_epochs(points: np.ndarray, start: np.ndarray, epochs: int) -> np.ndarray:
+    """EM as the reference states it, in double precision by brute force: posteriors (n, K)."""
+    w = start.copy()
+    half = 0.5 * (points**2).sum(axis=1)
+    for _ in range(epochs):
+        density = np.empty_like(w)
+        for block in range(0, len(points), 500):
+            rows = slice(block, block + 500)
+            exponent = points[rows] @ points.T - half[rows, None] - half
+            density[rows] = np.exp(np.minimum(exponent, 0)) @ w
+        joint = density / w.sum(axis=0) * w.mean(axis=0)
+        joint[:20] = start[:20]
+        w = joint / joint.sum(axis=1, keepdims=True)
+    return w
+
+
+def sklearn_epoch(points: np.ndarray, w: np.ndarray) -> None:
+    """One epoch as the released code does it: a tree of kernels per class, at bandwidth 1."""
+    from sklearn.neighbors import KernelDensity
+
+    for k in range(w.shape[1]):
+        KernelDensity(bandwidth=1.0).fit(points, sample_weight=w[:, k] + 1e-300).score_samples(points)
+
+
+def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
+    """The fit of ssme-kde, 20 epochs; scikit-learn timed for one epoch."""
+    predictions = few_labels(n, 1)
+    model = fl.models.SSMEKDE(bandwidth=bandwidth, epochs=epochs)
+    ours, fitted = best(lambda: model.fit(predictions, np.random.default_rng(0)), 2)
+    mixture = fitted.mixture
+    start = mixture.starting_labels()
+    expected = reference_epochs(mixture.points, start, epochs)
+    error = float(np.abs(expected - fitted.result.responsibilities[:, :, 0]).max())
+    epoch, _ = best(lambda: sklearn_epoch(mixture.points, start), 1)
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import speed, numpy as np, fewlabels as fl\n"
+        f"p = speed.few_labels({n}, 1)\n"
+        f"fl.models.SSMEKDE(bandwidth={bandwidth!r}, epochs={epochs})"
+        ".fit(p, np.random.default_rng(0))"
+    )
+    memory, _ = peak_mb(code)
+    return Line(
+        f"ssme-kde fit, n={n}, d=7, K=2, {epochs} epochs, bandwidth {bandwidth}; posteriors within "
+        f"{error:.0e} of double precision; peak {memory:.0f} MB",
+        f"{ours:.2f} s",
+        f"{epochs * epoch:.0f} s (scikit-learn KernelDensity; one epoch timed)",
+        f"{epochs * epoch / ours:.0f}x",
+        "200x, 1e-6, 1500 MB",
+    )
+
+
+# --- metrics over label draws against a loop over scikit-learn ----------------------------------
+
+
+def sklearn_metrics(y: np.ndarray, p: np.ndarray) -> list[float]:
+    """Accuracy, AUC, average precision and both ECEs of one draw, as a user would write them."""
+    from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+
+    width = np.digitize(p, np.linspace(0, 1, 16)[1:-1])
+    edges = np.quantile(p, np.linspace(0, 1, 11))
+    quantile = np.clip(np.searchsorted(edges, p, side="left") - 1, 0, 9)
+    gaps = [abs(p[width == b].sum() - y[width == b].sum()) for b in range(15)]
+    means = [
+        abs(p[quantile == b].mean() - y[quantile == b].mean())
+        for b in range(10)
+        if (quantile == b).any()
+    ]
+    return [
+        accuracy_score(y, p > 0.5),
+        roc_auc_score(y, p),
+        average_precision_score(y, p),
+        sum(gaps) / len(y),
+        float(np.mean(means)),
+    ]
+
+
+def draws(n: int = 10_000, size: int = 500) -> Line:
+    """500 label draws x 7 models x 5 metrics; scikit-learn timed for 5 draws."""
+    from fewlabels.evaluate import metrics_of_labels
+
+    scores, _ = make_scores(n, 2)
+    scores = scores.round(3)  # ties
+    rng = np.random.default_rng(3)
+    labels = (rng.random((n, size)) < scores.mean(axis=1)[:, None]).astype(np.int64)
+    predictions = fl.Predictions(scores)
+    names = ["accuracy", "roc_auc", "average_precision", "ece", "ece_quantile"]
+    ours, found = best(lambda: metrics_of_labels(predictions, labels, names))
+    few = 5
+    loop, expected = best(
+        lambda: [[sklearn_metrics(labels[:, d], scores[:, j]) for j in range(MODELS)]
+                 for d in range(few)], 1
+    )  # fmt: skip
+    ours_few = np.stack([found[name][:few] for name in names], axis=2)
+    error = float(np.abs(ours_few - np.array(expected)).max())
+    rival = loop * size / few
+    return Line(
+        f"{size} label draws x {MODELS} models x 5 metrics, n={n}, with ties; equal within {error:.0e}",
+        f"{ours:.2f} s",
+        f"{rival:.0f} s (loop over scikit-learn; {few} draws timed)",
+        f"{rival / ours:.0f}x",
+        "100x, 1e-12",
+    )
+
+
+# --- the default, and a large file -------------------------------------------------------------
+
+
+def default_method() -> Line:
+    """tempered-ensemble with intervals on 1,020 items x 7 models."""
+    predictions = few_labels(1020, 4)
+    ours, _ = best(lambda: fl.estimate(predictions, "tempered-ensemble"), 5)
+    rival, _ = best(lambda: sklearn_bootstrap(predictions), 1)
+    return Line(
+        "tempered-ensemble, 4 metrics with intervals, 1,020 items x 7 models",
+        f"{ours:.2f} s",
+        f"{rival:.1f} s (400 bootstrap resamples of the 20 labels through scikit-learn)",
+        f"{rival / ours:.0f}x",
+        "0.3 s",
+    )
+
+
+def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
+    """What a user runs instead for an interval: the labeled items, resampled."""
+    from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+
+    rows = np.flatnonzero(predictions.labeled)
+    y, p = predictions.labels[rows], predictions.probabilities[rows, :, 1]
+    rng = np.random.default_rng(0)
+    for _ in range(size):
+        take = rng.integers(len(rows), size=len(rows))
+        for j in range(p.shape[1]):
+            accuracy_score(y[take], p[take, j] > 0.5)
+            if 0 < y[take].sum() < len(take):
+                roc_auc_score(y[take], p[take, j])
+                average_precision_score(y[take], p[take, j])
+
+
+def large_file(rows: int) -> Line:
+    """A Parquet file of many rows through the command line, with intervals."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory() as folder:
+        scores, truth = make_scores(rows, 5)
+        labels = np.where(np.random.default_rng(6).random(rows) < 100 / rows, truth, -1)
+        columns = {"label": labels} | {f"p__m{j}__1": scores[:, j] for j in range(MODELS)}
+        path = Path(folder) / "large.parquet"
+        pq.write_table(pa.table(columns), path)
+        del scores, columns
+        code = (
+            "from fewlabels.cli import main\n"
+            f"import sys; sys.argv = ['fewlabels', 'estimate', {str(path)!r}, '--json', "
+            f"{str(Path(folder) / 'out.json')!r}]\n"
+            "try: main()\nexcept SystemExit: pass"
+        )
+        memory, seconds = peak_mb(code)
+        answer = json.loads((Path(folder) / "out.json").read_text())
+        read, _ = best(lambda: pq.read_table(path), 1)
+        size = path.stat().st_size / 1e6
+    return Line(
+        f"fewlabels estimate on {answer['n_items']:,} rows x 7 models ({size:.0f} MB), 4 metrics "
+        f"with intervals; peak {memory:.0f} MB",
+        f"{seconds:.0f} s",
+        f"{read:.2f} s (reading the file alone)",
+        f"{read / seconds:.3f}x",
+        "bounded memory",
+    )
+
+
+def start_up() -> list[Line]:
+    """Import and help, in fresh interpreters, less the interpreter's own start."""
+
+    def run(arguments: list[str]) -> float:
+        return min(best(lambda: subprocess.run(arguments, check=True, capture_output=True), 5)[:1])
+
+    python = run([sys.executable, "-c", "pass"])
+    numpy_ = run([sys.executable, "-c", "import numpy"]) - python
+    ours = run([sys.executable, "-c", "import fewlabels"]) - python
+    help_ = run([str(Path(sys.executable).with_name("fewlabels")), "--help"])
+    return [
+        Line("import fewlabels", f"{ours:.3f} s", f"{numpy_:.3f} s (import numpy)",
+             f"{ours / numpy_:.2f} of it", "2 x numpy"),
+        Line("fewlabels --help, warm", f"{help_:.2f} s", f"{python:.2f} s (python -c pass)", "",
+             "0.5 s"),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Run everything and print, or write, a Markdown page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    options = parser.parse_args()
+    lines = [kde("isj"), kde("scott"), draws(), default_method(), *start_up(), large_file(options.rows)]
+    page = [
+        "# Speed and memory",
+        "",
+        f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
+        f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute times "
+        "are of a shared machine.",
+        "",
+        "| what | fewlabels | instead | ratio | target |",
+        "|---|---|---|---|---|",
+        *("| " + " | ".join(line) + " |" for line in lines),
+        "",
+        f"Peak memory of this script: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB.",
+        "",
+    ]
+    text = "\n".join(page)
+    print(text)
+    if options.out:
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Columns that are perhaps something else than they were taken for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from fewlabels.errors import InputError
+from fewlabels.frames.doctor.diagnosis import Finding
+from fewlabels.frames.table import Table
+from fewlabels.frames.wording import quoted
+from fewlabels.kernels.arrays import Floats
+from fewlabels.predictions import SUM_TOLERANCE
+
+_LABELS = re.compile(
+    r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
+)
+_WEIGHTS = re.compile(r"(?i)(sample|sampling|inverse|ip)?[_ -]?weights?")
+_DOMAINS = re.compile(r"(?i)domains?")
+_PROBABILITY = re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+")
+_VOTE = re.compile(
+    r"(?i)(y_?pred|pred|prediction|predicted|y)(_{1,2}|[ .-]).+|y_?pred|predictions?"
+)
+_SCORE = re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+")
+
+_LOOKED_AT = 10_000
+"""Rows of a column that are looked at to tell whether it holds probabilities."""
+
+
+def name_findings(
+    names: Iterable[str], *, has_label: bool, has_domain: bool, has_weight: bool
+) -> Iterator[Finding]:
+    """Columns whose names nearly say a role."""
+    for name in names:
+        where = f"column {quoted(name)}"
+        if not has_label and _LABELS.fullmatch(name):
+            yield Finding("warning", "may hold the labels", where, f"--label {shlex.quote(name)}")
+        elif not has_weight and _WEIGHTS.fullmatch(name):
+            yield Finding("info", "may be the weight", where, f"--weight {shlex.quote(name)}")
+        elif not has_domain and _DOMAINS.fullmatch(name):
+            yield Finding("info", "may be the domain", where, f"--domain {shlex.quote(name)}")
+        elif _PROBABILITY.fullmatch(name):
+            mend = "rename it p__<model>__<class>, or use --model NAME=COL,COL"
+            yield Finding("warning", "may be a probability, but is not read as one", where, mend)
+        elif _VOTE.fullmatch(name):
+            yield Finding(
+                "info", "may be a hard prediction, but is not read as one", where,
+                "rename it y__<model>",
+            )  # fmt: skip
+        elif _SCORE.fullmatch(name):
+            yield Finding(
+                "info", "may be a score, but is not read as one", where, "rename it s__<model>"
+            )
+
+
+def value_findings(table: Table, names: Sequence[str], taken: Iterable[str]) -> Iterator[Finding]:
+    """Columns of numbers in [0, 1] that no classifier has, with the option that maps them.
+
+    Parameters
+    ----------
+    taken
+        Names of the classifiers there are.
+    """
+    head = table.head(_LOOKED_AT)
+    values = {name: v for name in names if (v := _fractions(head, name)) is not None}
+    used = set(taken)
+    for stem, columns in _by_stem(values):
+        name = stem
+        while name in used:
+            name += "_"
+        used.add(name)
+        option = shlex.quote(f"{name}={','.join(columns)}")
+        if any("," in column for column in columns) or "=" in name:
+            option = "NAME=COL (a name with a comma: use --columns TOML)"
+        several = len(columns) > 1
+        yield Finding(
+            "info",
+            "look like probabilities that add up to 1" if several else "looks like a probability",
+            f"column{'s' if several else ''} {', '.join(map(quoted, columns))}",
+            f"if a classifier gave {'them' if several else 'it'}: --model {option}",
+        )
+
+
+def _fractions(table: Table, name: str) -> Floats | None:
+    """The column, if it holds numbers in [0, 1] and not 0 and 1 alone."""
+    try:
+        values = table.numbers(name)
+    except InputError:
+        return None
+    given = values[~np.isnan(values)]
+    if not len(given) or given.min() < 0 or given.max() > 1 or (given == np.round(given)).all():
+        return None
+    return values
+
+
+def _by_stem(values: dict[str, Floats]) -> Iterator[tuple[str, list[str]]]:
+    """Columns of one classifier: the same name up to its last part, and a sum of 1."""
+    stems: dict[str, list[str]] = {}
+    for name in values:
+        stem = re.sub(r"[_ .-]+[^_ .-]*$", "", name) or name
+        stems.setdefault(stem, []).append(name)
+    for stem, columns in stems.items():
+        total = np.sum([values[c] for c in columns], axis=0)
+        total = total[~np.isnan(total)]
+        if len(columns) > 1 and len(total) and np.abs(total - 1).max() <= SUM_TOLERANCE:
+            yield stem, columns
+        else:
+            for column in columns:
+                yield column, [column]

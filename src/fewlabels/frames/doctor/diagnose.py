@@ -1,0 +1,216 @@
+"""`diagnose`: read as `read_predictions` does, and look at everything there is to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import InputError
+from fewlabels.frames.assemble import assemble
+from fewlabels.frames.doctor.classifiers import classifier_findings
+from fewlabels.frames.doctor.columns import name_findings, value_findings
+from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
+from fewlabels.frames.doctor.labels import group_findings, label_findings, row_findings
+from fewlabels.frames.locate import Located, locate
+from fewlabels.frames.npz import described, read_npz
+from fewlabels.frames.options import ColumnOptions, column_options
+from fewlabels.frames.read import build, open_source
+from fewlabels.frames.roles import Roles, assign_roles
+from fewlabels.frames.table import Source, Table
+from fewlabels.frames.values import UNLABELED, class_text
+from fewlabels.frames.wording import one_line, quoted
+from fewlabels.predictions import Predictions
+
+_SEVERITIES = ("error", "warning", "info")
+
+
+def diagnose(
+    source: Any,
+    *,
+    label: str | None = None,
+    models: Mapping[str, str | Sequence[str]] | None = None,
+    domain: str | None = None,
+    weight: str | None = None,
+    columns: str | Path | None = None,
+    classes: Sequence[Any] | None = None,
+    keep: str | Sequence[str] | None = None,
+) -> Diagnosis:
+    """Say what each column of a file or frame is, what is wrong with it and how to mend it.
+
+    The parameters are those of `read_predictions`. What makes the data unusable is a finding of
+    severity "error", and the rest is shown as far as it can be.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is not of a kind that is read.
+    UsageError
+        If an argument is not what `read_predictions` takes.
+
+    Examples
+    --------
+    >>> import pyarrow, fewlabels as fl
+    >>> table = pyarrow.table({"labels": [0, 1], "p__net__1": [0.5, 0.5]})
+    >>> for finding in fl.diagnose(table).findings[:2]:
+    ...     print(finding.where, finding.what)
+    classifier net says the same for every item
+    column 'labels' may hold the labels
+    """
+    options = column_options(
+        label=label, models=models, domain=domain, weight=weight, columns=columns,
+        classes=classes, keep=keep,
+    )  # fmt: skip
+    located = locate(source)
+    case = _Case("the frame" if located is None else located.name)
+    try:
+        if located is not None and located.kind == "NPZ":
+            case.read_arrays(located, options)
+        else:
+            case.read_table(source, located, options)
+    except InputError as error:
+        case.findings.append(Finding("error", one_line(str(error)), case.name, ""))
+    case.look()
+    return case.diagnosis()
+
+
+@dataclass
+class _Case:
+    """What has been learnt so far; reading may stop at any step."""
+
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    described: dict[str, str] = field(default_factory=dict)
+    roles: Roles | None = None
+    table: Table | None = None
+    predictions: Predictions | None = None
+
+    def read_arrays(self, located: Located, options: ColumnOptions) -> None:
+        arguments = read_npz(located.files, options)
+        self.described = described(arguments)
+        self.predictions = Predictions(**arguments)
+
+    def read_table(self, source: Any, located: Located | None, options: ColumnOptions) -> None:
+        opened = open_source(source, located)
+        self.described = dict.fromkeys(opened.names, "not recognised")
+        try:
+            self.roles = assign_roles(opened.names, options)
+        except InputError:
+            self._read_anyway(opened)
+            raise
+        self.described = self.roles.described()
+        self.table = opened.read(self.roles.numeric, self.roles.text)
+        arguments = assemble(self.table, self.roles, options.classes)
+        self.predictions = build(arguments, self.roles, self.table.place)
+
+    def _read_anyway(self, opened: Source) -> None:
+        """Read all columns as they are, to say what they look like; the error comes later."""
+        try:
+            self.table = opened.read((), tuple(dict.fromkeys(opened.names)))
+        except InputError:
+            self.table = None
+
+    def look(self) -> None:
+        """Collect the findings about whatever has been read."""
+        if self.predictions is not None:
+            self.findings.extend(classifier_findings(self.predictions))
+            self.findings.extend(label_findings(self.predictions))
+            self.findings.extend(row_findings(self.predictions))
+            self.findings.extend(group_findings(self.predictions))
+            self._look_at_notes(self.predictions)
+        roles = self.roles
+        free = [c for c, role in self.described.items() if role in ("group", "not recognised")]
+        if roles is not None and roles.label is None:
+            self.findings.append(
+                Finding(
+                    "info",
+                    "there is no such column",
+                    "labels",
+                    "name it label, or say which it is with --label",
+                )
+            )
+        if roles is not None or self.predictions is None:
+            self.findings.extend(
+                name_findings(
+                    free,
+                    has_label=roles is not None and roles.label is not None,
+                    has_domain=roles is not None and roles.domain is not None,
+                    has_weight=roles is not None and roles.weight is not None,
+                )
+            )
+        if self.table is not None:
+            there = [c for c in free if c in self.table.columns]
+            self.findings.extend(
+                value_findings(self.table, there, () if roles is None else roles.models)
+            )
+            self._look_for_minus_one(self.table)
+
+    def _look_at_notes(self, predictions: Predictions) -> None:
+        for note in predictions.notes:
+            # Said in full by label_findings.
+            if not note.startswith("no labeled item"):
+                mend = "store probabilities with more digits" if "sum to 1" in note else ""
+                self.findings.append(Finding("warning", note, self.name, mend))
+
+    def _look_for_minus_one(self, table: Table) -> None:
+        """-1 next to labels of one class may be meant as the other class."""
+        label = None if self.roles is None else self.roles.label
+        if label is None or label not in table.columns or self.predictions is None:
+            return
+        texts = {class_text(value) for value in table.categories(label)[1]}
+        if "-1" in texts and len(texts - UNLABELED) == 1 and self.predictions.n_classes == 2:
+            only = (texts - UNLABELED).pop()
+            self.findings.append(
+                Finding(
+                    "warning",
+                    f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
+                    f"column {quoted(label)}",
+                    "if -1 means the negative class, write it as 0",
+                )
+            )
+
+    def diagnosis(self) -> Diagnosis:
+        """Put it together, the worst first."""
+        order = {severity: i for i, severity in enumerate(_SEVERITIES)}
+        findings = sorted(self.findings, key=lambda finding: order[finding.severity])
+        counts: dict[str, int] = {}
+        balance: dict[str, Any] = {"labels": None, "predicted": {}, "classes": []}
+        if self.predictions is not None:
+            p = self.predictions
+            counts = {
+                "n_items": p.n_items,
+                "n_labeled": p.n_labeled,
+                "n_models": p.n_models,
+                "n_classes": p.n_classes,
+            }
+            balance = _balance(p)
+        elif self.table is not None:
+            counts = {"n_items": self.table.n_rows}
+        return Diagnosis(self.name, self.described, counts, balance, tuple(findings))
+
+
+def _balance(predictions: Predictions) -> dict[str, Any]:
+    """Share of each class among the labels, and as each classifier sees it."""
+    names = [str(c) for c in predictions.classes]
+    k = len(names)
+
+    def shares(total: Any) -> dict[str, float] | None:
+        whole = float(np.sum(total))
+        return (
+            None if not whole else {c: float(t) / whole for c, t in zip(names, total, strict=True)}
+        )
+
+    predicted = {}
+    for j, model in enumerate(predictions.models):
+        total = np.zeros(k)
+        if predictions.probabilities is not None:
+            total = np.nansum(predictions.probabilities[:, j], axis=0)
+        if not total.any():
+            hard = predictions.hard[:, j]
+            total = np.bincount(hard[hard >= 0], minlength=k).astype(float)
+        predicted[model] = shares(total)
+    labels = shares(np.bincount(predictions.labels[predictions.labeled], minlength=k))
+    return {"labels": labels, "predicted": predicted, "classes": names}

@@ -1,0 +1,64 @@
+"""The result of `diagnose`: plain values, and their rendering as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know about the data: what it is, where, and how to mend it.
+
+    With an error, `fewlabels estimate` would refuse the data; its message holds the mend.
+    """
+
+    severity: Severity
+    what: str
+    where: str
+    mend: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `fewlabels.diagnose` returns.
+
+    `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
+    items, labels, classifiers and classes. `class_balance` holds the share of each class among
+    the labels (None without labels), and its mean probability according to each classifier
+    (None for raw scores).
+    """
+
+    name: str
+    roles: Mapping[str, str]
+    counts: Mapping[str, int]
+    class_balance: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the data can be used."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as a dictionary of plain values."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "counts": dict(self.counts),
+            "roles": dict(self.roles),
+            "class_balance": dict(self.class_balance),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def summary(self, width: int = 80) -> str:
+        """Everything as text, no line longer than `width`."""
+        from fewlabels.frames.doctor.text import render
+
+        return render(self, width)
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -1,0 +1,144 @@
+"""What may be wrong with the labels, the rows and the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fewlabels.frames.doctor.diagnosis import Finding
+from fewlabels.frames.doctor.ranks import scores
+from fewlabels.frames.wording import listed
+from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.keyed import hash_columns
+from fewlabels.predictions import Predictions
+
+_FEW = 20
+_MOST_GROUPS = 50
+_Z = 4.0
+_MANY_DUPLICATES = 0.05
+
+
+def label_findings(predictions: Predictions) -> Iterator[Finding]:
+    """How many labels there are, of which classes, and whether they look like a random sample."""
+    known = predictions.labels[predictions.labeled]
+    if not len(known):
+        if predictions.histogram is None:
+            yield Finding(
+                "info", "no label is known", "labels",
+                "label some items drawn at random; without any, estimates rest on an assumption",
+            )  # fmt: skip
+        return
+    if len(known) < _FEW:
+        yield Finding(
+            "warning", f"few labels: {len(known)}", "labels",
+            f"label at least {_FEW}, drawn at random; intervals are wide until then",
+        )  # fmt: skip
+    count = np.bincount(known, minlength=predictions.n_classes)
+    absent = [predictions.classes[c] for c in np.flatnonzero(count == 0)]
+    if absent:
+        yield Finding(
+            "warning", f"no labeled item is of class {listed(absent)}", "labels",
+            "label items that the classifiers think are of it; fine if there are none",
+        )  # fmt: skip
+    yield from _not_random(predictions)
+    yield from _ordered(known, count)
+
+
+def _not_random(predictions: Predictions) -> Iterator[Finding]:
+    """Signs that the labeled items were not drawn at random."""
+    known = predictions.labeled
+    n, labeled = predictions.n_items, predictions.n_labeled
+    if labeled == n or labeled < 2:
+        return
+    if known[:labeled].all() or known[-labeled:].all():
+        end = "first" if known[0] else "last"
+        yield Finding(
+            "info", f"the labeled items are the {end} {labeled:,} rows", "labels",
+            "fine if the rows were shuffled before; else label rows drawn at random",
+        )  # fmt: skip
+    model, z = _largest_gap(predictions)
+    if abs(z) > _Z and not np.ptp(predictions.weight):
+        side = "higher" if z > 0 else "lower"
+        yield Finding(
+            "warning",
+            f"{model} scores labeled items {side} than the others (z = {z:.1f}): they are perhaps "
+            "not a random sample",
+            "labels",
+            "draw the items to label at random, or give their sampling weights (--weight)",
+        )
+
+
+def _largest_gap(predictions: Predictions) -> tuple[str, float]:
+    """Classifier, and the z of its mean score on labeled against unlabeled items."""
+    every = scores(predictions)
+    known = predictions.labeled
+    mean, variance = [], []
+    for part in (every[known], every[~known]):
+        size = np.maximum((~np.isnan(part)).sum(axis=0), 1)
+        middle = np.nansum(part, axis=0) / size
+        mean.append(middle)
+        variance.append(np.nansum((part - middle) ** 2, axis=0) / np.maximum(size - 1, 1) / size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.nan_to_num(
+            (mean[0] - mean[1]) / np.sqrt(variance[0] + variance[1]), posinf=0, neginf=0
+        )
+    j, c = np.unravel_index(np.argmax(np.abs(z)), z.shape)
+    return predictions.models[int(j)], float(z[j, c])
+
+
+def _ordered(known: Ints, count: Ints) -> Iterator[Finding]:
+    """Labels that hardly ever change from row to row."""
+    changes = int((known[1:] != known[:-1]).sum())
+    share = count / len(known)
+    expected = (len(known) - 1) * (1 - float((share**2).sum()))
+    if expected >= 10 and changes < expected / 5:
+        yield Finding(
+            "info",
+            f"the rows are ordered by label: it changes {changes:,} times where "
+            f"{expected:,.0f} are expected",
+            "labels",
+            "shuffle the rows before you take a part of them",
+        )
+
+
+def row_findings(predictions: Predictions) -> Iterator[Finding]:
+    """Rows that occur more than once."""
+    if predictions.probabilities is None and predictions.scores is None:
+        return  # Votes repeat by nature.
+    columns = [predictions.labels]
+    for block in (predictions.probabilities, predictions.votes, predictions.scores):
+        if block is not None:
+            columns.extend(block.reshape(len(block), -1).T)
+    repeated = predictions.n_items - len(np.unique(hash_columns(columns, predictions.n_items)))
+    share = repeated / predictions.n_items
+    if repeated:
+        yield Finding(
+            "warning" if share > _MANY_DUPLICATES else "info",
+            f"{repeated:,} of {predictions.n_items:,} rows ({share:.1%}) repeat an earlier row in "
+            "every prediction and the label",
+            "rows",
+            "drop them if they are the same items; fine if different items got the same scores",
+        )
+
+
+def group_findings(predictions: Predictions) -> Iterator[Finding]:
+    """Groups that `--by` can do nothing with."""
+    distinct = {name: len(set(a.tolist())) for name, a in predictions.groups.items()}
+    single = [name for name, count in distinct.items() if count == 1]
+    many = [f"{name} ({count:,})" for name, count in distinct.items() if count > _MOST_GROUPS]
+    if single:
+        yield Finding(
+            "info", "one value only", _groups(single), "nothing; it cannot split the items"
+        )
+    if many:
+        yield Finding(
+            "info",
+            f"more values than --by takes ({_MOST_GROUPS})",
+            _groups(many),
+            "nothing, if it is an identifier or a feature; else merge its values",
+        )
+
+
+def _groups(names: Sequence[str]) -> str:
+    return f"group{'s' if len(names) > 1 else ''} {listed(names)}"

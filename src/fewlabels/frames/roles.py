@@ -1,0 +1,261 @@
+"""Which column is what: native names, and what the caller says instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fewlabels.errors import InputError
+from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.values import class_text
+from fewlabels.frames.wording import did_you_mean, listed, quoted
+
+_UNNAMED = ("", "__index_level_0__")
+"""The row numbers of a pandas frame, as CSV and Parquet keep them."""
+
+
+_PREFIXES = ("p__", "y__", "s__", "h__")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The role of every column.
+
+    `probabilities` maps a classifier and a class (by its text) to a column; `mapped` maps a
+    classifier to columns whose classes the caller has put in order; `models` is every classifier,
+    in the order of its first column.
+    """
+
+    models: tuple[str, ...]
+    probabilities: Mapping[str, Mapping[str, str]]
+    mapped: Mapping[str, tuple[str, ...]]
+    votes: Mapping[str, str]
+    scores: Mapping[str, str]
+    histogram: Mapping[str, str]
+    label: str | None
+    domain: str | None
+    weight: str | None
+    groups: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The columns that must hold numbers."""
+        native = [
+            column for by_class in self.probabilities.values() for column in by_class.values()
+        ]
+        mapped = [column for columns in self.mapped.values() for column in columns]
+        weight = [] if self.weight is None else [self.weight]
+        others = [*self.scores.values(), *self.histogram.values(), *weight]
+        return tuple(dict.fromkeys([*native, *mapped, *others]))
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """The columns that hold names."""
+        single = [c for c in (self.label, self.domain) if c is not None]
+        return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a warning: names that begin like a prediction and are none."""
+        begun = [c for c in (*self.groups, *self.ignored) if c.startswith(_PREFIXES)]
+        return tuple(
+            f"column {quoted(c)} is not read as a prediction: the native names are "
+            "p__<model>__<class>, y__<model>, s__<model> and h__<class>"
+            for c in begun
+            if split_native(c) is None
+        )
+
+    def columns_of(self, model: str) -> tuple[str, ...]:
+        """The columns of probabilities and scores of one classifier."""
+        score = (self.scores[model],) if model in self.scores else ()
+        return (*self.probabilities.get(model, {}).values(), *self.mapped.get(model, ()), *score)
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words, classifier by classifier."""
+        said: dict[str, str] = {}
+        if self.label is not None:
+            said[self.label] = "label"
+        for model in self.models:
+            for name, column in self.probabilities.get(model, {}).items():
+                said[column] = f"probability of class {name} by {model}"
+            columns = self.mapped.get(model, ())
+            for i, column in enumerate(columns):
+                which = (
+                    "the last class" if len(columns) == 1 else f"class {i + 1} of {len(columns)}"
+                )
+                said[column] = f"probability of {which} by {model}"
+            if model in self.votes:
+                said[self.votes[model]] = f"hard prediction of {model}"
+            if model in self.scores:
+                said[self.scores[model]] = f"score of {model}"
+        for name, column in self.histogram.items():
+            said[column] = f"annotators who chose class {name}"
+        if self.domain is not None:
+            said[self.domain] = "domain"
+        if self.weight is not None:
+            said[self.weight] = "weight"
+        others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
+        return said | {c: role for c, role in others.items() if c not in said}
+
+
+def assign_roles(names: Sequence[str], options: ColumnOptions) -> Roles:
+    """Give every column its role.
+
+    Raises
+    ------
+    InputError
+        If a name comes twice, a column that was asked for is not there, two classifiers have one
+        name, one column has two roles, or there are no predictions.
+    """
+    _refuse_repeated(names)
+    claimed = _Claims(names)
+    label = claimed.named("--label", options.label, "label")
+    domain = claimed.named("--domain", options.domain, "domain")
+    weight = claimed.named("--weight", options.weight, "weight")
+    for model, columns in options.models.items():
+        for column in columns:
+            claimed.take(f"--model {model}", column)
+    native = _native(names, claimed.roles)
+    for model in options.models:
+        if model in native.probabilities:
+            column = next(iter(native.probabilities[model].values()))
+            raise InputError(
+                f"two classifiers are named {quoted(model)}: one by --model, one by column "
+                f"{quoted(column)}; rename one of them"
+            )
+    models = _models(names, native, options.models)
+    if not models:
+        raise InputError(
+            f"no prediction columns; the columns are {listed(map(quoted, names))}: name them "
+            "p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+            "--model NAME=COL,COL"
+        )
+    others = [n for n in names if n not in claimed.roles and n not in native.columns]
+    if domain is not None and domain != "domain":
+        others.append(domain)
+    groups = _kept(names, options.keep, others, has_domain=domain is not None)
+    ignored = [n for n in others if n not in groups and n != domain]
+    return Roles(
+        models, native.probabilities, options.models, native.votes, native.scores,
+        native.histogram, label, domain, weight, tuple(groups), tuple(ignored),
+    )  # fmt: skip
+
+
+class _Claims:
+    """The columns that already have a role, each with the words for it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.roles: dict[str, str] = {}
+
+    def named(self, option: str, asked: str | None, default: str) -> str | None:
+        if asked is None and default not in self.names:
+            return None
+        name = default if asked is None else asked
+        self.take(option if asked is not None else f"the {default}", name)
+        return name
+
+    def take(self, role: str, name: str) -> None:
+        if name not in self.names:
+            raise InputError(missing_column(name, self.names, role))
+        other = self.roles.get(name)
+        # Two classifiers may read one column: they are then identical, which doctor says.
+        if other is not None and not (role.startswith("--model") and other.startswith("--model")):
+            raise InputError(
+                f"column {quoted(name)} has two roles: {other} and {role}; give it one of them"
+            )
+        self.roles[name] = role
+
+
+@dataclass(frozen=True)
+class _Native:
+    probabilities: dict[str, dict[str, str]]
+    votes: dict[str, str]
+    scores: dict[str, str]
+    histogram: dict[str, str]
+    columns: dict[str, str]
+
+
+def split_native(name: str) -> tuple[str, str, str] | None:
+    """Take a native column name apart: kind (p, y, s or h), classifier, class; None if it is none.
+
+    Examples
+    --------
+    >>> split_native("p__my__net__1"), split_native("h__cat"), split_native("p__net")
+    (('p', 'my__net', '1'), ('h', '', 'cat'), None)
+    """
+    kind, divider, rest = name.partition("__")
+    if not (divider and rest):
+        return None
+    if kind == "p":
+        model, _, label = rest.rpartition("__")
+        return ("p", model, class_text(label)) if model and label.strip() else None
+    if kind in ("y", "s"):
+        return (kind, rest, "")
+    return ("h", "", class_text(rest)) if kind == "h" and rest.strip() else None
+
+
+def _native(names: Iterable[str], claimed: Mapping[str, str]) -> _Native:
+    found = _Native({}, {}, {}, {}, {})
+    for name in names:
+        parts = None if name in claimed else split_native(name)
+        if parts is None:
+            continue
+        kind, model, label = parts
+        if kind == "p":
+            where, key = found.probabilities.setdefault(model, {}), label
+        else:
+            where, key = {
+                "y": (found.votes, model),
+                "s": (found.scores, model),
+                "h": (found.histogram, label),
+            }[kind]
+        if key in where:
+            raise InputError(
+                f"columns {quoted(where[key])} and {quoted(name)} are both of class "
+                f"{quoted(label)}; drop one of them"
+            )
+        where[key] = name
+        found.columns[name] = model
+    return found
+
+
+def _models(
+    names: Sequence[str], native: _Native, mapped: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    position = {name: i for i, name in enumerate(names)}
+    first = {model: min(position[c] for c in columns) for model, columns in mapped.items()}
+    histogram = set(native.histogram.values())
+    for column, model in native.columns.items():
+        if column not in histogram:
+            first[model] = min(first.get(model, len(names)), position[column])
+    return tuple(sorted(first, key=lambda model: first[model]))
+
+
+def _kept(
+    names: Sequence[str], keep: Sequence[str] | None, others: Sequence[str], *, has_domain: bool
+) -> list[str]:
+    if keep is None:
+        return [name for name in others if name not in _UNNAMED]
+    wanted = [name for name in dict.fromkeys(keep) if not (name == "domain" and has_domain)]
+    for name in wanted:
+        if name not in names:
+            raise InputError(missing_column(name, names, "a group"))
+    return wanted
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen and name not in _UNNAMED:
+            raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
+        seen.add(name)
+
+
+def missing_column(name: str, names: Sequence[str], role: str) -> str:
+    """The message about a column that was asked for and is not there."""
+    return (
+        f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
+        f"the columns are {listed(map(quoted, names))}"
+    )

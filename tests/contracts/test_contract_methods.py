@@ -1,0 +1,184 @@
+"""What every method in the registry must do, exactly or within Monte Carlo error.
+
+A new method arrives here by being registered; a property that it lacks is named, with the reason,
+in its `exempt`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.models import METHODS
+
+NAMES = list(METHODS)
+
+
+def world(n_classes: int = 2, n: int = 240, known: int = 40, seed: int = 0) -> fl.Predictions:
+    """Three classifiers of different skill; labels for the first items only."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n)
+    signal = 2.0 * np.eye(n_classes)[truth][:, None, :] * np.array([0.5, 1.0, 1.5])[:, None]
+    logits = signal + rng.normal(size=(n, 3, n_classes))
+    p = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    labels = np.where(np.arange(n) < known, truth, -1)
+    return fl.Predictions(p, labels, models=["weak", "fair", "good"])
+
+
+def skip_if_exempt(method: str, what: str) -> None:
+    reason = METHODS[method].exempt.get(what)
+    if reason:
+        pytest.skip(f"{method} is exempt: {reason}")
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("method", NAMES)
+class TestPosterior:
+    def test_rows_are_on_the_simplex(self, method, n_classes):
+        posterior = METHODS[method].make().infer(world(n_classes), 0)
+        blocks = [posterior.marginals(), *(q for _, part in posterior.soft_draws(7, 1) for q in part)]
+        for q in blocks:
+            assert q.shape == (240, n_classes)
+            assert (q >= 0).all()
+            np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+
+    def test_known_labels_are_kept(self, method, n_classes):
+        predictions = world(n_classes)
+        posterior = METHODS[method].make().infer(predictions, 0)
+        rows = np.flatnonzero(predictions.labeled)
+        assert (posterior.marginals()[rows, predictions.labels[rows]] == 1).all()
+        draws = posterior.draws(5, 1)
+        assert draws.shape == (5, 240)
+        assert (draws[:, rows] == predictions.labels[rows]).all()
+
+    def test_same_seed_same_bits(self, method, n_classes):
+        first, second = (METHODS[method].make().infer(world(n_classes), 3) for _ in range(2))
+        np.testing.assert_array_equal(first.marginals(), second.marginals())
+        np.testing.assert_array_equal(first.draws(4, 5), second.draws(4, 5))
+
+    def test_input_is_untouched(self, method, n_classes):
+        predictions = world(n_classes)
+        before = predictions.probabilities.copy(), predictions.labels.copy()
+        fl.estimate(predictions, method)
+        np.testing.assert_array_equal(predictions.probabilities, before[0])
+        np.testing.assert_array_equal(predictions.labels, before[1])
+
+    def test_order_of_items_is_irrelevant(self, method, n_classes):
+        skip_if_exempt(method, "items")
+        predictions = world(n_classes)
+        order = np.random.default_rng(1).permutation(predictions.n_items)
+        straight = METHODS[method].make().infer(predictions, 0)
+        shuffled = METHODS[method].make().infer(predictions.take(order), 0)
+        np.testing.assert_allclose(
+            straight.marginals()[order], shuffled.marginals(), rtol=1e-7, atol=1e-9
+        )
+
+    def test_soft_draw_weights_sum_to_one(self, method, n_classes):
+        posterior = METHODS[method].make().infer(world(n_classes), 0)
+        total = sum(weights.sum() for weights, _ in posterior.soft_draws(70, 0))
+        assert total == pytest.approx(1)
+
+    def test_applies_to_part_of_the_items(self, method, n_classes):
+        predictions = world(n_classes)
+        fitted = METHODS[method].make().fit(predictions, np.random.default_rng(0))
+        rows = np.arange(0, 240, 3)
+        whole = fitted.posterior(predictions).marginals()[rows]
+        part = fitted.posterior(predictions.take(rows)).marginals()
+        np.testing.assert_allclose(part, whole, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", NAMES)
+class TestEstimates:
+    def test_order_of_items_is_irrelevant_to_estimates(self, method):
+        predictions = world()
+        order = np.random.default_rng(1).permutation(predictions.n_items)
+        metrics = ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"]
+        straight = fl.estimate(predictions, method, metrics)
+        shuffled = fl.estimate(predictions.take(order), method, metrics)
+        for a, b in zip(straight.rows, shuffled.rows, strict=True):
+            np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
+
+    @pytest.mark.parametrize("estimand", ["population", "sample"])
+    def test_workers_do_not_show(self, method, estimand):
+        predictions = world()
+        one, two, five = (
+            fl.estimate(predictions, method, estimand=estimand, workers=w) for w in (1, 2, 5)
+        )
+        assert one.to_dict() == two.to_dict() == five.to_dict()
+
+    def test_relabelling_the_classes_relabels_the_answer(self, method):
+        skip_if_exempt(method, "classes")
+        predictions = world(3)
+        swap = np.array([2, 0, 1])
+        turned = fl.Predictions(
+            predictions.probabilities[:, :, swap],
+            np.where(predictions.labeled, np.argsort(swap)[predictions.labels], -1),
+        )
+        straight = METHODS[method].make().infer(predictions, 0).marginals()[:, swap]
+        other = METHODS[method].make().infer(turned, 0).marginals()
+        # Parameter draws differ: the mean over 200 of them is off by a few hundredths at most.
+        assert np.abs(straight - other).mean() < 0.01
+
+    def test_intervals_are_ordered_and_in_bounds(self, method):
+        for estimand in ("population", "sample"):
+            for row in fl.estimate(world(3), method, list(fl.metrics.METRICS), estimand=estimand).rows:
+                bounds = fl.metrics.METRICS[row.metric].bounds
+                assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
+                assert row.high > row.low, row
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_no_labels_and_one_class_of_labels(self, method, n_classes):
+        predictions = world(n_classes)
+        none = fl.estimate(predictions.with_labels(None), method, ["accuracy", "roc_auc"])
+        assert {r.status for r in none.rows} <= {"assumption", "undefined", "not-converged"}
+        one_class = np.where(predictions.labels == 0, 0, -1)
+        single = fl.estimate(predictions.with_labels(one_class), method, ["accuracy", "roc_auc"])
+        for row in single.rows:
+            assert row.status in ("few-labels", "undefined", "not-converged"), row
+            assert np.isnan(row.value) or row.high > row.low
+
+    def test_a_group_without_labels_keeps_its_rows(self, method):
+        base = world()
+        group = np.where(np.arange(240) < 200, "seen", "unseen")
+        predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
+        found = fl.estimate(predictions, method, "accuracy", by="g")
+        row = found.get("model2", "accuracy", "g=unseen")
+        assert row.status in ("few-labels", "not-converged")
+        assert row.high > row.low
+
+    def test_missing_predictions(self, method):
+        base = world()
+        p = base.probabilities.copy()
+        p[50:120, 1] = np.nan
+        p[100:110, :] = np.nan
+        found = fl.estimate(fl.Predictions(p, base.labels), method, ["accuracy", "ece", "auc"])
+        assert all(r.low <= r.value <= r.high for r in found.rows)
+
+    def test_duplicate_items_count_twice(self, method):
+        base = world()
+        twice = base.take(np.repeat(np.arange(240), 2))
+        posterior = METHODS[method].make().infer(twice, 0)
+        assert posterior.marginals().shape == (480, 2)
+        assert np.isfinite(posterior.marginals()).all()
+
+    def test_one_classifier_and_saturated_scores(self, method):
+        rng = np.random.default_rng(0)
+        p = np.where(rng.random(200) < 0.4, 1.0, 0.0)
+        labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
+        found = fl.estimate(fl.Predictions(p[:, None], labels), method, ["accuracy", "auc", "log_loss"])
+        for row in found.rows:
+            assert row.low <= row.value <= row.high
+            assert row.high > row.low
+
+
+def test_registry_is_complete():
+    """Every method says what a person must know."""
+    for name, method in METHODS.items():
+        assert method.name == name
+        assert method.summary
+        assert method.how
+        assert method.assumes
+        assert method.fails_when
+        assert method.source
+        assert set(method.exempt) <= {"items", "classes", "simplex", "clamped"}

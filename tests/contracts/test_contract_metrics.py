@@ -1,0 +1,148 @@
+"""What every metric in the registry must do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fewlabels.metrics import ALIASES, METRICS, custom, resolve
+from fewlabels.metrics.base import HardLabels, Plan, ScoreView
+
+NAMES = list(METRICS)
+
+
+def view(p: np.ndarray, *, exact: bool = True) -> ScoreView:
+    return ScoreView(p.shape[1], p, np.argmax(p, axis=1), exact=exact)
+
+
+def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    return (labels[:, None, :] == np.arange(n_classes)[None, :, None]).astype(float)
+
+
+def value(name: str, plan: Plan, weights: np.ndarray) -> np.ndarray:
+    return METRICS[name].finish(plan.digest(plan.state(weights)))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities with many ties, and labels of several draws."""
+    n_classes = draw(st.sampled_from([2, 3]))
+    n = draw(st.integers(1, 40))
+    raw = draw(arrays(np.float64, (n, n_classes), elements=st.sampled_from([0.0, 0.1, 0.3, 1.0])))
+    raw[raw.sum(axis=1) == 0] = 1
+    p = raw / raw.sum(axis=1, keepdims=True)
+    labels = draw(arrays(np.int64, (n, 3), elements=st.integers(0, n_classes - 1)))
+    return p, labels
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestEveryMetric:
+    @settings(max_examples=40, deadline=None)
+    @given(case=cases())
+    def test_quick_road_equals_weights(self, name, case):
+        p, labels = case
+        plan = METRICS[name].statistic.prepare(view(p))
+        quick = METRICS[name].finish(plan.of_labels(HardLabels(labels)))
+        slow = value(name, plan, one_hot(labels, p.shape[1]))
+        np.testing.assert_allclose(quick, slow, atol=1e-12)
+
+    @settings(max_examples=40, deadline=None)
+    @given(case=cases())
+    def test_in_bounds_or_undefined(self, name, case):
+        p, labels = case
+        plan = METRICS[name].statistic.prepare(view(p))
+        found = value(name, plan, one_hot(labels, p.shape[1]))
+        low, high = METRICS[name].bounds
+        defined = found[~np.isnan(found)]
+        assert ((defined >= low - 1e-12) & (defined <= high + 1e-12)).all()
+
+    @settings(max_examples=25, deadline=None)
+    @given(case=cases(), seed=st.integers(0, 9))
+    def test_states_of_parts_add_up(self, name, case, seed):
+        """One plan over all items: zero weight outside a part gives the part's state."""
+        p, labels = case
+        plan = METRICS[name].statistic.prepare(view(p))
+        weights = one_hot(labels, p.shape[1])
+        inside = np.random.default_rng(seed).random(len(p)) < 0.5
+        parts = [plan.state(weights * mask[:, None, None]) for mask in (inside, ~inside)]
+        np.testing.assert_allclose(parts[0] + parts[1], plan.state(weights), atol=1e-12)
+
+    @settings(max_examples=25, deadline=None)
+    @given(case=cases(), seed=st.integers(0, 9))
+    def test_order_of_items_is_irrelevant(self, name, case, seed):
+        p, labels = case
+        order = np.random.default_rng(seed).permutation(len(p))
+        straight = METRICS[name].statistic.prepare(view(p))
+        turned = METRICS[name].statistic.prepare(view(p[order]))
+        weights = one_hot(labels, p.shape[1])
+        np.testing.assert_allclose(
+            value(name, straight, weights), value(name, turned, weights[order]), atol=1e-12
+        )
+
+    @settings(max_examples=25, deadline=None)
+    @given(case=cases())
+    def test_an_item_twice_is_an_item_of_weight_two(self, name, case):
+        if name == "ece_quantile":
+            pytest.skip("quantiles of the items place its bins")
+        p, labels = case
+        weights = one_hot(labels, p.shape[1])
+        single = METRICS[name].statistic.prepare(view(p))
+        double = METRICS[name].statistic.prepare(view(np.repeat(p, 2, axis=0)))
+        np.testing.assert_allclose(
+            value(name, single, 2 * weights), value(name, double, np.repeat(weights, 2, axis=0)),
+            atol=1e-12,
+        )  # fmt: skip
+
+    def test_linear_metrics_are_linear(self, name):
+        if not METRICS[name].linear:
+            pytest.skip("not linear")
+        rng = np.random.default_rng(0)
+        p = rng.dirichlet([1, 1, 1], size=50)
+        soft = rng.dirichlet([1, 1, 1], size=50)[:, :, None]
+        plan = METRICS[name].statistic.prepare(view(p))
+        draws = np.stack([rng.choice(3, p=q, size=4000) for q in soft[:, :, 0]])
+        found = METRICS[name].finish(plan.of_labels(HardLabels(draws)))
+        error = found.std() / np.sqrt(len(found))
+        assert abs(found.mean() - value(name, plan, soft)[0]) < 4 * error
+
+    def test_says_what_it_is(self, name):
+        metric = METRICS[name]
+        assert metric.name == name
+        assert metric.description
+        assert metric.direction in (-1, 1)
+        assert metric.bounds[0] < metric.bounds[1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_binned_rankings_are_close(n_classes):
+    rng = np.random.default_rng(0)
+    n = 60_000
+    truth = rng.integers(n_classes, size=n)
+    logits = 1.5 * np.eye(n_classes)[truth] + rng.normal(size=(n, n_classes))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    weights = one_hot(truth[:, None], n_classes)
+    for name, tolerance in (("roc_auc", 1e-5), ("average_precision", 1e-4)):
+        exact, binned = (METRICS[name].statistic.prepare(view(p, exact=e)) for e in (True, False))
+        gap = value(name, exact, weights) - value(name, binned, weights)
+        assert 0 < abs(gap[0]) < tolerance
+
+
+def test_aliases_name_metrics():
+    assert set(ALIASES.values()) <= set(METRICS)
+    assert list(resolve(["auc", "roc_auc"])) == ["auc", "roc_auc"]
+
+
+def test_custom_metric_that_fails_is_undefined():
+    def picky(y_true, y_proba):
+        if y_true.sum() > 1:
+            raise ValueError("too many")
+        return 1.0
+
+    metric = custom(picky, direction=1)
+    plan = metric.statistic.prepare(view(np.array([[0.5, 0.5]] * 3)))
+    found = metric.finish(plan.of_labels(HardLabels(np.array([[0, 1], [0, 1], [1, 1]]))))
+    assert found[0] == 1
+    assert np.isnan(found[1])

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from report_samples import SAMPLES, Report, all_undefined, demo, minimal, two_classes
+
+from fewlabels.errors import MissingExtraError, UsageError
+from fewlabels.report import render_figure
+
+pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_axes_per_metric_and_a_line_per_row(sample: Callable[[], Report]) -> None:
+    report = sample()
+    figure = render_figure(report)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["accuracy", "ece", "auc", "log_loss"]
+    rows = [row for row in report["estimates"] if row["metric"] == "accuracy"]
+    groups = {row["group"] for row in rows} - {None}
+    assert len(figure.axes[0].get_yticks()) == len(rows) + len(groups)
+
+
+def test_points_lie_at_the_estimates() -> None:
+    report = minimal()
+    axes = render_figure(report, metric="ece").axes[0]
+    rows = [row for row in report["estimates"] if row["metric"] == "ece"]
+    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    ends = [tuple(line.get_xdata()) for line in axes.lines if line.get_marker() == "None"]
+    assert points == [row["value"] for row in rows]
+    assert ends == [(row["low"], row["high"]) for row in rows]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
+
+
+def test_one_metric_alone() -> None:
+    assert len(render_figure(two_classes(), metric="auc").axes) == 1
+
+
+def test_the_truth_is_marked_where_it_is_known() -> None:
+    def marks(report: Report) -> int:
+        axes = render_figure(report, metric="accuracy").axes[0]
+        return sum(line.get_marker() == "|" for line in axes.lines)
+
+    assert (marks(demo()), marks(minimal())) == (5, 0)
+
+
+def test_what_has_no_value_is_named() -> None:
+    axes = render_figure(all_undefined(), metric="accuracy").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["undefined"] * 3
+
+
+def test_a_name_is_no_formula(tmp_path: Path) -> None:
+    report = minimal()
+    for row in report["estimates"]:
+        row["model"] = {"a": r"$\bad{$", "b": "two\nlines"}[row["model"]]
+    figure = render_figure(report)
+    figure.savefig(tmp_path / "figure.png")
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [r"$\bad{$", r"two\nlines"]
+
+
+def test_an_unknown_metric() -> None:
+    with pytest.raises(UsageError, match="unknown metric 'f1'; estimated here: accuracy, ece"):
+        render_figure(minimal(), metric="f1")
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"matplotlib is not installed.*fewlabels\[plot\]"):
+        render_figure(minimal())
+
+
+def test_no_global_state_of_pyplot_is_touched() -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from report_samples import minimal\n"
+        "from fewlabels.report import render_figure\n"
+        "render_figure(minimal())\n"
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(Path(__file__).parent)]
+    assert subprocess.run(command).returncode == 0

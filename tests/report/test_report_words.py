@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import NASTY
+
+from fewlabels.report.words import (
+    cell_width,
+    clean,
+    decimals,
+    fit,
+    listing,
+    number_format,
+    pad,
+    plural,
+    probability,
+    short_names,
+    wrap,
+)
+
+# Lone surrogates included: they arrive from JSON and cannot be encoded.
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
+
+
+@given(ANY_TEXT)
+def test_clean_text_is_one_line_that_can_be_encoded(text: str) -> None:
+    cleaned = clean(text)
+    cleaned.encode()
+    assert len(cleaned.splitlines()) <= 1
+    assert not {unicodedata.category(c) for c in cleaned} & {"Cc", "Cs", "Zl", "Zp"}
+
+
+def test_clean_keeps_emoji_whole_and_turns_no_line_around() -> None:
+    assert clean("👩‍👩‍👧") == "👩‍👩‍👧"
+    assert clean("\u202eabc") == "\\u202eabc"
+    assert clean("\x1b[31mred") == "\\x1b[31mred"
+    assert clean(3) == "3"
+
+
+@pytest.mark.parametrize(
+    ("text", "width"), [("abc", 3), ("模型", 4), ("e\u0301", 1), ("🤖x", 3), ("", 0)]
+)
+def test_cell_width(text: str, width: int) -> None:
+    assert cell_width(text) == width
+
+
+@given(ANY_TEXT.map(clean), st.integers(0, 30))
+def test_fit_never_takes_more_columns(text: str, width: int) -> None:
+    assert cell_width(fit(text, width)) <= width
+    if cell_width(text) <= width:
+        assert fit(text, width) == text
+
+
+def test_fit_keeps_both_ends() -> None:
+    assert fit("beginning-middle-end", 11) == "begi...-end"
+    assert fit("模型一二三四五六", 10) == "模型...六"
+
+
+def test_fit_leaves_no_mark_without_its_character() -> None:
+    assert fit("aaaaaaae\u0301b", 5) == "a...b"
+
+
+@given(st.lists(ANY_TEXT, max_size=8).map(" ".join), st.integers(12, 40))
+def test_wrap_stays_within_the_width_and_loses_nothing(text: str, width: int) -> None:
+    lines = wrap(text, width, "  ")
+    assert all(cell_width(line) <= width for line in lines)
+    squeezed = "".join("".join(lines).split())
+    assert squeezed == "".join(clean(" ".join(text.split())).split())
+
+
+def test_pad() -> None:
+    assert pad("模", 4) == "模  "
+    assert pad("模", 4, right=True) == "  模"
+
+
+@pytest.mark.parametrize("width", [10, 14, 20, 400])
+def test_short_names_differ_and_fit(width: int) -> None:
+    names = [*NASTY, "same\n", "same\\n", *(f"a/long/{k:02d}/name/of/a/model" for k in range(30))]
+    short = short_names(names, width)
+    assert list(short) == names
+    assert len(set(short.values())) == len(names)
+    assert all(cell_width(text) <= width for text in short.values())
+
+
+def test_names_that_differ_in_the_middle_keep_what_differs() -> None:
+    names = [f"organisation/family-{k:02d}-of-models/final" for k in range(30)]
+    assert short_names(names, 14)[names[7]].startswith("...07")
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "text"),
+    [
+        ([0.9, 0.1], 0.91234, "0.912"),
+        ([12.0], 12.0, "12.000"),
+        ([0.02, 0.0001], 0.0001, "0.000"),
+        ([0.0004], 0.0004, "4.00e-04"),
+        ([2e6], 2e6, "2.00e+06"),
+        ([0.5], -0.0001, "0.000"),
+        ([0.5], -0.0, "0.000"),
+        ([-0.5], -0.25, "-0.250"),
+        ([0.5, None], None, "undefined"),
+        ([], 0.0, "0.000"),
+    ],
+)
+def test_number_format(values: list[float | None], value: float | None, text: str) -> None:
+    assert number_format(values)(value) == text
+
+
+def test_a_probability_is_never_quite_certain() -> None:
+    assert [probability(p) for p in (None, 0.0, 0.004, 0.006, 0.994, 0.996)] == [
+        "-", "<1%", "<1%", "1%", "99%", ">99%"
+    ]  # fmt: skip
+
+
+def test_small_words() -> None:
+    assert listing([]) == ""
+    assert listing(["a"]) == "a"
+    assert listing(["a", "b"]) == "a and b"
+    assert plural(0, "item") == "0 items"
+    assert plural(1, "item") == "1 item"
+    assert [decimals(step) for step in (10, 2.5, 1, 0.25, 0.1, 0.025)] == [0, 1, 0, 2, 1, 3]
