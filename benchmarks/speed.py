@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -99,7 +98,9 @@ def sklearn_epoch(points: np.ndarray, w: np.ndarray) -> None:
     from sklearn.neighbors import KernelDensity
 
     for k in range(w.shape[1]):
-        KernelDensity(bandwidth=1.0).fit(points, sample_weight=w[:, k] + 1e-300).score_samples(points)
+        KernelDensity(bandwidth=1.0).fit(points, sample_weight=w[:, k] + 1e-300).score_samples(
+            points
+        )
 
 
 def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
@@ -175,7 +176,8 @@ def draws(n: int = 10_000, size: int = 500) -> Line:
     error = float(np.abs(ours_few - np.array(expected)).max())
     rival = loop * size / few
     return Line(
-        f"{size} label draws x {MODELS} models x 5 metrics, n={n}, with ties; equal within {error:.0e}",
+        f"{size} label draws x {MODELS} models x 5 metrics, n={n}, with ties; equal "
+        f"within {error:.0e}",
         f"{ours:.2f} s",
         f"{rival:.0f} s (loop over scikit-learn; {few} draws timed)",
         f"{rival / ours:.0f}x",
@@ -268,23 +270,30 @@ def start_up() -> list[Line]:
 
 def main() -> None:
     """Run everything and print, or write, a Markdown page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
-    lines = [kde("isj"), kde("scott"), draws(), default_method(), *start_up(), large_file(options.rows)]
+    lines = [
+        kde("isj"),
+        kde("scott"),
+        draws(),
+        default_method(),
+        *start_up(),
+        large_file(options.rows),
+    ]
     page = [
         "# Speed and memory",
         "",
         f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
-        f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute times "
-        "are of a shared machine.",
+        f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "
+        "times are of a shared machine.",
         "",
         "| what | fewlabels | instead | ratio | target |",
         "|---|---|---|---|---|",
         *("| " + " | ".join(line) + " |" for line in lines),
-        "",
-        f"Peak memory of this script: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB.",
         "",
     ]
     text = "\n".join(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,16 +57,16 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
     ),
     "a label that is not a class": (change("label", 3, "maybe"), [], r"maybe.*not a class"),
     "-1 declared a class": (lambda t: t, ["--classes=-1,1"], r"-1.*class"),
-    "one declared class": (lambda t: t, ["--classes=1"], r"one class declared"),
+    "one declared class": (lambda t: t, ["--classes=1"], r"class(es given \(1\)|.*at least two)"),
     "duplicate column names": (
         lambda t: [*t.items(), ("site", t["site"])],
         [],
-        r"site.*twice|duplicate.*site",
+        r"two columns are named 'site'",
     ),
     "two models of one name": (
         lambda t: t,
         ["--model", "good=p__poor__0,p__poor__1", "--model", "good=p__good__0,p__good__1"],
-        r"good.*(twice|two)|two.*good",
+        r"two classifiers 'good'",
     ),
     "negative weights": (
         lambda t: t | {"weight": [-1] + [1] * 79},
@@ -103,8 +104,6 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
 def test_estimate_refuses(
     case: str, cli: Run, tmp_path: Path, columns: Table, write: Callable[..., Path]
 ) -> None:
-    import re
-
     edit, options, message = TABLES[case]
     file = write(edit(columns))
     err = refused(cli, tmp_path, "estimate", file, *options, *outputs(tmp_path))
@@ -146,15 +145,17 @@ FILES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("command", ["estimate", "doctor"])
 @pytest.mark.parametrize("case", FILES)
-def test_unreadable_file(case: str, command: str, cli: Run, tmp_path: Path) -> None:
-    import re
-
+def test_unreadable_file(case: str, cli: Run, tmp_path: Path) -> None:
     name, make, message = FILES[case]
     file = tmp_path / name
     make(file)
-    err = refused(cli, tmp_path, command, file, "--json", tmp_path / "out.json")
+    err = refused(cli, tmp_path, "estimate", file, "--json", tmp_path / "out.json")
+    assert re.search(message, err), err
+    code, _, err = cli("doctor", file)
+    assert code == 2
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
     assert re.search(message, err), err
 
 

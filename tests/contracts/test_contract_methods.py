@@ -37,7 +37,10 @@ def skip_if_exempt(method: str, what: str) -> None:
 class TestPosterior:
     def test_rows_are_on_the_simplex(self, method, n_classes):
         posterior = METHODS[method].make().infer(world(n_classes), 0)
-        blocks = [posterior.marginals(), *(q for _, part in posterior.soft_draws(7, 1) for q in part)]
+        blocks = [
+            posterior.marginals(),
+            *(q for _, part in posterior.soft_draws(7, 1) for q in part),
+        ]
         for q in blocks:
             assert q.shape == (240, n_classes)
             assert (q >= 0).all()
@@ -122,7 +125,9 @@ class TestEstimates:
 
     def test_intervals_are_ordered_and_in_bounds(self, method):
         for estimand in ("population", "sample"):
-            for row in fl.estimate(world(3), method, list(fl.metrics.METRICS), estimand=estimand).rows:
+            for row in fl.estimate(
+                world(3), method, list(fl.metrics.METRICS), estimand=estimand
+            ).rows:
                 bounds = fl.metrics.METRICS[row.metric].bounds
                 assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
                 assert row.high > row.low, row
@@ -166,7 +171,9 @@ class TestEstimates:
         rng = np.random.default_rng(0)
         p = np.where(rng.random(200) < 0.4, 1.0, 0.0)
         labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
-        found = fl.estimate(fl.Predictions(p[:, None], labels), method, ["accuracy", "auc", "log_loss"])
+        found = fl.estimate(
+            fl.Predictions(p[:, None], labels), method, ["accuracy", "auc", "log_loss"]
+        )
         for row in found.rows:
             assert row.low <= row.value <= row.high
             assert row.high > row.low

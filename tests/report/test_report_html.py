@@ -19,8 +19,8 @@ from fewlabels.report.words import clean
 
 samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
-VOID = {"meta"}
-BLOCKS = {"div", "p", "h2", "h3", "li", "dt", "dd", "th", "td", "tr", "summary"}
+VOID = {"meta", "br"}
+BLOCKS = {"br", "div", "p", "h2", "h3", "li", "dt", "dd", "th", "td", "tr", "summary"}
 
 
 class Page(HTMLParser):
@@ -275,6 +275,21 @@ def test_diagnostics_are_in_words() -> None:
     long = two_classes() | {"diagnostics": {"trace": list(range(40)), "none": None, "e": []}}
     words = Page(render_html(long)).words
     assert "trace 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more none not known e none" in words
+
+
+def test_diagnostics_are_explained_where_words_are_given() -> None:
+    report = two_classes() | {"diagnostic_info": {"temperature": "above 1 the pool was too sure"}}
+    assert "temperature above 1 the pool was too sure 0.8317" in Page(render_html(report)).words
+
+
+def test_the_method_is_told_in_sentences() -> None:
+    info = {"summary": "a vote of all classifiers"}
+    words = Page(render_html(two_classes() | {"method_info": info})).words
+    assert "The method A vote of all classifiers." in words
+    assert (
+        "The metric is not defined on these items."
+        in Page(render_html(SAMPLES["all_undefined"]())).words
+    )
 
 
 def test_the_page_is_the_same_every_time() -> None:

@@ -12,7 +12,6 @@ from fewlabels.report.words import (
     clean,
     decimals,
     fit,
-    listing,
     number_format,
     pad,
     plural,
@@ -116,9 +115,6 @@ def test_a_probability_is_never_quite_certain() -> None:
 
 
 def test_small_words() -> None:
-    assert listing([]) == ""
-    assert listing(["a"]) == "a"
-    assert listing(["a", "b"]) == "a and b"
     assert plural(0, "item") == "0 items"
     assert plural(1, "item") == "1 item"
     assert [decimals(step) for step in (10, 2.5, 1, 0.25, 0.1, 0.025)] == [0, 1, 0, 2, 1, 3]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.options import Columns, file_options
 from fewlabels.cli.output import check_outputs, json_text, json_writer, write_outputs
 from fewlabels.cli.text import text
+from fewlabels.errors import UsageError
+
+if TYPE_CHECKING:
+    from fewlabels.frames import Diagnosis
 
 
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
 @click.argument("file", type=text)
 @file_options
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
-def doctor(file: str, columns: Columns, json_path: str | None) -> int:
+def doctor(file: str, columns: Columns, json_path: str | None) -> None:
     """Say what each column of FILE is, what is wrong with it and how to mend it.
 
-    The exit code is 2 where `fewlabels estimate` would refuse the file.
+    The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
     """
     path = None if json_path == "-" else json_path
     check_outputs({"--json": path}, source=file)
@@ -31,4 +37,9 @@ def doctor(file: str, columns: Columns, json_path: str | None) -> int:
         click.echo(json_text(diagnosis.to_dict()), nl=False)
     else:
         click.echo(diagnosis.summary(terminal.width()))
-    return 0 if diagnosis.ok else 2
+    if not diagnosis.ok:
+        raise UsageError(f"`fewlabels estimate` refuses {file!r}: {_first_error(diagnosis)}")
+
+
+def _first_error(diagnosis: Diagnosis) -> str:
+    return next(f.what for f in diagnosis.findings if f.severity == "error")

@@ -79,13 +79,14 @@ def estimate(
     from fewlabels.pipeline import estimate as run
 
     _check_names(method, asked)
-    predictions = _select(_read(file, columns, by), models)
+    groups = _groups(file, by)
+    predictions = _select(_read(file, columns, groups), models)
     with terminal.progress_bar("estimating") as progress:
         estimates = run(
             predictions,
             method=method,
             metrics=asked,
-            by=comma_list(by, whole=predictions.groups) or None,
+            by=groups or None,
             confidence_level=confidence_level,
             estimand=estimand,
             random_state=seed,
@@ -106,10 +107,19 @@ def _check_names(method: str, metrics: Sequence[str]) -> None:
     resolve(metrics)
 
 
-def _read(file: str, columns: Columns, by: tuple[str, ...]) -> Predictions:
+def _groups(file: str, by: tuple[str, ...]) -> list[str]:
+    """Columns to group by; a name may hold a comma where the file has such a column."""
+    if not by:
+        return []
+    from fewlabels.frames import column_names
+
+    return comma_list(by, whole=column_names(file))
+
+
+def _read(file: str, columns: Columns, groups: Sequence[str]) -> Predictions:
     from fewlabels.frames import read_predictions
 
-    return read_predictions(file, keep=comma_list(by), **columns.arguments())
+    return read_predictions(file, keep=groups, **columns.arguments())
 
 
 def _select(predictions: Predictions, models: str | None) -> Predictions:

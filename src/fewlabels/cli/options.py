@@ -27,11 +27,11 @@ class Columns:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.frames import parse_model_option
+        from fewlabels.frames import parse_model_options
 
         return {
             "label": self.label,
-            "models": dict(parse_model_option(option) for option in self.model) or None,
+            "models": parse_model_options(self.model),
             "domain": self.domain,
             "weight": self.weight,
             "columns": self.columns,

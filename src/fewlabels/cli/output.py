@@ -33,19 +33,19 @@ def check_outputs(outputs: Mapping[str, str | None], source: str | None = None) 
     UsageError
         Where a path cannot be written, is the input, or is named twice.
     """
-    taken = {} if source is None else {os.path.realpath(source): "the input file"}
+    taken = {} if source is None else {_place(source): "the input file"}
     for option, path in outputs.items():
         if path is None:
             continue
-        place = os.path.realpath(path)
-        if place in taken:
-            raise UsageError(f"{option} {path!r} is {taken[place]} too; name another file")
-        if not _is_device(path):
-            taken[place] = f"the file of {option}"
         try:
             _probe(path)
         except (OSError, ValueError) as error:
             raise UsageError(_cannot_write(f"{option} {path!r}", error)) from None
+        place = _place(path)
+        if place in taken:
+            raise UsageError(f"{option} {path!r} is {taken[place]} too; name another file")
+        if not _is_device(path):
+            taken[place] = f"the file of {option}"
 
 
 def write_outputs(writers: Mapping[str, Writer]) -> None:
@@ -93,27 +93,38 @@ def _cannot_write(what: str, error: OSError | ValueError) -> str:
     return f"cannot write {what}: {reason}; name a file in a folder that exists and is writable"
 
 
+def _place(path: str) -> str:
+    """Where a path leads; a path that cannot be is left to whoever opens it."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
+
+
 def _probe(path: str) -> None:
     if not path:
         raise ValueError("the path is empty")
-    if os.path.isdir(path):
-        raise IsADirectoryError(None, "it is a folder")
-    if os.path.exists(path) and not os.access(path, os.W_OK):
-        raise PermissionError(None, "permission denied")
-    if _is_device(path):
-        return
-    temporary = _temporary(path)
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    temporary.unlink()
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    else:
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(None, "it is a folder")
+        if not os.access(path, os.W_OK):
+            raise PermissionError(None, "permission denied")
+    if stat.S_ISREG(mode):
+        temporary = _temporary(path)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        temporary.unlink()
 
 
 def _is_device(path: str) -> bool:
     """Whether the path is a pipe, terminal or /dev/null, which a rename would destroy."""
     try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
         return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _temporary(path: str) -> Path:

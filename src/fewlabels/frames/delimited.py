@@ -72,7 +72,12 @@ class DelimitedFile:
                 "lines; close the quote that was left open"
             )
         columns = {name: [table.column(position[name])] for name in (*numbers, *texts)}
-        return Table(columns, table.num_rows, lambda row: f"row {row + 1} after the header")
+        return Table(
+            tuple(columns),
+            columns.__getitem__,
+            table.num_rows,
+            lambda row: f"row {row + 1} after the header",
+        )
 
     def _parse(self, types: dict[str, pa.DataType], *, threads: bool = True) -> pa.Table:
         with _stream(self.path) as stream:

@@ -53,7 +53,9 @@ class NativeFrame:
             for name, key in zip(self.names, self.keys, strict=True)
             if name in numbers or name in texts
         }
-        return Table(columns, len(frame), lambda row: f"item {row} (from 0)")
+        return Table(
+            tuple(columns), columns.__getitem__, len(frame), lambda row: f"item {row} (from 0)"
+        )
 
 
 def open_frame(source: Any) -> NativeFrame:

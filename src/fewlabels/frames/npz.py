@@ -32,7 +32,7 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
         if getattr(options, option):
             name = "model" if option == "models" else option
             raise InputError(
-                f"--{name} names a column, but NPZ files have arrays; the keys are {listed(KEYS, 99)}"
+                f"--{name} names a column, but NPZ files have arrays: {listed(KEYS, 99)}"
             )
     loaded = []
     for file in files:
@@ -52,6 +52,8 @@ def _load(path: Path) -> dict[str, Array]:
     # Foreign bytes raise whatever the zip and array readers stumble on, down to SyntaxError.
     try:
         with np.load(path, allow_pickle=False) as file:
+            if "[Content_Types].xml" in file.files:
+                raise InputError("is a spreadsheet or document; export its table as CSV")
             for key in file.files:
                 if key not in KEYS and not (key.startswith(GROUP) and key != GROUP):
                     raise InputError(

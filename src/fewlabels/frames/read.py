@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fewlabels.errors import InputError
 from fewlabels.frames.assemble import assemble
 from fewlabels.frames.delimited import open_delimited
@@ -21,7 +23,10 @@ from fewlabels.frames.table import Place, Source, Table, concatenate
 from fewlabels.frames.wording import listed, one_line, quoted, told_of
 from fewlabels.predictions import Predictions
 
-_OPENERS = {"CSV": open_delimited, "Parquet": open_parquet}
+_OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
+    "CSV": open_delimited,
+    "Parquet": open_parquet,
+}
 
 
 def read_predictions(
@@ -87,6 +92,7 @@ def read_predictions(
         roles = assign_roles(table_source.names, options)
         # Not bound to a name: the table is gone before Predictions makes its own copy.
         arguments, place = _arguments(table_source.read(roles.numeric, roles.text), roles, options)
+        pa.default_memory_pool().release_unused()
         return build(arguments, roles, place)
 
 
@@ -109,7 +115,7 @@ def open_source(source: Any, located: Located | None) -> Source:
     """Open what `locate` found (CSV or Parquet), or the frame that the source is."""
     if located is None:
         return open_frame(source)
-    opener: Callable[[Path, str], Source] = _OPENERS[located.kind]
+    opener = _OPENERS[located.kind]
     parts: list[Source] = []
     for file in located.files:
         with told_of(one_line(file.name) if len(located.files) > 1 else None):

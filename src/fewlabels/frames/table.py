@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.errors import InputError
-from fewlabels.frames.wording import quoted
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.frames.wording import quoted, told_of
+from fewlabels.kernels.arrays import Array, Floats, Ints
 
 MISSING_NUMBERS = (
     *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
@@ -26,9 +27,14 @@ Place = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Table:
-    """Some columns of a source, each in pieces (one per file) that may differ in type."""
+    """Some columns of a source.
 
-    columns: Mapping[str, Sequence[pa.ChunkedArray]]
+    `pieces` gives a column in pieces (one per file) that may differ in type; it may read them when
+    it is called, so that a file is not held in memory beside the arrays made from it.
+    """
+
+    names: tuple[str, ...]
+    pieces: Callable[[str], Sequence[pa.ChunkedArray]]
     n_rows: int
     place: Place
 
@@ -42,9 +48,11 @@ class Table:
         """
         out = np.empty(self.n_rows)
         start = 0
-        for piece in self.columns[name]:
+        for piece in self.pieces(name):
             for chunk in self._numeric(name, piece, start).chunks:
-                out[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+                part = out[start : start + len(chunk)]
+                part[:] = _values(chunk, np.float16 if pa.types.is_float16(chunk.type) else float)
+                _fill_nulls(chunk, part, np.nan)
                 start += len(chunk)
         return out
 
@@ -61,7 +69,7 @@ class Table:
         codes = np.empty(self.n_rows, dtype=np.int64)
         values: list[Any] = []
         start = 0
-        for piece in self.columns[name]:
+        for piece in self.pieces(name):
             stop = start + len(piece)
             try:
                 known = _encode(piece, codes[start:stop])
@@ -75,18 +83,20 @@ class Table:
             start = stop
         return codes, values
 
-    def head(self, rows: int) -> Table:
-        """The first rows of every piece."""
-        columns = {n: [piece.slice(0, rows) for piece in p] for n, p in self.columns.items()}
-        size = sum(len(piece) for piece in next(iter(columns.values()), []))
-        return Table(columns, size, self.place)
+    def head(self, name: str, rows: int) -> Floats:
+        """The first rows of a column (of every piece) as `numbers` gives them."""
+        pieces = [piece.slice(0, rows) for piece in self.pieces(name)]
+        size = sum(len(piece) for piece in pieces)
+        return Table((name,), lambda _: pieces, size, self.place).numbers(name)
 
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
         if pa.types.is_dictionary(kind):
             return self._numeric(name, piece.cast(kind.value_type), start)
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if pa.types.is_float16(kind):
             return piece
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            return piece.cast(pa.float64(), safe=False)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             piece = _without_missing(piece)
         elif not (pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
@@ -95,9 +105,11 @@ class Table:
             return piece.cast(pa.float64())
         except pa.ArrowException:
             row, value = _first_without_number(piece)
+            comma = re.fullmatch(r"-?\d*,\d+", value)
+            mend = "write a decimal point" if comma else "correct it, or leave the cell empty"
             raise InputError(
                 f"column {quoted(name)} must be numbers; got {quoted(value)} in "
-                f"{self.place(start + row)}: correct it, or leave the cell empty"
+                f"{self.place(start + row)}: {mend}"
             ) from None
 
 
@@ -126,11 +138,14 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
         i = int(np.searchsorted(ends, row, side="right"))
         return f"{places[i](row - (int(ends[i - 1]) if i else 0))} of {names[i]}"
 
-    columns = {
-        column: [piece for table in tables for piece in table.columns[column]]
-        for column in tables[0].columns
-    }
-    return Table(columns, int(ends[-1]), place)
+    def pieces(column: str) -> list[pa.ChunkedArray]:
+        found: list[pa.ChunkedArray] = []
+        for table, name in zip(tables, names, strict=True):
+            with told_of(name):
+                found.extend(table.pieces(column))
+        return found
+
+    return Table(tables[0].names, pieces, int(ends[-1]), place)
 
 
 def _without_missing(piece: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -153,6 +168,26 @@ def _first_without_number(piece: pa.ChunkedArray) -> tuple[int, str]:
     return start, str(piece[start].as_py())
 
 
+# Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which
+# takes longer than everything else on a file of ordinary size.
+
+
+def _values(array: pa.Array, dtype: type) -> Array:
+    """The numbers of an array without a copy; what stands where it is null is arbitrary."""
+    data = array.buffers()[1]
+    kind = np.dtype(dtype)
+    if data is None:
+        return np.zeros(len(array), kind)
+    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)
+
+
+def _fill_nulls(array: pa.Array, out: Array, value: float) -> None:
+    if array.null_count:
+        valid = array.is_valid()
+        bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
+        out[bits[valid.offset : valid.offset + len(valid)] == 0] = value
+
+
 def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
     """Fill in the codes of one piece and return its values."""
     if pa.types.is_null(piece.type):
@@ -165,8 +200,9 @@ def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
     chunks = piece.unify_dictionaries().chunks
     start = 0
     for chunk in chunks:
-        indices = chunk.indices.cast(pa.int64()).fill_null(-1)
-        codes[start : start + len(chunk)] = indices.to_numpy(zero_copy_only=False)
+        part = codes[start : start + len(chunk)]
+        part[:] = _values(chunk.indices.cast(pa.int64()), int)
+        _fill_nulls(chunk.indices, part, -1)
         start += len(chunk)
     values = chunks[0].dictionary if chunks else pa.array([], pa.string())
     if pa.types.is_temporal(values.type):

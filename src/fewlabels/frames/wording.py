@@ -50,3 +50,6 @@ def told_of(name: str | None) -> Iterator[None]:
     except InputError as error:
         message = str(error) if name is None else f"{name}: {error}"
         raise InputError(one_line(message)) from None
+    except MemoryError:
+        where = "" if name is None else f"{name}: "
+        raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None

@@ -130,14 +130,14 @@ class SSMEKDE(LabelModel):
         elif isinstance(rule, str):
             h = _RULES[rule](scores)
         else:
-            h = np.asarray(rule, dtype=float) * np.ones(scores.shape[1])
-            if h.shape != (scores.shape[1],) or not (h > 0).all():
+            h = np.atleast_1d(np.asarray(rule, dtype=float))
+            if h.shape not in ((1,), (scores.shape[1],)) or not (h > 0).all():
                 raise UsageError(
                     f"`bandwidth` must be one positive number or {scores.shape[1]} of them, one "
                     f"per log-ratio; got {self.bandwidth!r}"
                 )
         # A dimension without spread carries no information; any width will do there.
-        return np.where(h > 0, h, 1.0), failed
+        return np.where(h > 0, h, 1.0) * np.ones(scores.shape[1]), failed
 
     def _support(self, predictions: Predictions, salt: int) -> Ints:
         n = predictions.n_items

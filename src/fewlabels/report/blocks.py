@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from fewlabels.report.axis import Axis, fit_axis
@@ -52,7 +53,7 @@ class Block:
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)
 
-    @property
+    @cached_property
     def write(self) -> NumberFormat:
         """How the block's numbers are written."""
         return number_format(n for row in self.rows for n in row.numbers)
@@ -60,7 +61,9 @@ class Block:
     @property
     def columns(self) -> int:
         """Characters of the longest value with its interval."""
-        longest = max(len(self.write(n)) for row in self.rows for n in row.numbers)
+        known = [n for row in self.rows for n in row.numbers if n is not None]
+        # Where nothing is known there still has to be room for the words that say so.
+        longest = max((len(self.write(n)) for n in known), default=5)
         return 3 * longest + len(" [, ]")
 
     @property

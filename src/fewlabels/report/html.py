@@ -139,10 +139,10 @@ def _environment() -> Environment:
     environment.filters |= {
         "at": lambda share: f"{100 * share:.4g}%",
         "count": words.count,
-        "listing": words.listing,
         "percent": words.percent,
         "plural": words.plural,
         "probability": words.probability,
+        "sentence": _sentence,
         "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
         "fact": _fact,
@@ -195,6 +195,12 @@ def _balance(report: Report) -> list[tuple[Any, int | None, float | None]]:
     labeled, estimated = balance.get("labeled") or {}, balance.get("estimated") or {}
     names = [str(name) for name in report["classes"]] if labeled or estimated else []
     return [(name, labeled.get(name), estimated.get(name)) for name in names]
+
+
+def _sentence(text: Any) -> str:
+    """A phrase with a capital letter and a full stop."""
+    phrase = str(text).strip()
+    return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
 
 
 def _kind(value: Any) -> str:

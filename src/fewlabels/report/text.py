@@ -28,7 +28,7 @@ _GAP = 2
 _NAMES = (10, 18)  # Columns of the names, if they need them: at least; before the plot is wide.
 _PLOT = (10, 16, 36)  # Columns of the plot: at least; before long names get more; at most.
 
-ESTIMANDS = {
+_ESTIMANDS = {
     "population": "for the population that the items come from",
     "sample": "for these very items",
 }
@@ -77,7 +77,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         f"classes: {', '.join(clean(c) for c in report['classes'])}",
         width,
     )
-    estimand = ESTIMANDS.get(report["estimand"], report["estimand"])
+    estimand = _ESTIMANDS.get(report["estimand"], report["estimand"])
     yield from wrap(f"{percent(report['confidence_level'])} intervals {estimand}", width)
 
 

@@ -26,7 +26,10 @@ def clean(text: object) -> str:
     >>> print(clean("two\nlines"))
     two\nlines
     """
-    return "".join(_escaped(c) for c in str(text))
+    text = str(text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_escaped, text))
 
 
 def _escaped(character: str) -> str:
@@ -37,7 +40,7 @@ def _escaped(character: str) -> str:
 
 def cell_width(text: str) -> int:
     """Columns that the text takes in a terminal; wide characters and emoji take two."""
-    return sum(map(_character_width, text))
+    return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
 def _character_width(character: str) -> int:
@@ -205,17 +208,6 @@ def plural(number: int, one: str, many: str = "") -> str:
     ('1 label', '2,000 classes')
     """
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
-
-
-def listing(parts: Sequence[str]) -> str:
-    """Parts as a sentence lists them.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def decimals(step: float) -> int:

@@ -211,7 +211,7 @@ def _one_class(predictions: Predictions, constant: Bools) -> Iterator[Finding]:
                 "warning",
                 f"predicts class {predictions.classes[given[0]]} for every item",
                 [predictions.models[j]],
-                "its accuracy is the share of that class; judge it by roc_auc, or move the threshold",
+                "its accuracy is the share of that class; judge it by roc_auc",
             )
 
 

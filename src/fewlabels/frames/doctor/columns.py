@@ -64,8 +64,7 @@ def value_findings(table: Table, names: Sequence[str], taken: Iterable[str]) -> 
     taken
         Names of the classifiers there are.
     """
-    head = table.head(_LOOKED_AT)
-    values = {name: v for name in names if (v := _fractions(head, name)) is not None}
+    values = {name: v for name in names if (v := _fractions(table, name)) is not None}
     used = set(taken)
     for stem, columns in _by_stem(values):
         name = stem
@@ -87,7 +86,7 @@ def value_findings(table: Table, names: Sequence[str], taken: Iterable[str]) -> 
 def _fractions(table: Table, name: str) -> Floats | None:
     """The column, if it holds numbers in [0, 1] and not 0 and 1 alone."""
     try:
-        values = table.numbers(name)
+        values = table.head(name, _LOOKED_AT)
     except InputError:
         return None
     given = values[~np.isnan(values)]

@@ -108,8 +108,10 @@ class _Case:
 
     def _read_anyway(self, opened: Source) -> None:
         """Read all columns as they are, to say what they look like; the error comes later."""
+        if len(set(opened.names)) < len(opened.names):
+            return
         try:
-            self.table = opened.read((), tuple(dict.fromkeys(opened.names)))
+            self.table = opened.read((), opened.names)
         except InputError:
             self.table = None
 
@@ -142,7 +144,7 @@ class _Case:
                 )
             )
         if self.table is not None:
-            there = [c for c in free if c in self.table.columns]
+            there = [c for c in free if c in self.table.names]
             self.findings.extend(
                 value_findings(self.table, there, () if roles is None else roles.models)
             )
@@ -158,7 +160,7 @@ class _Case:
     def _look_for_minus_one(self, table: Table) -> None:
         """-1 next to labels of one class may be meant as the other class."""
         label = None if self.roles is None else self.roles.label
-        if label is None or label not in table.columns or self.predictions is None:
+        if label is None or label not in table.names or self.predictions is None:
             return
         texts = {class_text(value) for value in table.categories(label)[1]}
         if "-1" in texts and len(texts - UNLABELED) == 1 and self.predictions.n_classes == 2:

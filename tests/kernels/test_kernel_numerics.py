@@ -1,0 +1,240 @@
+"""Kernels against independent implementations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.special
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest, multivariate_normal
+
+from fewlabels.kernels import bandwidth, keyed, simplex
+from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
+from fewlabels.kernels.gaussian import KernelSums
+from fewlabels.kernels.multinomial import fit_map
+
+
+class TestKeyed:
+    def test_uniform_and_independent_of_each_other(self):
+        key = np.arange(2000, dtype=np.uint64)
+        u = keyed.uniforms(key, np.arange(20), salt=1)
+        assert kstest(u.ravel(), "uniform").pvalue > 1e-3
+        assert np.abs(np.corrcoef(u.T) - np.eye(20)).max() < 5 / np.sqrt(2000)
+        assert np.abs(np.corrcoef(u[:20]) - np.eye(20)).max() < 5 / np.sqrt(20)
+
+    def test_exponentials_have_the_exponential_law(self):
+        e = keyed.exponentials(np.arange(5000, dtype=np.uint64), np.arange(2), salt=3)
+        assert kstest(e.ravel(), "expon").pvalue > 1e-3
+
+    def test_belongs_to_the_item(self):
+        key = np.random.default_rng(0).integers(2**63, size=50).astype(np.uint64)
+        order = np.random.default_rng(1).permutation(50)
+        whole = keyed.uniforms(key, np.arange(6), 7)
+        np.testing.assert_array_equal(
+            keyed.uniforms(key[order], np.arange(3, 6), 7), whole[order, 3:]
+        )
+
+    def test_salt_and_stream_matter(self):
+        key = np.arange(10, dtype=np.uint64)
+        a, b = (keyed.uniforms(key, np.arange(2), salt) for salt in (1, 2))
+        assert (a != b).all()
+        assert (a[:, 0] != a[:, 1]).all()
+
+    def test_duplicates_are_told_apart(self):
+        key = keyed.hash_columns([np.array([1.0, 2.0, 1.0, 1.0])], 4)
+        assert len(set(key.tolist())) == 2
+        assert len(set(keyed.distinguish(key).tolist())) == 4
+
+    def test_zero_has_one_sign_and_nan_one_face(self):
+        zeros = keyed.hash_columns([np.array([0.0, -0.0])], 2)
+        assert zeros[0] == zeros[1]
+        nans = np.array([np.nan, -np.nan])
+        hashed = keyed.hash_columns([nans], 2)
+        assert hashed[0] == hashed[1]
+
+
+class TestBlocks:
+    def test_results_keep_their_order_on_any_number_of_workers(self):
+        for workers in (1, 2, 7):
+            with using_workers(workers):
+                assert available_workers() == workers
+                assert list(map_blocks(lambda s: s.start, spans(100, 7))) == list(range(0, 100, 7))
+
+    def test_an_error_comes_through(self):
+        def fail(_: slice) -> None:
+            raise ValueError("broken block")
+
+        with using_workers(2), pytest.raises(ValueError, match="broken block"):
+            list(map_blocks(fail, spans(10, 3)))
+
+    def test_spans_cover(self):
+        assert [s.stop - s.start for s in spans(10, 4)] == [4, 4, 2]
+        assert spans(0, 4) == []
+
+
+class TestSimplex:
+    def test_softmax_and_logsumexp(self):
+        x = np.random.default_rng(0).normal(size=(5, 4, 3)) * 50
+        np.testing.assert_allclose(simplex.softmax(x), scipy.special.softmax(x, axis=1))
+        np.testing.assert_allclose(simplex.logsumexp(x), scipy.special.logsumexp(x, axis=1))
+
+    def test_softmax_of_minus_infinity(self):
+        np.testing.assert_array_equal(simplex.softmax(np.array([[0.0, -np.inf]])), [[1.0, 0.0]])
+
+    def test_linear_pool_leaves_missing_classifiers_out(self):
+        p = np.array([[[0.2, 0.8], [0.6, 0.4]], [[np.nan] * 2, [0.1, 0.9]], [[np.nan] * 2] * 2])
+        pool = simplex.linear_pool(p)
+        np.testing.assert_allclose(pool[:2], [[0.4, 0.6], [0.1, 0.9]])
+        np.testing.assert_allclose(pool[2], pool[:2].mean(axis=0))
+
+    def test_additive_log_ratio(self):
+        p = np.array([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
+        expected = [np.log(0.5 / 0.2), np.log(0.3 / 0.2), np.log(0.1 / 0.8), np.log(0.1 / 0.8)]
+        np.testing.assert_allclose(simplex.additive_log_ratio(p)[0], expected)
+        first = [np.log(0.3 / 0.5), np.log(0.2 / 0.5), 0.0, np.log(8)]
+        np.testing.assert_allclose(simplex.additive_log_ratio(p, 0)[0], first, atol=1e-12)
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.floats(0, 1), min_size=2, max_size=5))
+    def test_clip_is_on_the_simplex(self, values):
+        p = np.array(values) + 1e-9
+        clipped = simplex.clip(p / p.sum())
+        assert clipped.min() > 0
+        assert clipped.sum() == pytest.approx(1)
+
+
+class TestMultinomial:
+    def case(self, soft: bool = False):
+        rng = np.random.default_rng(0)
+        design = rng.normal(size=(30, 3, 4))
+        if soft:
+            evidence = rng.normal(size=(30, 3))
+        else:
+            evidence = np.full((30, 3), -np.inf)
+            evidence[np.arange(30), rng.integers(3, size=30)] = 0
+        return design, evidence, np.array([0.0, 0.5, 1.0, -1.0]), np.array([1.0, 2.0, 0.5, 4.0])
+
+    @staticmethod
+    def objective(beta, design, evidence, mean, precision):
+        logits = design @ beta
+        value = scipy.special.logsumexp(logits + evidence, axis=1)
+        value = (value - scipy.special.logsumexp(logits, axis=1)).sum()
+        return -(value - 0.5 * (precision * (beta - mean) ** 2).sum())
+
+    @pytest.mark.parametrize("soft", [False, True])
+    def test_mode_curvature_and_evidence(self, soft):
+        case = self.case(soft)
+        mode = fit_map(*case)
+        assert mode.converged
+        best = scipy.optimize.minimize(self.objective, np.zeros(4), case, tol=1e-12)
+        np.testing.assert_allclose(mode.coefficients, best.x, atol=1e-5)
+        step = 1e-4 * np.eye(4)
+        x = mode.coefficients
+        numeric = [
+            [
+                sum(
+                    i * j * self.objective(x + i * a + j * b, *case)
+                    for i in (1, -1)
+                    for j in (1, -1)
+                )
+                / 4e-8
+                for a in step
+            ]
+            for b in step
+        ]
+        np.testing.assert_allclose(mode.hessian, numeric, atol=1e-3)
+        log_evidence = -self.objective(x, *case) + 0.5 * np.log(case[3]).sum()
+        log_evidence -= 0.5 * np.linalg.slogdet(mode.hessian)[1]
+        assert mode.log_evidence == pytest.approx(log_evidence)
+
+    def test_without_data_the_prior_remains(self):
+        design, evidence, mean, precision = self.case()
+        mode = fit_map(design[:0], evidence[:0], mean, precision)
+        np.testing.assert_allclose(mode.coefficients, mean)
+        np.testing.assert_allclose(mode.hessian, np.diag(precision))
+        assert mode.log_evidence == pytest.approx(0)
+
+
+class TestGaussian:
+    def points(self, n: int = 60, d: int = 3):
+        return np.random.default_rng(0).normal(size=(n, d)) * 2
+
+    @pytest.mark.parametrize("keep", [True, False])
+    @pytest.mark.parametrize("leave_out", [True, False])
+    def test_ratios_equal_a_double_loop(self, keep, leave_out):
+        x = self.points()
+        weights = np.random.default_rng(1).random((60, 2))
+        kernel = np.array([[multivariate_normal.pdf(a, b, np.eye(3)) for b in x] for a in x])
+        if leave_out:
+            np.fill_diagonal(kernel, 0)
+        expected = kernel @ weights
+        found = KernelSums(x, x, np.arange(60), leave_out, keep).times(weights)
+        np.testing.assert_allclose(found[:, 0] / found[:, 1], expected[:, 0] / expected[:, 1])
+
+    def test_narrow_kernels_do_not_underflow(self):
+        x = self.points() * 1e3
+        found = KernelSums(x, x, np.arange(60), leave_out=True).times(np.ones((60, 1)))
+        assert (found >= 1).all()
+
+    def test_self_share_of_narrow_and_wide_kernels(self):
+        rows = np.ones(60, dtype=bool)
+        share, neighbours = KernelSums(
+            self.points() * 1e3, self.points() * 1e3, np.arange(60)
+        ).self_share(rows)
+        assert share == pytest.approx(1)
+        assert neighbours == pytest.approx(1)
+        wide = self.points() * 1e-3
+        share, neighbours = KernelSums(wide, wide, np.arange(60)).self_share(rows)
+        assert share == pytest.approx(1 / 60, rel=1e-3)
+        assert neighbours == pytest.approx(60, rel=1e-3)
+
+
+class TestBandwidth:
+    def test_improved_sheather_jones_against_an_independent_package(self):
+        selection = pytest.importorskip("KDEpy.bw_selection")
+        rng = np.random.default_rng(0)
+        mixed = np.concatenate([rng.normal(-3, 0.5, 600), rng.normal(2, 1.5, 900)])
+        for x in (rng.normal(size=1000), mixed, rng.gamma(2, size=500)):
+            ours, failed = bandwidth.improved_sheather_jones(x[:, None])
+            # KDEpy 1.1 pads its grid by six units of whatever scale the data have (so a hundred
+            # times the data are taken), doubles the range, and forgets the doubling when it
+            # returns to the data's scale. Its root is right, and so twice its bandwidth is.
+            theirs = 2 * selection.improved_sheather_jones(100 * x[:, None]) / 100
+            assert failed == 0
+            assert ours[0] == pytest.approx(theirs, rel=0.03)
+
+    def test_improved_sheather_jones_follows_the_scale(self):
+        x = np.random.default_rng(1).normal(size=(800, 1))
+        once, _ = bandwidth.improved_sheather_jones(x)
+        thousandth, _ = bandwidth.improved_sheather_jones(x / 1000 + 7)
+        assert thousandth[0] == pytest.approx(once[0] / 1000, rel=1e-3)
+
+    def test_improved_sheather_jones_is_near_the_optimum_of_a_known_density(self):
+        rng = np.random.default_rng(2)
+        n, means, sds = 20_000, np.array([-3.0, 2.0]), np.array([0.5, 1.5])
+        part = rng.integers(2, size=n)
+        x = rng.normal(means[part], sds[part])
+        # h = (R(K) / (n R(f''))^(1/5)), Silverman (1986) 3.21, with R(f'') by quadrature.
+        grid = np.linspace(-8, 10, 20_001)
+        z = (grid[:, None] - means) / sds
+        second = (0.5 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) / sds**3 * (z**2 - 1)).sum(axis=1)
+        roughness = (second**2).sum() * (grid[1] - grid[0])
+        best = (1 / (2 * np.sqrt(np.pi) * n * roughness)) ** 0.2
+        assert bandwidth.improved_sheather_jones(x[:, None])[0][0] == pytest.approx(best, rel=0.1)
+
+    def test_constant_and_few_values_fall_back(self):
+        x = np.column_stack([np.zeros(50), np.repeat([0.0, 1.0], 25)])
+        h, failed = bandwidth.improved_sheather_jones(x)
+        assert failed >= 1
+        assert np.isfinite(h).all()
+
+    def test_rules(self):
+        x = np.random.default_rng(0).normal(size=(400, 2)) * [1, 3]
+        expected = 1.059 * min(
+            x[:, 0].std(ddof=1), np.subtract(*np.percentile(x[:, 0], [75, 25])) / 1.349
+        )
+        assert bandwidth.normal_reference(x)[0] == pytest.approx(expected * 400**-0.2)
+        np.testing.assert_allclose(bandwidth.official(x), bandwidth.normal_reference(x).min() / 4)
+        np.testing.assert_allclose(bandwidth.scott(x), x.std(axis=0, ddof=1) * 400 ** (-1 / 6))

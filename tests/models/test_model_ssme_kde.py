@@ -1,0 +1,128 @@
+"""SSME-KDE: what is particular to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.models import SSMEKDE
+
+
+def two_moons(n: int = 300, known: int = 20, seed: int = 0) -> tuple[fl.Predictions, np.ndarray]:
+    """Two classifiers, well separated classes."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < 0.4).astype(int)
+    logits = 3 * (truth[:, None] - 0.5) + rng.normal(size=(n, 2))
+    p = 1 / (1 + np.exp(-logits))
+    return fl.Predictions(p, np.where(np.arange(n) < known, truth, -1)), truth
+
+
+def test_em_learns_with_wide_kernels():
+    predictions, truth = two_moons()
+    wide = SSMEKDE(bandwidth="scott").infer(predictions, 0)
+    start = SSMEKDE(bandwidth=1e-3).infer(predictions, 0)
+    unlabeled = ~predictions.labeled
+    error = [np.mean(p.marginals().argmax(1)[unlabeled] != truth[unlabeled]) for p in (wide, start)]
+    assert error[0] < error[1]
+    assert wide.status == "ok"
+
+
+def test_narrow_kernels_keep_the_random_start_and_say_so():
+    predictions, _ = two_moons()
+    posterior = SSMEKDE(bandwidth=1e-3).infer(predictions, 0)
+    assert posterior.marginals().max(axis=1).min() > 0.999
+    assert posterior.diagnostics["self_share"] > 0.99
+    assert posterior.status == "assumption"
+    assert any("too narrow for EM to learn" in w for w in posterior.warnings)
+
+
+def test_leaving_the_own_kernel_out_makes_em_move():
+    predictions, _ = two_moons()
+    moved = {}
+    for leave_out in (False, True):
+        model = SSMEKDE(bandwidth=0.01, leave_one_out=leave_out)
+        fitted = model.fit(predictions, np.random.default_rng(0))
+        start = fitted.mixture.starting_labels().argmax(axis=1)
+        end = fitted.posterior(predictions).marginals().argmax(axis=1)
+        moved[leave_out] = (start != end)[~predictions.labeled].mean()
+    assert moved[False] < 0.01
+    assert moved[True] > 0.1
+
+
+def test_support_points_approximate_the_whole():
+    predictions, _ = two_moons(n=3000, known=100)
+    whole = SSMEKDE(bandwidth=0.4, init="soft").infer(predictions, 0)
+    part = SSMEKDE(bandwidth=0.4, init="soft", max_support=2000).infer(predictions, 0)
+    assert part.diagnostics["support_points"] == 1000
+    assert np.abs(whole.marginals() - part.marginals()).mean() < 0.02
+    rows = np.flatnonzero(predictions.labeled)
+    assert (part.marginals()[rows, predictions.labels[rows]] == 1).all()
+
+
+def test_labels_weigh_the_same_on_a_support():
+    """Without scaling, taking a tenth of the items would multiply the labels' influence by ten."""
+    predictions, _ = two_moons(n=4000, known=400)
+    flipped = predictions.with_labels(np.where(predictions.labeled, 1, -1))
+    options = {"bandwidth": 1.5, "init": "soft", "epochs": 3}
+    whole = SSMEKDE(**options).infer(flipped, 0).marginals()[400:, 1].mean()
+    part = SSMEKDE(**options, max_support=1600).infer(flipped, 0).marginals()[400:, 1].mean()
+    assert part == pytest.approx(whole, abs=0.02)
+
+
+def test_unlabeled_weight_zero_learns_from_labels_alone():
+    predictions, _ = two_moons(known=100)
+    alone = SSMEKDE(bandwidth=0.5, unlabeled_weight=0.0, init="soft").infer(predictions, 0)
+    few = predictions.take(np.r_[0:100, 150:160])
+    fewer = SSMEKDE(bandwidth=0.5, unlabeled_weight=0.0, init="soft").infer(few, 0)
+    np.testing.assert_allclose(alone.marginals()[150:160], fewer.marginals()[100:], atol=1e-9)
+
+
+def test_replicates_differ_and_are_probabilities():
+    predictions, _ = two_moons()
+    posterior = SSMEKDE(bandwidth="scott", replicates=5).infer(predictions, 0)
+    block = posterior.parameters.block(np.arange(5), slice(None))
+    assert block.shape == (300, 2, 5)
+    np.testing.assert_allclose(block.sum(axis=1), 1)
+    assert block[~predictions.labeled].std(axis=2).max() > 1e-3
+    assert (block[predictions.labeled].max(axis=1) == 1).all()
+
+
+def test_oscillation_is_reported():
+    predictions, _ = two_moons()
+    posterior = SSMEKDE(bandwidth=1e-3, leave_one_out=True, epochs=2).infer(predictions, 0)
+    assert posterior.status == "not-converged"
+    assert any(w.startswith("not-converged") for w in posterior.warnings)
+
+
+def test_official_differs_by_its_own_rules():
+    predictions, _ = two_moons()
+    posterior = SSMEKDE(compat="official").infer(predictions, 0)
+    assert posterior.diagnostics["epochs"] <= 20
+    h = posterior.diagnostics["bandwidth"]
+    assert h[0] == h[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": "silverman"}, "`bandwidth` must be 'isj'"),
+        ({"init": "random"}, "`init` must be 'draw' or 'soft'; got 'random'"),
+        ({"compat": "paper"}, "`compat` must be None or 'official'; got 'paper'"),
+        ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(fl.UsageError, match=message):
+        SSMEKDE(**options)
+
+
+@pytest.mark.parametrize("bandwidth", [(0.1, 0.2, 0.3), -1.0])
+def test_bandwidth_numbers_are_checked(bandwidth):
+    with pytest.raises(fl.UsageError, match="`bandwidth` must be one positive number or 2 of them"):
+        SSMEKDE(bandwidth=bandwidth).infer(two_moons()[0], 0)
+
+
+def test_needs_probabilities():
+    with pytest.raises(fl.InputError, match="'ssme-kde' needs class probabilities"):
+        SSMEKDE().infer(fl.Predictions(votes=[[0, 1], [1, 1]], labels=[0, 1]), 0)
