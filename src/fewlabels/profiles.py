@@ -45,6 +45,7 @@ def describe(
     return {
         "status_messages": {s.value: s.message for s in Status if s in shown},
         "method_info": _method_info(method),
+        "diagnostic_info": dict(METHODS[method].diagnostics) if method in METHODS else {},
         "metric_info": {
             name: {"description": m.description, "direction": m.direction, "bounds": list(m.bounds)}
             for name, m in metrics.items()

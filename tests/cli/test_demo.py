@@ -37,7 +37,7 @@ def test_the_terminal_shows_the_truth(cli: Run, tmp_path: Path) -> None:
 
 
 def test_the_saved_file_gives_the_same_estimates(cli: Run, demo_folder: Path) -> None:
-    arguments = ["--metrics", ",".join(METRICS), "--estimand", "sample", "--json", "-"]
+    arguments = ["--metrics", ",".join(METRICS), "--json", "-"]
     code, out, err = cli("estimate", demo_folder / "data.parquet", *arguments)
     assert code == 0, err
     demo = json.loads((demo_folder / "demo.json").read_text())

@@ -155,7 +155,7 @@ def test_hostile_names(
     table = {
         "label": columns["label"],
         f"p__{model}__1": columns["p__good__1"],
-        HOSTILE: [HOSTILE if s == "north" else "<b>" for s in columns["site"]],
+        HOSTILE: [HOSTILE if s == "north" else "<s>" for s in columns["site"]],
     }
     page = tmp_path / "out.html"
     code, out, err = cli("estimate", write(table), "--by", HOSTILE, "--html", page, "--json", "-")
@@ -166,7 +166,7 @@ def test_hostile_names(
     html = page.read_text(encoding="utf-8")
     assert "<script>alert" not in html
     assert "<img src=x" not in html
-    assert "<b>" not in html
+    assert "<s>" not in html
     assert cli("doctor", tmp_path / "predictions.csv")[0] == 0
 
 

@@ -181,7 +181,8 @@ def test_the_order_of_items_does_not_matter(method, kind):
             groups={"g": group[order]},
             weight=None if weight is None else weight[order],
         )
-        return fl.estimate(predictions, method=method, metrics=metrics, by="g")
+        model = fl.models.SSMEKDE(epochs=5) if method == "ssme-kde" else method
+        return fl.estimate(predictions, method=model, metrics=metrics, by="g")
 
     first = estimates(np.arange(90))
     for _ in range(2):
@@ -433,18 +434,34 @@ def test_fit_then_posterior_is_infer(predictions):
         np.testing.assert_allclose(c, b[part], rtol=0, atol=1e-9)
 
 
-def test_duplicate_items_count_twice():
-    """Weight 2 and a second copy are the same data for a labeled metric."""
-    w = world(n=60, models=2, labeled=60, seed=21)
-    twice = fl.Predictions(np.repeat(w.P, 2, axis=0), np.repeat(w.shown, 2), models=w.models)
-    once = w.predictions(weight=np.full(60, 2.0))
-    metrics = ["accuracy", "roc_auc", "average_precision", "ece", "brier"]
-    for method in ("labeled", "ensemble"):
-        a = fl.estimate(twice, method=method, metrics=metrics)
-        b = fl.estimate(once, method=method, metrics=metrics)
-        np.testing.assert_allclose(
-            [r.value for r in a.rows], [r.value for r in b.rows], rtol=0, atol=1e-12
-        )
+@pytest.mark.parametrize("method", ["labeled", "ensemble"])
+def test_integer_weights_are_copies(method):
+    """Weight 3 and three copies are the same data, where nothing is fitted."""
+    w = world(n=120, models=2, labeled=60, seed=21)
+    copies = np.random.default_rng(0).integers(1, 4, 120)
+    many = fl.Predictions(
+        np.repeat(w.P, copies, axis=0), np.repeat(w.shown, copies), models=w.models
+    )
+    metrics = [m for m in METRICS if m != "ece_quantile"]
+    a = fl.estimate(many, method=method, metrics=metrics)
+    b = fl.estimate(w.predictions(weight=copies), method=method, metrics=metrics)
+    for x, y in zip(a.rows, b.rows, strict=True):
+        assert abs(x.value - y.value) < 1e-12, (x, y)
+
+
+def test_the_ensemble_is_bayes_with_the_evidence_of_opinions():
+    """Mean classifier times the multinomial of the annotators; no opinion leaves it alone."""
+    w = world(n=100, models=3, classes=3, labeled=10, seed=23)
+    rng = np.random.default_rng(0)
+    truth = np.eye(3)[w.truth]
+    opinions = np.array([rng.multinomial(rng.integers(0, 4), 0.75 * t + 0.25 / 3) for t in truth])
+    p = w.predictions(histogram=opinions)
+    wanted = w.P.mean(axis=1) * np.exp(p.evidence)
+    wanted /= wanted.sum(axis=1, keepdims=True)
+    got = fl.estimate(p, method="ensemble", metrics=["accuracy"]).posterior.marginals()
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)
+    silent = (opinions.sum(axis=1) == 0) & (w.shown < 0)
+    np.testing.assert_allclose(got[silent], w.P.mean(axis=1)[silent], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -141,7 +141,8 @@ def test_levels_are_nested(method):
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize(
-    ("right", "n"), [(0, 10), (5, 10), (9, 10), (20, 20), (17, 20), (10, 20), (80, 100), (99, 100)]
+    ("right", "n"),
+    [(1, 1), (0, 2), (0, 10), (5, 10), (9, 10), (20, 20), (17, 20), (10, 20), (80, 100), (99, 100)],
 )
 def test_labeled_accuracy_is_the_jeffreys_interval(right, n, level):
     """Quantiles of Beta(k + 1/2, n - k + 1/2), in units of the Monte Carlo error of a quantile."""
@@ -197,3 +198,32 @@ def test_the_sample_is_known_better_than_the_population(method):
     )
     for a, b in zip(population.rows, sample.rows, strict=True):
         assert b.high - b.low < 0.8 * (a.high - a.low), (a, b)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_users_function_is_not_certain_after_twenty_right_answers(method):
+    def share_right(y_true, y_proba):
+        return float(np.mean((y_proba > 0.5) == y_true))
+
+    for predictions in (perfect(220, 20), perfect(20, 20)):
+        for row in fl.estimate(predictions, method=method, metrics=[share_right]).rows:
+            check(row)
+
+
+@pytest.mark.parametrize("estimand", ["population", "sample"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_users_function_works_for_both_estimands(method, estimand):
+    def share_right(y_true, y_proba):
+        return float(np.mean((y_proba > 0.5) == y_true))
+
+    w = world(n=80, models=2, labeled=30, seed=17)
+    estimates = fl.estimate(
+        w.predictions(), method=method, metrics=[share_right, "accuracy"], estimand=estimand
+    )
+    for model in w.models:
+        mine, theirs = (estimates.get(model, k) for k in ("share_right", "accuracy"))
+        check(mine)
+        width = theirs.high - theirs.low
+        assert abs(mine.value - theirs.value) < 0.3 * width
+        assert abs(mine.low - theirs.low) < 0.35 * width
+        assert abs(mine.high - theirs.high) < 0.35 * width

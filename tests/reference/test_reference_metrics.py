@@ -252,3 +252,20 @@ def test_with_all_labels_known_every_method_is_the_plain_metric(method, classes)
     estimates = fl.estimate(w.predictions(), method=method, metrics=names)
     wanted = [[metric(name, w.P[:, j], w.truth) for name in names] for j in range(2)]
     np.testing.assert_allclose(values(estimates, w.models, names), wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["tempered-ensemble", "ensemble", "ssme-kde"])
+def test_missing_predictions_with_all_labels_known(method):
+    w = world(n=120, models=3, classes=3, labeled=120, seed=6)
+    P = w.P.copy()
+    gone = np.random.default_rng(2).random(P.shape[:2]) < 0.3
+    P[gone] = np.nan
+    names = ("accuracy", "brier", "roc_auc", "f1")
+    estimates = fl.estimate(
+        fl.Predictions(P, w.truth, models=w.models), method=method, metrics=[*names]
+    )
+    for j, model in enumerate(w.models):
+        rows = ~gone[:, j]
+        for name in names:
+            wanted = metric(name, w.P[rows, j], w.truth[rows])
+            assert abs(estimates.get(model, name).value - wanted) < 1e-12, name

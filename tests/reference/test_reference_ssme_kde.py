@@ -80,7 +80,7 @@ def test_init_draw_starts_from_labels_drawn_from_the_mean_classifier():
     model = fl.models.SSMEKDE(bandwidth=1e-3, init="draw", leave_one_out=False, epochs=3)
     drawn = [
         model.infer(w.predictions(), np.random.default_rng(seed)).marginals()[unknown, 1]
-        for seed in range(200)
+        for seed in range(100)
     ]
     drawn = np.array(drawn)
     assert (np.abs(drawn - np.round(drawn)) < 1e-6).all()

@@ -51,5 +51,6 @@ def _in_words(comparison: Comparison) -> str:
         f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "
         f"{comparison.held} of the {comparison.intervals} intervals hold the hidden truth "
         f"({estimates.confidence_level:.0%} intervals should hold it "
-        f"about {estimates.confidence_level * comparison.intervals:.0f} times)."
+        f"about {estimates.confidence_level * comparison.intervals:.0f} times; they rest on the "
+        "same few labels, so they miss together)."
     )

@@ -15,6 +15,7 @@ from fewlabels.cli.text import check_choice, comma_list, text
 
 if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
+    from fewlabels.evaluate import Estimand
     from fewlabels.predictions import Predictions
 
 
@@ -63,7 +64,7 @@ def estimate(
     by: tuple[str, ...],
     models: str | None,
     confidence_level: float,
-    estimand: str,
+    estimand: Estimand,
     seed: int,
     workers: int | None,
     requirements: tuple[str, ...],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -74,4 +74,4 @@ def file_options(command: Command) -> Command:
     decorated: Any = wrapper
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return cast(Command, decorated)

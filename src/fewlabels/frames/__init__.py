@@ -1,4 +1,21 @@
-"""Files and frames to `Predictions`, and what is wrong with them."""
+"""Files and frames to `Predictions`, and what is wrong with them.
+
+What happens, in order:
+
+1. `options`: arguments, `--model` texts and the TOML file become one `ColumnOptions`.
+2. `locate`: a path becomes files of one kind, told by their first bytes.
+3. `delimited`, `parquet`, `native` (a `Source` each): names of the columns, nothing else yet.
+4. `roles`: every column gets a role, by its native name or by the options.
+5. The source reads those columns into a `Table`: numbers, or categories of texts.
+6. `classes`: which classes there are, and which of them a text means.
+7. `assemble`: the arrays of `Predictions`, which makes all checks of the numbers.
+
+NPZ files hold the arrays already (`npz`). `doctor` goes the same way and reports where it ends.
+
+Traps: 1, 1.0 and "1" are one class; a column of objects may hold several types; `Array.to_numpy`
+of pyarrow imports pandas; a Parquet column is read when its numbers are asked for; messages speak
+of rows of the file (from 1, after the header), Python objects of items (from 0).
+"""
 
 from fewlabels.frames.doctor import Diagnosis, Finding, diagnose
 from fewlabels.frames.native import frame_kind

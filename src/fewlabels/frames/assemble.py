@@ -39,6 +39,7 @@ def assemble(table: Table, roles: Roles, explicit: tuple[Any, ...] | None = None
     classes = decide_classes(roles, explicit, seen)
     by_column = {column: _indices(column, t, classes, table) for column, t in texts.items()}
     del texts
+    groups, notes = _groups(table, roles)
     return {
         "probabilities": _probabilities(table, roles, classes),
         "labels": None if roles.label is None else by_column[roles.label],
@@ -56,10 +57,10 @@ def assemble(table: Table, roles: Roles, explicit: tuple[Any, ...] | None = None
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
         "weight": None if roles.weight is None else table.numbers(roles.weight),
-        "groups": {name: _group(table, name) for name in roles.groups},
+        "groups": groups,
         "models": roles.models,
         "classes": classes.names,
-        "notes": (*classes.notes, *roles.notes),
+        "notes": (*classes.notes, *roles.notes, *notes),
     }
 
 
@@ -122,6 +123,19 @@ def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
     if all(column is None for column in columns):
         return None
     return np.stack([absent if column is None else column for column in columns], axis=1)
+
+
+def _groups(table: Table, roles: Roles) -> tuple[dict[str, Array], list[str]]:
+    """Groups by name, and a note for each column that was offered and cannot be one."""
+    groups, notes = {}, []
+    for name in roles.groups:
+        try:
+            groups[name] = _group(table, name)
+        except InputError as error:
+            if roles.groups_asked:
+                raise
+            notes.append(f"not kept as a group: {error}")
+    return groups, notes
 
 
 def _group(table: Table, column: str) -> Array:

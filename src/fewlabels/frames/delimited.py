@@ -23,6 +23,9 @@ from fewlabels.frames.table import MISSING_NUMBERS, Table
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit, which also bounds the memory of broken files."""
 
+_HEADER = 4 << 20
+"""Bytes that the header must fit into."""
+
 _CHUNK = 4 << 20
 _DELIMITERS = ",\t;"
 
@@ -139,7 +142,7 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
         If there is no header to read, or the file is not UTF-8.
     """
     with _stream(path) as stream:
-        head = stream.read(_BLOCK)
+        head = stream.read(_HEADER)
     try:
         # Not final: the block may end in the middle of a character.
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
@@ -148,6 +151,10 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
         raise InputError("is not UTF-8; save it again as UTF-8") from None
     if "\0" in text:
         raise InputError("is not a text file (it holds zero bytes); save it as CSV in UTF-8")
+    if len(head) == _HEADER and not re.search(r"[\r\n]", text):
+        raise InputError(
+            f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
+        )
     delimiter = _delimiter(path, text)
     skip = 0
     try:

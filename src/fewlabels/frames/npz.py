@@ -51,7 +51,8 @@ def described(arguments: Mapping[str, Any]) -> dict[str, str]:
 def _load(path: Path) -> dict[str, Array]:
     # Foreign bytes raise whatever the zip and array readers stumble on, down to SyntaxError.
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: numpy leaves the file open where it finds no archive in it.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if "[Content_Types].xml" in file.files:
                 raise InputError("is a spreadsheet or document; export its table as CSV")
             for key in file.files:

@@ -23,7 +23,7 @@ class Roles:
 
     `probabilities` maps a classifier and a class (by its text) to a column; `mapped` maps a
     classifier to columns whose classes the caller has put in order; `models` is every classifier,
-    in the order of its first column.
+    in the order of its first column; `groups_asked` says that the caller named the groups.
     """
 
     models: tuple[str, ...]
@@ -36,6 +36,7 @@ class Roles:
     domain: str | None
     weight: str | None
     groups: tuple[str, ...]
+    groups_asked: bool
     ignored: tuple[str, ...]
 
     @property
@@ -138,7 +139,8 @@ def assign_roles(names: Sequence[str], options: ColumnOptions) -> Roles:
     ignored = [n for n in others if n not in groups and n != domain]
     return Roles(
         models, native.probabilities, options.models, native.votes, native.scores,
-        native.histogram, label, domain, weight, tuple(groups), tuple(ignored),
+        native.histogram, label, domain, weight, tuple(groups), options.keep is not None,
+        tuple(ignored),
     )  # fmt: skip
 
 

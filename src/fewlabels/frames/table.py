@@ -73,10 +73,10 @@ class Table:
             stop = start + len(piece)
             try:
                 known = _encode(piece, codes[start:stop])
-            except (pa.ArrowException, ValueError) as error:
+            except (pa.ArrowException, ValueError):
                 raise InputError(
-                    f"column {quoted(name)} holds {piece.type}, which cannot be read as names "
-                    f"({error}); store it as text"
+                    f"column {quoted(name)} holds {piece.type}, which cannot be read as names; "
+                    "store it as text"
                 ) from None
             codes[start:stop][codes[start:stop] >= 0] += len(values)
             values.extend(known)

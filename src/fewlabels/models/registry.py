@@ -21,7 +21,8 @@ class Method:
     """A method's name, how to make it, and what people should know before they use it.
 
     `exempt` maps a property that the contract tests hold every method to ("items",
-    "classes", "simplex", "clamped") to the reason why this one lacks it.
+    "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
+    words what its diagnostics mean.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Method:
     assumes: tuple[str, ...]
     fails_when: tuple[str, ...]
     source: str
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
     exempt: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,6 +56,15 @@ _ALL = (
             "labeled items were picked for being hard, or easy",
         ),
         "Bayesian tempered ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
+        diagnostics={
+            "slope": "how much the averaged classifier is sharpened (above 1) or softened (below 1)",
+            "slope_sd": "how uncertain that slope is",
+            "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
+            "confident as the mean of the probabilities",
+            "component_weights": "how far the labels favour each of the five priors, from the most "
+            "trusting to the least",
+            "parameter_draws": "how many draws of the coefficients the estimates average over",
+        },
     ),
     Method(
         "ssme-kde",
@@ -71,7 +82,17 @@ _ALL = (
             "the averaged classifier, which starts EM, is far from calibrated",
         ),
         "Shanmugam, Sadhuka, Raghavan, Guttag, Berger, Pierson (NeurIPS 2025)",
-        {"classes": "log-ratios have a reference class, on which a product kernel depends"},
+        diagnostics={
+            "bandwidth": "width of the kernels, per classifier (and class beyond two)",
+            "self_share": "share of an item's density that is its own kernel (median); near 1, EM "
+            "cannot learn from the unlabeled items",
+            "effective_neighbours": "how many items an item's density effectively averages over",
+            "epochs": "EM steps taken",
+            "last_change": "mean change of the class probabilities in the last step",
+            "support_points": "items that carry kernels",
+            "bandwidths_not_found": "dimensions where the bandwidth rule had no solution",
+        },
+        exempt={"classes": "log-ratios have a reference class, on which a product kernel depends"},
     ),
     Method(
         "ensemble",
@@ -93,7 +114,9 @@ _ALL = (
         ("labeled items are a random sample of all items",),
         ("there are few of them: intervals are wide, and metrics of bins (ECE) biased",),
         "Bayesian bootstrap: Rubin (1981); pseudo-item: a Dirichlet process of mass 1",
-        {"simplex": "its marginals of unlabeled items are class frequencies that no metric uses"},
+        exempt={
+            "simplex": "its marginals of unlabeled items are class frequencies that no metric uses"
+        },
     ),
 )
 

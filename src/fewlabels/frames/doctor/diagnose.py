@@ -27,6 +27,14 @@ from fewlabels.predictions import Predictions
 
 _SEVERITIES = ("error", "warning", "info")
 
+_NOTE_MENDS = {
+    "sum to 1": "store probabilities with more digits",
+    "one class occurs": "name both classes with --classes, the positive one last",
+    "not read as a prediction": "rename it",
+    "not kept as a group": "nothing, if it is no group",
+}
+"""Words of a note -> what to do about it."""
+
 
 def diagnose(
     source: Any,
@@ -54,11 +62,11 @@ def diagnose(
     Examples
     --------
     >>> import pyarrow, fewlabels as fl
-    >>> table = pyarrow.table({"labels": [0, 1], "p__net__1": [0.5, 0.5]})
-    >>> for finding in fl.diagnose(table).findings[:2]:
-    ...     print(finding.where, finding.what)
-    classifier net says the same for every item
-    column 'labels' may hold the labels
+    >>> table = pyarrow.table({"labels": [0, 1], "p__net__1": [0.5, 0.9]})
+    >>> for finding in fl.diagnose(table).findings:
+    ...     if finding.where == "column 'labels'":
+    ...         print(f"{finding.what} -> {finding.mend}")
+    may hold the labels -> --label labels
     """
     options = column_options(
         label=label, models=models, domain=domain, weight=weight, columns=columns,
@@ -95,7 +103,8 @@ class _Case:
 
     def read_table(self, source: Any, located: Located | None, options: ColumnOptions) -> None:
         opened = open_source(source, located)
-        self.described = dict.fromkeys(opened.names, "not recognised")
+        single = ("label", "domain", "weight")
+        self.described = {n: n if n in single else "not recognised" for n in opened.names}
         try:
             self.roles = assign_roles(opened.names, options)
         except InputError:
@@ -117,45 +126,39 @@ class _Case:
 
     def look(self) -> None:
         """Collect the findings about whatever has been read."""
-        if self.predictions is not None:
-            self.findings.extend(classifier_findings(self.predictions))
-            self.findings.extend(label_findings(self.predictions))
-            self.findings.extend(row_findings(self.predictions))
-            self.findings.extend(group_findings(self.predictions))
-            self._look_at_notes(self.predictions)
-        roles = self.roles
-        free = [c for c, role in self.described.items() if role in ("group", "not recognised")]
-        if roles is not None and roles.label is None:
-            self.findings.append(
-                Finding(
-                    "info",
-                    "there is no such column",
-                    "labels",
-                    "name it label, or say which it is with --label",
-                )
-            )
-        if roles is not None or self.predictions is None:
-            self.findings.extend(
-                name_findings(
-                    free,
-                    has_label=roles is not None and roles.label is not None,
-                    has_domain=roles is not None and roles.domain is not None,
-                    has_weight=roles is not None and roles.weight is not None,
-                )
-            )
-        if self.table is not None:
-            there = [c for c in free if c in self.table.names]
-            self.findings.extend(
-                value_findings(self.table, there, () if roles is None else roles.models)
-            )
-            self._look_for_minus_one(self.table)
+        predictions = self.predictions
+        if predictions is not None:
+            self.findings.extend(classifier_findings(predictions))
+            self.findings.extend(label_findings(predictions))
+            self.findings.extend(row_findings(predictions))
+            self.findings.extend(group_findings(predictions))
+            self._look_at_notes(predictions)
+        if self.roles is not None or predictions is None:
+            self._look_at_columns()
 
     def _look_at_notes(self, predictions: Predictions) -> None:
         for note in predictions.notes:
             # Said in full by label_findings.
             if not note.startswith("no labeled item"):
-                mend = "store probabilities with more digits" if "sum to 1" in note else ""
+                mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
                 self.findings.append(Finding("warning", note, self.name, mend))
+
+    def _look_at_columns(self) -> None:
+        roles = self.roles
+        free = [c for c, role in self.described.items() if role in ("group", "not recognised")]
+        self.findings.extend(
+            name_findings(
+                free,
+                has_label="label" in self.described.values(),
+                has_domain="domain" in self.described.values(),
+                has_weight="weight" in self.described.values(),
+            )
+        )
+        if self.table is not None:
+            there = [c for c in free if c in self.table.names]
+            models = () if roles is None else roles.models
+            self.findings.extend(value_findings(self.table, there, models))
+            self._look_for_minus_one(self.table)
 
     def _look_for_minus_one(self, table: Table) -> None:
         """-1 next to labels of one class may be meant as the other class."""

@@ -27,9 +27,9 @@ class Diagnosis:
     """What `fewlabels.diagnose` returns.
 
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
-    items, labels, classifiers and classes. `class_balance` holds the share of each class among
-    the labels (None without labels), and its mean probability according to each classifier
-    (None for raw scores).
+    items, labels, classifiers and classes. `class_balance` holds the `classes`, the share of each
+    among the `labels` (None without labels), and its mean probability as `predicted` by each
+    classifier (None for raw scores).
     """
 
     name: str

@@ -25,8 +25,8 @@ def label_findings(predictions: Predictions) -> Iterator[Finding]:
     if not len(known):
         if predictions.histogram is None:
             yield Finding(
-                "info", "no label is known", "labels",
-                "label some items drawn at random; without any, estimates rest on an assumption",
+                "info", "none is known", "labels",
+                "label items drawn at random, or say where the labels are with --label",
             )  # fmt: skip
         return
     if len(known) < _FEW:
