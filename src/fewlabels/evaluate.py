@@ -14,44 +14,36 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.label_weights import LabelWeights, present_models
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.registry import resolve
-from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
+Make = Callable[[Ints, slice], Floats]
+Chosen = Mapping[str, Metric]
 
 INTERVAL_DRAWS = 400
 LABEL_DRAWS = 500
 """Draws of labels for a point estimate where no exact expectation exists (the paper's number)."""
 
-PSEUDO_MASS = 1.0
-"""Weight, in items, of what has not been seen. One pseudo-item per draw, of unknown class, keeps
-intervals from collapsing when all labels agree: with two classes, the interval for accuracy from
-labels alone is then Jeffreys'."""
+EXACT_ITEMS = 20_000
+"""Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
 
-_EXACT_ITEMS = 50_000
+_WIDTH = 50
 _BLOCK = 2**20
 
 
 class Measured(NamedTuple):
-    """Values (M,) and interval draws (D, M) of one metric on one set of items; NaN = undefined."""
+    """Values (M,), interval draws (D, M) of one metric, and how many of these are undefined."""
 
     value: Floats
     draws: Floats
     undefined: Ints
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Some items, and the classifiers that all have a prediction on every one of them."""
-
-    rows: Ints
-    columns: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +52,7 @@ class Evaluator:
 
     predictions: Predictions
     posterior: LabelPosterior
-    metrics: Mapping[str, Metric]
+    metrics: Chosen
     estimand: Estimand
     intervals: bool = True
     tick: Callable[[int], None] = lambda _: None
@@ -74,11 +66,15 @@ class Evaluator:
             )
             for name in self.metrics
         }
-        for task in self._tasks(rows):
-            for name, part in _TaskRun(self, task).measure().items():
-                out[name].value[task.columns] = part.value
-                out[name].draws[:, task.columns] = part.draws
-                out[name].undefined[task.columns] = part.undefined
+        support = self.posterior.support
+        rows = rows if support is None else rows[support[rows]]
+        for columns, own in _patterns(present_models(self.predictions, rows), rows):
+            if not len(own):
+                continue
+            for name, part in _Task(self, own, columns).measure().items():
+                out[name].value[columns] = part.value
+                out[name].draws[:, columns] = part.draws
+                out[name].undefined[columns] = part.undefined
         return out
 
     @cached_property
@@ -88,293 +84,211 @@ class Evaluator:
             return 0
         return INTERVAL_DRAWS if self.predictions.n_items <= 200_000 else INTERVAL_DRAWS // 2
 
-    def _tasks(self, rows: Ints) -> list[Task]:
-        """Group the classifiers by the items they have a prediction for, so these share draws."""
-        predictions, support = self.predictions, self.posterior.support
-        if support is not None:
-            rows = rows[support[rows]]
-        present = (predictions.hard[rows] >= 0) | predictions.has_probabilities[rows]
-        if predictions.scores is not None:
-            present |= ~np.isnan(predictions.scores[rows])
-        patterns: dict[bytes, list[int]] = {}
-        for j in range(predictions.n_models):
-            patterns.setdefault(np.packbits(present[:, j]).tobytes(), []).append(j)
-        return [
-            Task(rows[present[:, columns[0]]], np.array(columns)) for columns in patterns.values()
-        ]
+
+def _patterns(present: np.ndarray, rows: Ints) -> list[tuple[Ints, Ints]]:
+    """Classifiers grouped by the items they have predictions for, so that these share draws."""
+    groups: dict[bytes, list[int]] = {}
+    for j in range(present.shape[1]):
+        groups.setdefault(np.packbits(present[:, j]).tobytes(), []).append(j)
+    return [(np.array(js), rows[present[:, js[0]]]) for js in groups.values()]
 
 
-class _TaskRun:
-    """One task: plans of the classifiers' statistics, then draws in blocks."""
+class _Task:
+    """Classifiers that all have a prediction on every one of some items."""
 
-    def __init__(self, evaluator: Evaluator, task: Task) -> None:
+    def __init__(self, evaluator: Evaluator, rows: Ints, columns: Ints) -> None:
         self.evaluator = evaluator
-        self.posterior = evaluator.posterior
-        self.rows = task.rows
-        self.columns = task.columns
-        p = evaluator.predictions
-        self.keys: UInts = p.keys[task.rows]
-        self.weight: Floats = p.weight[task.rows]
-        self.n_classes = p.n_classes
-        self.unweighted = bool((self.weight == self.weight[:1]).all())
-        # Known labels leave nothing to draw.
-        self.certain = bool((self.posterior.probabilities[task.rows].max(axis=1) == 1.0).all())
-        self.known: Bools = p.labeled[task.rows]
-        self.views = [self._view(j) for j in task.columns]
+        self.weights = LabelWeights(
+            evaluator.predictions, evaluator.posterior, rows, evaluator.n_draws
+        )
+        self.views = [_view(evaluator.predictions, rows, int(j)) for j in columns]
+        self.exact = len(rows) <= EXACT_ITEMS
+        self.population = evaluator.estimand == "population"
 
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
-        out = {}
         values = self._values()
         draws = self._draws() if self.evaluator.intervals else {}
-        for name in self.evaluator.metrics:
-            drawn = draws.get(name, np.empty((0, len(self.columns))))
-            out[name] = Measured(values[name], drawn, np.isnan(drawn).sum(axis=0))
-        return out
-
-    # --- what the metrics see -------------------------------------------------------------
-
-    def _view(self, j: int) -> ScoreView:
-        p = self.evaluator.predictions
-        probabilities = None
-        if p.probabilities is not None and p.has_probabilities[self.rows, j].all():
-            probabilities = p.probabilities[self.rows, j] if len(self.rows) else None
-        hard = p.hard[self.rows, j]
-        scores = None if p.scores is None else p.scores[self.rows, j]
-        return ScoreView(
-            p.n_classes,
-            probabilities=probabilities,
-            hard=hard if len(hard) and (hard >= 0).all() else None,
-            scores=None if scores is None or np.isnan(scores).any() or not len(scores) else scores,
-        )
-
-    def _plans(self, chosen: Mapping[str, Metric], *, exact: bool) -> list[dict[str, Plan]]:
-        """Per classifier: metric name -> plan; metrics of one statistic share the plan."""
-        return [_prepare(view, chosen, exact) for view in self.views]
+        nothing = np.empty((0, len(self.views)))
+        return {
+            name: Measured(values[name], drawn, np.isnan(drawn).sum(axis=0))
+            for name in self.evaluator.metrics
+            for drawn in [draws.get(name, nothing)]
+        }
 
     # --- point estimates ------------------------------------------------------------------
 
     def _values(self) -> dict[str, Floats]:
-        metrics = self.evaluator.metrics
-        nothing = np.full(len(self.columns), np.nan)
-        if not len(self.rows):
-            return {name: nothing.copy() for name in metrics}
-        from_draws = self.posterior.value_from == "draws" and not self.certain
-        sample = self.evaluator.estimand == "sample" and not self.certain
-        hard = {n: m for n, m in metrics.items() if m.in_memory or (sample and not m.linear)}
+        certain, metrics = self.weights.certain, self.evaluator.metrics
+        drawn_labels = not (self.population or certain)
+        hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        if soft and from_draws:
-            size = self.posterior.parameters.size
-            values = self._over(size, soft, self._soft_block, exact=len(self.rows) <= _EXACT_ITEMS)
+        if soft and self.evaluator.posterior.value_from == "draws" and not certain:
+            size = self.evaluator.posterior.parameters.size
+            values = self._over(size, soft, self.weights.soft)
             for name, drawn in values.items():
-                # Exact expectations are means; elsewhere the mean and the median share the job.
-                mean = _nan_reduce(np.nanmean, drawn)
-                linear_sample = self.evaluator.estimand == "sample" and soft[name].linear
-                out[name] = mean if linear_sample else (mean + _nan_reduce(np.nanmedian, drawn)) / 2
+                mean = _over_draws(np.nanmean, drawn)
+                # A linear metric of these very items is a mean exactly. A population's value is a
+                # posterior summary: mean and median share the job.
+                only_mean = not self.population and soft[name].linear
+                out[name] = mean if only_mean else (mean + _over_draws(np.nanmedian, drawn)) / 2
         elif soft:
-            weights = (self.posterior.probabilities[self.rows] * self.weight[:, None])[:, :, None]
-            found = _finish(self._plans(soft, exact=True), soft, weights)
+            found = self._over(1, soft, self.weights.marginal, exact=True)
             out |= {name: drawn[0] for name, drawn in found.items()}
         if hard:
-            size = 1 if self.certain else LABEL_DRAWS
-            values = self._over(size, hard, self._label_block, exact=True)
-            out |= {name: _nan_reduce(np.nanmean, drawn) for name, drawn in values.items()}
+            values = self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point_labels,
+                                     self.weights.point)  # fmt: skip
+            out |= {name: _over_draws(np.nanmean, drawn) for name, drawn in values.items()}
         return out
-
-    def _soft_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        weights = self.posterior.parameters.block(index, self.rows)
-        weights *= self.weight[:, None, None]
-        return _finish(plans, chosen, weights)
-
-    def _label_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        """Metrics of drawn labels on these very items."""
-        if self.posterior.value_from == "draws":
-            p = self._parameters(index)
-        else:
-            p = self.posterior.probabilities[self.rows]
-        labels = draw_labels(p, self.keys, index, self.posterior.salt)
-        return self._of_labels(labels, plans, chosen)
-
-    def _of_labels(
-        self, labels: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        if self.unweighted or any(m.in_memory for m in chosen.values()):
-            return _finish_labels(plans, chosen, HardLabels(labels))
-        return _finish(plans, chosen, self._one_hot(labels) * self.weight[:, None, None])
 
     # --- interval draws -------------------------------------------------------------------
 
     def _draws(self) -> dict[str, Floats]:
         """Draws (D, M) of each metric, recentred where drawing itself shifts it."""
         metrics, size = self.evaluator.metrics, self.evaluator.n_draws
-        if not len(self.rows):
-            return {name: np.full((size, len(self.columns)), np.nan) for name in metrics}
-        exact = len(self.rows) <= _EXACT_ITEMS
-        block = (
-            self._sample_block if self.evaluator.estimand == "sample" else self._population_block
-        )
-        out = self._over(size, metrics, block, exact=exact)
-        shifted = {n: m for n, m in metrics.items() if m.noise_biased}
-        if shifted and self.evaluator.estimand == "population":
-            expected = self._over(size, shifted, self._expected_block, exact=exact)
-            plain = self._over(self._plain_size, shifted, self._soft_block, exact=exact)
-            for name in shifted:
-                with_rows = _nan_reduce(np.nanmean, expected[name])
-                without = _nan_reduce(np.nanmean, plain[name])
-                # Drawn labels inflate a sum of absolute gaps by (drawn - with_rows). Row weights
-                # on known labels inflate it by (with_rows - without), and by as much again the
-                # value itself is inflated already (the bootstrap's estimate of its bias).
-                drawn = _nan_reduce(np.nanmean, out[name])
-                out[name] -= (drawn - with_rows) + 2 * (with_rows - without)
+        own = {n: m for n, m in metrics.items() if m.in_memory}
+        rest = {n: m for n, m in metrics.items() if not m.in_memory}
+        out = self._resampled(size, own) if own else {}
+        if not rest:
+            pass
+        elif self.population:
+            out |= self._over(size, rest, self.weights.population)
+        elif self.evaluator.posterior.support is not None:
+            out |= self._over(size, rest, self.weights.finite_population, whole=True)
+        else:
+            out |= self._of_labels(size, rest, self.weights.sample_labels, self.weights.sample)
+        if self.population:
+            self._recentre(out, {n: m for n, m in rest.items() if m.noise_biased})
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])
         return out
 
-    @property
-    def _plain_size(self) -> int:
-        return 1 if self.certain else self.posterior.parameters.size
+    def _recentre(self, drawn: dict[str, Floats], chosen: Chosen) -> None:
+        """Take out what noise adds to a sum of absolute gaps.
 
-    def _population_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        labels = draw_labels(self._parameters(index), self.keys, index, self.posterior.salt)
-        own = {n: m for n, m in chosen.items() if m.in_memory}
-        out = {}
-        if own:
-            out = self._resampled(index, labels, plans, own)
-        rest = {n: m for n, m in chosen.items() if n not in own}
-        if rest:
-            weights = self._one_hot(labels)
-            weights *= self._row_weights(index)[:, None, :]
-            self._add_pseudo_item(weights, index)
-            out |= _finish(plans, rest, weights)
-        return out
+        Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
+        (expected - plain), and by as much again the value is inflated already (the bootstrap's
+        estimate of its bias).
+        """
+        if not chosen:
+            return
+        size = 1 if self.weights.certain else self.evaluator.posterior.parameters.size
+        expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected)
+        plain = self._over(size, chosen, self.weights.soft)
+        for name in chosen:
+            middle = _over_draws(np.nanmean, expected[name])
+            excess = _over_draws(np.nanmean, drawn[name]) - middle
+            drawn[name] -= excess + 2 * (middle - _over_draws(np.nanmean, plain[name]))
 
-    def _expected_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        weights = self._parameters(index)
-        weights *= self._row_weights(index)[:, None, :]
-        self._add_pseudo_item(weights, index)
-        return _finish(plans, chosen, weights)
+    def _resampled(self, size: int, chosen: Chosen) -> dict[str, Floats]:
+        """A user's function takes no weights: resample items instead."""
+        plans = self._plans(chosen, exact=True)
 
-    def _sample_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        if self.posterior.support is not None:
-            return self._finite_population_block(index, plans, chosen)
-        parameters = self._parameters(index)
-        # What has not been seen, here: each unlabeled item's label is arbitrary with a chance of
-        # about one in n.
-        stray = _generator(self.posterior.salt, 3).beta(
-            PSEUDO_MASS, max(len(self.rows), 1), self.evaluator.n_draws
-        )[index]
-        parameters *= 1 - stray
-        parameters += stray / self.n_classes
-        labels = draw_labels(parameters, self.keys, index, self.posterior.salt)
-        known = np.flatnonzero(self.known)
-        labels[known] = self.evaluator.predictions.labels[self.rows[known]][:, None]
-        return self._of_labels(labels, plans, chosen)
+        def run(index: Ints) -> dict[str, Floats]:
+            labels, rows = self.weights.resampled(index)
+            out = {}
+            for name in chosen:
+                columns = [
+                    resampled_values(p[name], labels, rows)
+                    if name in p
+                    else np.full(len(index), np.nan)
+                    for p in plans
+                ]
+                out[name] = np.stack(columns, axis=1)
+            return out
 
-    def _finite_population_block(
-        self, index: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        """These items, when only the supported ones are known: a Polya urn draws the others."""
-        others = self._n_unsupported
-        weights = self._one_hot(np.repeat(self._known_labels[:, None], len(index), axis=1))
-        base = weights * self.weight[:, None, None]
-        if others:
-            weights *= self._row_weights(index)[:, None, :]
-            self._add_pseudo_item(weights, index)
-            order = np.argsort(self.keys)
-            for column, d in enumerate(index):
-                share = weights[order, :, column].ravel()
-                drawn = _generator(self.posterior.salt, 5, int(d)).multinomial(
-                    others, share / share.sum()
-                )
-                base[order, :, column] += drawn.reshape(len(order), -1)
-        return _finish(plans, {n: m for n, m in chosen.items() if not m.in_memory}, base) | {
-            n: self._resampled(
-                index, np.repeat(self._known_labels[:, None], len(index), axis=1), plans, {n: m}
-            )[n]
-            for n, m in chosen.items()
-            if m.in_memory
-        }
+        return self._chunks(size, chosen, run, whole=True)
 
-    @cached_property
-    def _known_labels(self) -> Ints:
-        return self.evaluator.predictions.labels[self.rows]
-
-    @cached_property
-    def _n_unsupported(self) -> int:
-        support = self.posterior.support
-        return 0 if support is None else int((~support).sum())
-
-    def _resampled(
-        self, index: Ints, labels: Ints, plans: list[dict[str, Plan]], chosen: Mapping[str, Metric]
-    ) -> dict[str, Floats]:
-        """A user's function takes no weights: resample items instead (the plain bootstrap)."""
-        order = np.argsort(self.keys)
-        n = len(order)
-        rows, labels = np.empty_like(labels), labels.copy()
-        for column, d in enumerate(index):
-            generator = _generator(self.posterior.salt, 7, int(d))
-            rows[:, column] = order[
-                generator.choice(n, size=n, p=self.weight[order] / self.weight.sum())
-            ]
-            stray = generator.random(n) < PSEUDO_MASS / (n + PSEUDO_MASS)
-            labels[order[stray], column] = generator.integers(self.n_classes, size=int(stray.sum()))
-        return {
-            name: np.stack([resampled_values(p[name], labels, rows) for p in plans], axis=1)
-            for name in chosen
-        }
-
-    # --- pieces ---------------------------------------------------------------------------
-
-    def _parameters(self, index: Ints) -> Floats:
-        parameters = self.posterior.parameters
-        return parameters.block(index % parameters.size, self.rows)
-
-    def _row_weights(self, index: Ints) -> Floats:
-        weights = exponentials(self.keys, index, self.posterior.salt)
-        weights *= self.weight[:, None]
-        return weights
-
-    def _one_hot(self, labels: Ints) -> Floats:
-        return (labels[:, None, :] == np.arange(self.n_classes)[None, :, None]).astype(float)
-
-    def _add_pseudo_item(self, weights: Floats, index: Ints) -> None:
-        """Add, in each draw, one item of unknown class: a random item's scores, every class."""
-        generator = _generator(self.posterior.salt, 1)
-        size = self.evaluator.n_draws
-        place = (generator.random(size) * len(self.rows)).astype(np.int64)[index]
-        mass = generator.gamma(PSEUDO_MASS / self.n_classes, size=(size, self.n_classes))[index]
-        # By place in the order of the keys, so that the order of the rows does not matter.
-        rows = np.argsort(self.keys)[place]
-        weights[rows, :, np.arange(len(index))] += mass * self.weight.mean()
+    # --- draws in chunks, items in blocks ---------------------------------------------------
 
     def _over(
-        self,
-        size: int,
-        chosen: Mapping[str, Metric],
-        block: Callable[[Ints, list[dict[str, Plan]], Mapping[str, Metric]], dict[str, Floats]],
-        *,
-        exact: bool,
+        self, size: int, chosen: Chosen, make: Make, *, exact: bool | None = None,
+        whole: bool = False,
+    ) -> dict[str, Floats]:  # fmt: skip
+        """Metrics (size, M) of the weights of draws 0 .. size-1.
+
+        Draws go in chunks, on threads; within a chunk the items go in blocks whose states add up.
+        Both sizes depend on the data alone. `whole` keeps all items in one block.
+        """
+        plans = self._plans(chosen, exact=self.exact if exact is None else exact)
+        n, k = len(self.weights), self.weights.n_classes
+
+        def run(index: Ints) -> dict[str, Floats]:
+            height = n if whole else max(_BLOCK // (k * len(index)), 1)
+            states = _States(plans)
+            for block in spans(n, height):
+                states.add(make(index, block), block)
+            return states.finish(chosen, len(index))
+
+        return self._chunks(size, chosen, run, whole=whole)
+
+    def _of_labels(
+        self, size: int, chosen: Chosen, labels: Callable[[Ints, slice], Ints], make: Make
     ) -> dict[str, Floats]:
-        """Run draws 0 .. size-1 in blocks of a size that depends on the data alone: (size, M)."""
-        plans = self._plans(chosen, exact=exact)
-        width = int(np.clip(_BLOCK // (len(self.rows) * self.n_classes), 1, 50))
-        blocks = [np.arange(i, min(i + width, size)) for i in range(0, size, width)]
+        """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
+        own = any(m.in_memory for m in chosen.values())
+        if not own and not (self.weights.unweighted and self.exact):
+            return self._over(size, chosen, make)
+        plans = self._plans(chosen, exact=True)
+        everything = slice(0, len(self.weights))
+
+        def run(index: Ints) -> dict[str, Floats]:
+            return _finish_labels(plans, chosen, HardLabels(labels(index, everything)))
+
+        return self._chunks(size, chosen, run, whole=True)
+
+    def _chunks(
+        self, size: int, chosen: Chosen, run: Callable[[Ints], dict[str, Floats]], *, whole: bool
+    ) -> dict[str, Floats]:
+        most = _BLOCK // (len(self.weights) * self.weights.n_classes) if whole else _WIDTH
+        width = int(np.clip(most, 1, _WIDTH))
+        chunks = [np.arange(s.start, s.stop) for s in spans(size, width)]
         parts = []
-        for part in map_blocks(lambda index: block(index, plans, chosen), blocks):
+        for part in map_blocks(run, chunks):
             parts.append(part)
-            self.evaluator.tick(len(blocks))
+            self.evaluator.tick(len(chunks))
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+
+    def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
+        return [_prepare(view, chosen, exact) for view in self.views]
+
+
+class _States:
+    """Sums of the states of every classifier's plans over blocks of items."""
+
+    def __init__(self, plans: Sequence[Mapping[str, Plan]]) -> None:
+        self.plans = plans
+        self.sums: list[dict[int, Floats]] = [{} for _ in plans]
+
+    def add(self, weights: Floats, block: slice) -> None:
+        """Add the states of label weights (b, K, D) of a block of items."""
+        for own, sums in zip(self.plans, self.sums, strict=True):
+            for plan in {id(p): p for p in own.values()}.values():
+                state = plan.state(weights, block)
+                if id(plan) in sums:
+                    sums[id(plan)] += state
+                else:
+                    sums[id(plan)] = state
+
+    def finish(self, chosen: Chosen, size: int) -> dict[str, Floats]:
+        """Metrics (D, M)."""
+        return _collect(
+            self.plans, chosen, size, lambda j, plan: plan.digest(self.sums[j][id(plan)])
+        )
+
+
+def _view(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
+    """What classifier j provides on all of the rows."""
+    probabilities, scores = None, None
+    if predictions.probabilities is not None and predictions.has_probabilities[rows, j].all():
+        probabilities = predictions.probabilities[rows, j]
+    hard = predictions.hard[rows, j]
+    if predictions.scores is not None and not np.isnan(predictions.scores[rows, j]).any():
+        scores = predictions.scores[rows, j]
+    return ScoreView(
+        predictions.n_classes, probabilities, hard if (hard >= 0).all() else None, scores
+    )
 
 
 def metrics_of_labels(
@@ -394,22 +308,16 @@ def metrics_of_labels(
     Per metric an array (D, M); NaN where it is undefined.
     """
     chosen = resolve(metrics)
-    views = [
-        ScoreView(
-            predictions.n_classes,
-            None if predictions.probabilities is None else predictions.probabilities[:, j],
-            predictions.hard[:, j],
-            None if predictions.scores is None else predictions.scores[:, j],
-        )
-        for j in range(predictions.n_models)
-    ]
-    shared = [HardLabels(labels[:, block]) for block in spans(labels.shape[1], 64)]
+    rows = np.arange(predictions.n_items)
+    views = [_view(predictions, rows, j) for j in range(predictions.n_models)]
     plans = list(map_blocks(lambda view: _prepare(view, chosen, exact=True), views))
-    parts = list(map_blocks(lambda part: _finish_labels(plans, chosen, part), shared))
+    chunks = [HardLabels(labels[:, chunk]) for chunk in spans(labels.shape[1], 64)]
+    parts = list(map_blocks(lambda chunk: _finish_labels(plans, chosen, chunk), chunks))
     return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
 
-def _prepare(view: ScoreView, chosen: Mapping[str, Metric], exact: bool) -> dict[str, Plan]:
+def _prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
+    """Plans of the metrics that apply; metrics of one statistic share its plan."""
     view = ScoreView(view.n_classes, view.probabilities, view.hard, view.scores, exact)
     shared: dict[object, Plan] = {}
     out = {}
@@ -421,44 +329,31 @@ def _prepare(view: ScoreView, chosen: Mapping[str, Metric], exact: bool) -> dict
     return out
 
 
-def _finish(
-    plans: Sequence[Mapping[str, Plan]], chosen: Mapping[str, Metric], weights: Floats
-) -> dict[str, Floats]:
-    """Metrics (D, M) of label weights (n, K, D)."""
-    return _collect(plans, chosen, weights.shape[2], lambda plan: plan.digest(plan.state(weights)))
-
-
 def _finish_labels(
-    plans: Sequence[Mapping[str, Plan]], chosen: Mapping[str, Metric], labels: HardLabels
+    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, labels: HardLabels
 ) -> dict[str, Floats]:
     """Metrics (D, M) of unweighted hard labels."""
-    return _collect(plans, chosen, labels.size, lambda plan: plan.of_labels(labels))
+    return _collect(plans, chosen, labels.size, lambda _, plan: plan.of_labels(labels))
 
 
 def _collect(
-    plans: Sequence[Mapping[str, Plan]],
-    chosen: Mapping[str, Metric],
-    size: int,
-    digest: Callable[[Plan], Floats],
-) -> dict[str, Floats]:
+    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, size: int,
+    digest: Callable[[int, Plan], Floats],
+) -> dict[str, Floats]:  # fmt: skip
     out = {name: np.full((size, len(plans)), np.nan) for name in chosen}
     for column, own in enumerate(plans):
         digests: dict[int, Floats] = {}
         for name, plan in own.items():
             if id(plan) not in digests:
-                digests[id(plan)] = digest(plan)
+                digests[id(plan)] = digest(column, plan)
             out[name][:, column] = chosen[name].finish(digests[id(plan)])
     return out
 
 
-def _nan_reduce(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
+def _over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
     """Reduce over draws (axis 0), leaving out the undefined; NaN where all are."""
     out = np.full(drawn.shape[1], np.nan)
     some = ~np.isnan(drawn).all(axis=0)
     if some.any():
         out[some] = reduce(drawn[:, some], axis=0)
     return out
-
-
-def _generator(*key: int) -> np.random.Generator:
-    return np.random.default_rng([k & (2**64 - 1) for k in key])

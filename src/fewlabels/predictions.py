@@ -182,11 +182,7 @@ class Predictions:
         if self.probabilities is None:
             out = np.full((self.n_items, self.n_models), UNKNOWN, dtype=np.int64)
         else:
-            out = np.where(
-                self.has_probabilities,
-                np.argmax(np.nan_to_num(self.probabilities), axis=2),
-                UNKNOWN,
-            )
+            out = np.where(self.has_probabilities, np.argmax(self.probabilities, axis=2), UNKNOWN)
         if self.votes is not None:
             out = np.where(self.votes >= 0, self.votes, out)
         return out

@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.binning import equal_width, indicator, sums
+from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.metrics.base import Metric
@@ -140,14 +140,14 @@ def _reliability(
     confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
     weight, keys = predictions.weight[rows], predictions.keys[rows]
     codes = equal_width(confidence, RELIABILITY_BINS)
-    matrix = indicator(codes, RELIABILITY_BINS)
+    items = Indicator(codes, RELIABILITY_BINS)
 
     def frequency(index: Ints) -> Floats:
         drawn = posterior.parameters.block(index % posterior.parameters.size, rows)
         labels = draw_labels(drawn, keys, index, posterior.salt)
         row_weight = exponentials(keys, index, posterior.salt) * weight[:, None]
-        hit = sums(matrix, row_weight * (labels == event[:, None]))
-        total = sums(matrix, row_weight)
+        hit = items.sums(row_weight * (labels == event[:, None]))
+        total = items.sums(row_weight)
         # Half a hit and half a miss keep a bin of few items from certainty.
         return (hit + 0.5) / (total + 1)
 
@@ -155,7 +155,7 @@ def _reliability(
     blocks = [np.arange(i, min(i + width, _DRAWS)) for i in range(0, _DRAWS, width)]
     draws = np.concatenate(list(map_blocks(frequency, blocks)), axis=1)
     expected = np.take_along_axis(posterior.marginals()[rows], event[:, None], axis=1)[:, 0]
-    size = sums(matrix, weight)
+    size = items.sums(weight)
     bins = []
     for b in np.flatnonzero(size > 0):
         low, high = np.quantile(draws[b], [0.05, 0.95])

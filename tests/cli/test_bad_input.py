@@ -56,8 +56,16 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
         r"no prediction",
     ),
     "a label that is not a class": (change("label", 3, "maybe"), [], r"maybe.*not a class"),
-    "-1 declared a class": (lambda t: t, ["--classes=-1,1"], r"-1.*class"),
-    "one declared class": (lambda t: t, ["--classes=1"], r"class(es given \(1\)|.*at least two)"),
+    "-1 declared a class": (
+        lambda t: {"label": t["label"], "p__good__1": t["p__good__1"]},
+        ["--classes=-1,1"],
+        r"-1.*class",
+    ),
+    "one declared class": (
+        lambda t: {"label": [1] * 80, "p__good__1": t["p__good__1"]},
+        ["--classes=1"],
+        r"one class.*at least two",
+    ),
     "duplicate column names": (
         lambda t: [*t.items(), ("site", t["site"])],
         [],

@@ -49,7 +49,7 @@ def refused(source, message, **options):
         ("p__a__1,label\n", "there are no rows"),
         ("\n\n", "has no header"),
         ("p__a__1\n\0\n", "is not a text file"),
-        ('p__a__1,g\n.5,"x\n.3,y\n.2,z\n', "odd number of double quotes"),
+        ('p__a__1,g\n.5,"x\n.3,y\n.2,z\n', "a double quote that is opened and never closed"),
         ("p__a__1," * 600_000, "has a first row of more than 4 MB"),
         ('"p__a__1,' + "x" * 200_000, "has a header that cannot be read as CSV"),
     ],

@@ -49,7 +49,9 @@ def test_missing_predictions(write):
 
 
 def test_odd_quotes_that_open_nothing(write):
-    assert read(write('p__a__1,size\n.5,5"\n.5,6\n')).groups["size"].tolist() == ['5"', "6"]
+    for end in ("", "\n\n\n"):
+        path = write(f'p__a__1,size\n.5,5"\n.5,6\n{end}')
+        assert read(path).groups["size"].tolist() == ['5"', "6"]
 
 
 def test_rows_that_are_not_read_are_not_judged(write):

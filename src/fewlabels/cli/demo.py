@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -39,8 +40,10 @@ def demo(out: str, seed: int, labels: int, json_path: str | None, save_data: str
     if save_data is not None:
         writers[save_data] = partial(save_predictions, world)
     write_outputs(writers)
-    click.echo(comparison.estimates.summary(terminal.width()))
-    click.echo(f"\n{_in_words(comparison)}\n\nReport: {out}")
+    width = terminal.width()
+    click.echo(comparison.estimates.summary(width))
+    click.echo("\n" + fill(_in_words(comparison), width) + "\n")
+    click.echo(f"Report: {out}")
     if save_data is not None:
         click.echo(f"Go on with: fewlabels estimate {save_data}")
 

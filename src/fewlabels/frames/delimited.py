@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
@@ -70,10 +70,7 @@ class DelimitedFile:
             except pa.ArrowInvalid as second:
                 self._refuse(second)
         if text.quotes % 2 and text.line_breaks > table.num_rows + self.skip:
-            raise InputError(
-                "has an odd number of double quotes, and rows went missing in cells of several "
-                "lines; close the quote that was left open"
-            )
+            self._refuse_open_quote()
         columns = {name: [table.column(position[name])] for name in (*numbers, *texts)}
         return Table(
             tuple(columns),
@@ -104,7 +101,20 @@ class DelimitedFile:
                 ),
             )
 
-    def _refuse(self, error: pa.ArrowInvalid) -> None:
+    def _refuse_open_quote(self) -> None:
+        """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
+        with _stream(self.path) as stream:
+            lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+            try:
+                for _ in csv.reader(lines, delimiter=self.delimiter, strict=True):
+                    pass
+            except csv.Error:
+                raise InputError(
+                    "has a double quote that is opened and never closed; close it, or write a "
+                    'quote within a cell as ""'
+                ) from None
+
+    def _refuse(self, error: pa.ArrowInvalid) -> NoReturn:
         """Say in our words what Arrow found."""
         said = str(error)
         if "straddling" in said and self._text.size > _BLOCK:

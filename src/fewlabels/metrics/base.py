@@ -73,8 +73,11 @@ class Plan(ABC):
     """
 
     @abstractmethod
-    def state(self, weights: Floats) -> Floats:
-        """Sufficient statistic of W, last axis D. States of disjoint items add."""
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
+        """Sufficient statistic of the W of some rows (None: all), last axis D.
+
+        States of disjoint items add.
+        """
 
     @abstractmethod
     def digest(self, state: Floats) -> Floats:

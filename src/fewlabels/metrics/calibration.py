@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy.sparse
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import (
     EQUAL_WIDTH_BINS,
     QUANTILE_BINS,
+    Indicator,
     by_quantiles,
     equal_width,
-    indicator,
-    sums,
 )
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
 
@@ -26,14 +24,19 @@ class _BinsPlan(Plan):
     """Event of each item ("class 1" or "the predicted class is right") and its probability."""
 
     event: Ints
-    count: scipy.sparse.csr_matrix
-    confidence: scipy.sparse.csr_matrix
+    count: Indicator
+    confidence: Indicator
 
-    def state(self, weights: Floats) -> Floats:
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         total = weights.sum(axis=1)
-        hit = np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0]
+        event = self.event if rows is None else self.event[rows]
+        hit = np.take_along_axis(weights, event[:, None, None], axis=1)[:, 0]
         return np.stack(
-            [sums(self.count, total), sums(self.confidence, total), sums(self.count, hit)]
+            [
+                self.count.sums(total, rows),
+                self.confidence.sums(total, rows),
+                self.count.sums(hit, rows),
+            ]
         )
 
     def digest(self, state: Floats) -> Floats:
@@ -41,10 +44,10 @@ class _BinsPlan(Plan):
 
     def of_labels(self, labels: HardLabels) -> Floats:
         if (self.event == self.event[0]).all():
-            hits = sums(self.count, labels.one_hot(int(self.event[0])))
+            hits = self.count.sums(labels.one_hot(int(self.event[0])))
         else:
-            hits = sums(self.count, (labels.labels == self.event[:, None]).astype(float))
-        fixed = [np.asarray(m.sum(axis=1)).reshape(-1, 1) for m in (self.count, self.confidence)]
+            hits = self.count.sums((labels.labels == self.event[:, None]).astype(float))
+        fixed = [part.totals()[:, None] for part in (self.count, self.confidence)]
         return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
 
 
@@ -70,7 +73,7 @@ class CalibrationBins(Statistic):
             codes, size = equal_width(confidence), EQUAL_WIDTH_BINS
         else:
             codes, size = by_quantiles(confidence), QUANTILE_BINS
-        return _BinsPlan(event, indicator(codes, size), indicator(codes, size, confidence))
+        return _BinsPlan(event, Indicator(codes, size), Indicator(codes, size, confidence))
 
 
 def _weighted(state: Floats) -> Floats:

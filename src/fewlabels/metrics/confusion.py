@@ -6,28 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.binning import indicator, sums
+from fewlabels.kernels.binning import Indicator
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
 
 
 @dataclass(frozen=True, eq=False)
 class _ConfusionPlan(Plan):
-    matrix: scipy.sparse.csr_matrix
+    predicted: Indicator
 
-    def state(self, weights: Floats) -> Floats:
-        return sums(self.matrix, weights)
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
+        return self.predicted.sums(weights, rows)
 
     def digest(self, state: Floats) -> Floats:
         return state
 
     def of_labels(self, labels: HardLabels) -> Floats:
-        size = self.matrix.shape[0]
-        others = [sums(self.matrix, labels.one_hot(k)) for k in range(1, size)]
-        predicted = np.asarray(self.matrix.sum(axis=1))
-        return np.stack([predicted - np.sum(others, axis=0), *others], axis=1)
+        others = [self.predicted.sums(labels.one_hot(k)) for k in range(1, self.predicted.size)]
+        first = self.predicted.totals()[:, None] - np.sum(others, axis=0)
+        return np.stack([first, *others], axis=1)
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Confusion(Statistic):
     def prepare(self, view: ScoreView) -> Plan:
         """Index the hard predictions."""
         assert view.hard is not None
-        return _ConfusionPlan(indicator(view.hard, view.n_classes))
+        return _ConfusionPlan(Indicator(view.hard, view.n_classes))
 
 
 def _hits(state: Floats) -> Floats:

@@ -18,7 +18,7 @@ class _FunctionPlan(Plan):
     function: Callable[[Ints, Floats], float]
     probabilities: Floats
 
-    def state(self, weights: Floats) -> Floats:
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         raise NotImplementedError("a user's function has no mergeable state; see `of_labels`")
 
     def digest(self, state: Floats) -> Floats:

@@ -16,8 +16,9 @@ from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statisti
 class _LossPlan(Plan):
     loss: Floats
 
-    def state(self, weights: Floats) -> Floats:
-        return np.stack([np.einsum("nk,nkd->d", self.loss, weights), weights.sum(axis=(0, 1))])
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
+        loss = self.loss if rows is None else self.loss[rows]
+        return np.stack([np.einsum("nk,nkd->d", loss, weights), weights.sum(axis=(0, 1))])
 
     def digest(self, state: Floats) -> Floats:
         return state

@@ -9,27 +9,26 @@ import numpy as np
 
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.binning import indicator, sums
+from fewlabels.kernels.binning import Indicator
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
 class _RankingPlan(Plan):
-    """Codes (n,) of each class that is ranked, all below `size`; see `Ranking`."""
+    """Items by score, per class that is ranked; all codes below `size`. See `Ranking`."""
 
-    codes: Sequence[Ints]
+    codes: Sequence[Indicator]
     classes: Sequence[int]
     size: int
     interpolate: bool
 
-    def state(self, weights: Floats) -> Floats:
+    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         state = np.empty((2, len(self.classes), self.size, weights.shape[2]))
         total = weights.sum(axis=1)
         for row, (k, codes) in enumerate(zip(self.classes, self.codes, strict=True)):
-            matrix = indicator(codes, self.size)
-            state[0, row] = own = sums(matrix, np.ascontiguousarray(weights[:, k]))
+            state[0, row] = own = codes.sums(np.ascontiguousarray(weights[:, k]), rows)
             # Subtraction can leave -1e-17 where there is nothing.
-            np.maximum(sums(matrix, total) - own, 0.0, out=state[1, row])
+            np.maximum(codes.sums(total, rows) - own, 0.0, out=state[1, row])
         return state
 
     def digest(self, state: Floats) -> Floats:
@@ -43,7 +42,7 @@ class _RankingPlan(Plan):
         values = np.empty((2, len(self.classes), labels.size))
         for row, (k, codes) in enumerate(zip(self.classes, self.codes, strict=True)):
             draw, item = labels.positives(k)
-            values[:, row] = ranking.of_hard_labels(codes, self.size, draw, item, labels.size)
+            values[:, row] = ranking.of_hard_labels(codes.codes, self.size, draw, item, labels.size)
         return values
 
 
@@ -68,7 +67,8 @@ class Ranking(Statistic):
             columns = [p[:, k] for k in classes]
         coded = [(ranking.dense_codes if view.exact else binned)(column) for column in columns]
         size = max(size for _, size in coded)
-        return _RankingPlan([codes for codes, _ in coded], classes, size, not view.exact)
+        indicators = [Indicator(codes, size) for codes, _ in coded]
+        return _RankingPlan(indicators, classes, size, not view.exact)
 
 
 def _auc(state: Floats) -> Floats:

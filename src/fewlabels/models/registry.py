@@ -57,7 +57,7 @@ _ALL = (
         ),
         "Bayesian tempered ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
         diagnostics={
-            "slope": "how much the averaged classifier is sharpened (above 1) or softened (below 1)",
+            "slope": "whether the averaged classifier is sharpened (above 1) or softened (below 1)",
             "slope_sd": "how uncertain that slope is",
             "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
             "confident as the mean of the probabilities",

@@ -28,6 +28,8 @@ class Component(NamedTuple):
     sw: float
 
 
+_ROWS = 65_536
+
 PRIORS = (
     Component(0.70, 0.20, 1.00, 0.18, 0.00),
     Component(0.12, 0.25, 1.00, 0.25, 0.25),
@@ -99,20 +101,29 @@ class _Index:
 
     @staticmethod
     def of(models: tuple[str, ...], probabilities: Floats) -> _Index:
-        c, u, v, pool = _pools(probabilities)
-        scale = _matching_scale(v, pool)
-        present = ~np.isnan(c[:, :, 0])
-        square = np.where(present[:, :, None], c, 0.0) ** 2
-        count = np.maximum(present.sum(axis=0) * c.shape[2], 1)
-        rms = np.sqrt(square.sum(axis=(0, 2)) / count)
-        top = np.sqrt((u**2).mean())
+        n, m, k = probabilities.shape
+        u, v, confidence = np.empty((n, k)), np.empty((n, k)), np.empty(n)
+        square, count = np.zeros(m), np.zeros(m)
+        for block in spans(n, _ROWS):
+            c, u[block], v[block], pool = _pools(probabilities[block])
+            confidence[block] = pool.max(axis=1)
+            square += np.nansum(c**2, axis=(0, 2))
+            count += (~np.isnan(c)).sum(axis=(0, 2))
+        some = ~np.isnan(probabilities[:, :, 0]).all(axis=1)
+        scale = _matching_scale(v[some], float(confidence[some].mean()))
+        top = np.sqrt((u[some] ** 2).mean())
+        rms = np.sqrt(square / np.maximum(count, 1))
         scales = np.divide(top, rms, out=np.zeros_like(rms), where=rms > 0)
         return _Index(models, scale, scales)
 
     def features(self, probabilities: Floats) -> _Features:
-        c, u, v, _ = _pools(probabilities)
-        d = np.nan_to_num(c) * self.scales[None, :, None]
-        return _Features((u + self.log_scale * v) / 2, np.ascontiguousarray(d.transpose(0, 2, 1)))
+        n, m, k = probabilities.shape
+        features = _Features(np.empty((n, k)), np.empty((n, k, m)))
+        for block in spans(n, _ROWS):
+            c, u, v, _ = _pools(probabilities[block])
+            features.pooled[block] = (u + self.log_scale * v) / 2
+            features.deviations[block] = (np.nan_to_num(c) * self.scales[:, None]).swapaxes(1, 2)
+        return features
 
 
 def _pools(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -128,11 +139,10 @@ def _pools(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return c, u, v, pool
 
 
-def _matching_scale(v: Floats, pool: Floats) -> float:
-    """S at which softmax(s v) is as confident, on average, as the mean classifier."""
-    target = pool.max(axis=1).mean()
+def _matching_scale(v: Floats, target: float) -> float:
+    """Scale s at which softmax(s v) is as confident, on average, as the mean classifier."""
     low, high = -7.0, 7.0
-    for _ in range(60):
+    for _ in range(50):
         middle = (low + high) / 2
         if softmax(np.exp(middle) * v).max(axis=1).mean() < target:
             low = middle

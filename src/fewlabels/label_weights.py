@@ -1,0 +1,210 @@
+"""Label weights: what a draw from a label posterior says about each item and class.
+
+Weights have shape (items, K, draws). They are made for any draws and any block of rows, from
+randomness that belongs to the items, so memory does not grow with the rows and neither blocks
+nor workers show in the answer.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.keyed import exponentials
+from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.predictions import Predictions
+
+PSEUDO_MASS = 1.0
+"""Weight, in items, of what has not been seen. One pseudo-item per draw, of unknown class, keeps
+intervals from collapsing when all labels agree: with two classes, the interval for accuracy from
+labels alone is then Jeffreys'."""
+
+_PSEUDO, _STRAY, _URN, _RESAMPLE = 1, 3, 5, 7
+
+
+class LabelWeights:
+    """Weights of some items under one posterior.
+
+    Parameters
+    ----------
+    rows
+        The items, indices into `predictions`, shape (n,).
+    n_draws
+        How many interval draws there are in all.
+    """
+
+    def __init__(
+        self, predictions: Predictions, posterior: LabelPosterior, rows: Ints, n_draws: int
+    ) -> None:
+        self.posterior = posterior
+        self.n_draws = n_draws
+        self.n_classes = predictions.n_classes
+        self.keys: UInts = predictions.keys[rows]
+        self.weight: Floats = predictions.weight[rows]
+        self.known: Ints = predictions.labels[rows]
+        self.all_rows = len(rows) == predictions.n_items
+        self.rows = rows
+        support = posterior.support
+        self.n_unsupported = 0 if support is None else int((~support).sum())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def unweighted(self) -> bool:
+        """Whether every item has the same sampling weight."""
+        return bool((self.weight == self.weight[:1]).all())
+
+    @cached_property
+    def certain(self) -> bool:
+        """Whether every label is known, so that nothing is left to draw."""
+        return bool((self.posterior.probabilities[self.rows].max(axis=1) == 1.0).all())
+
+    @cached_property
+    def by_key(self) -> Ints:
+        """Places in the order of the keys: draws that range over the items go by it."""
+        return np.argsort(self.keys)
+
+    def marginal(self, index: Ints, block: slice) -> Floats:
+        """Marginal P(label) times sampling weights."""
+        p = self.posterior.probabilities[self.rows[block]] * self.weight[block, None]
+        return np.repeat(p[:, :, None], len(index), axis=2)
+
+    def soft(self, index: Ints, block: slice) -> Floats:
+        """P(label | parameter draw) times sampling weights."""
+        weights = self._parameters(index, block)
+        weights *= self.weight[block, None, None]
+        return weights
+
+    def population(self, index: Ints, block: slice) -> Floats:
+        """Drawn labels times Exp(1) row weights, and the pseudo-item."""
+        labels = self._labels(self._parameters(index, block), index, block)
+        weights = self._one_hot(labels)
+        weights *= self._row_weights(index, block)[:, None, :]
+        self._add_pseudo_item(weights, index, block)
+        return weights
+
+    def expected(self, index: Ints, block: slice) -> Floats:
+        """As `population`, with P(label | parameter draw) for drawn labels."""
+        weights = self._parameters(index, block)
+        weights *= self._row_weights(index, block)[:, None, :]
+        self._add_pseudo_item(weights, index, block)
+        return weights
+
+    def sample(self, index: Ints, block: slice) -> Floats:
+        """Drawn labels of these very items, times sampling weights."""
+        weights = self._one_hot(self.sample_labels(index, block))
+        weights *= self.weight[block, None, None]
+        return weights
+
+    def sample_labels(self, index: Ints, block: slice) -> Ints:
+        """Labels (b, D) of these very items.
+
+        What has not been seen shows, here, as a chance of about one in n that an unlabeled item's
+        label is arbitrary.
+        """
+        parameters = self._parameters(index, block)
+        stray = self._stray[index]
+        parameters *= 1 - stray
+        parameters += stray / self.n_classes
+        labels = self._labels(parameters, index, block)
+        known = self.known[block]
+        rows = np.flatnonzero(known >= 0)
+        labels[rows] = known[rows, None]
+        return labels
+
+    def point_labels(self, index: Ints, block: slice) -> Ints:
+        """Labels (b, D) for a point estimate: from the draws, or from the marginals."""
+        if self.posterior.value_from == "draws":
+            return self._labels(self._parameters(index, block), index, block)
+        return self._labels(self.posterior.probabilities[self.rows[block]], index, block)
+
+    def point(self, index: Ints, block: slice) -> Floats:
+        """`point_labels` as weights, times sampling weights."""
+        weights = self._one_hot(self.point_labels(index, block))
+        weights *= self.weight[block, None, None]
+        return weights
+
+    def finite_population(self, index: Ints, block: slice) -> Floats:
+        """These items, where only the labeled ones are known: a Polya urn draws the others.
+
+        The urn ranges over all items, so `block` must be all of them.
+        """
+        one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
+        weights = one_hot * self.weight[:, None, None]
+        if self.n_unsupported:
+            urn = one_hot * self._row_weights(index, block)[:, None, :]
+            self._add_pseudo_item(urn, index, block)
+            for column, d in enumerate(index):
+                share = urn[self.by_key, :, column].ravel()
+                drawn = self._generator(_URN, int(d)).multinomial(
+                    self.n_unsupported, share / share.sum()
+                )
+                weights[self.by_key, :, column] += drawn.reshape(len(self), -1)
+        return weights
+
+    def resampled(self, index: Ints) -> tuple[Ints, Ints]:
+        """Labels (n, D) and, per draw, rows (n, D) of the plain bootstrap.
+
+        For functions that take no weights. About one item per draw gets an arbitrary label.
+        """
+        everything = slice(0, len(self))
+        labels = self._labels(self._parameters(index, everything), index, everything)
+        n, rows = len(self), np.empty_like(labels)
+        chance = self.weight[self.by_key] / self.weight.sum()
+        for column, d in enumerate(index):
+            generator = self._generator(_RESAMPLE, int(d))
+            rows[:, column] = self.by_key[generator.choice(n, size=n, p=chance)]
+            stray = generator.random(n) < PSEUDO_MASS / (n + PSEUDO_MASS)
+            arbitrary = generator.integers(self.n_classes, size=int(stray.sum()))
+            labels[self.by_key[stray], column] = arbitrary
+        return labels, rows
+
+    def _parameters(self, index: Ints, block: slice) -> Floats:
+        parameters = self.posterior.parameters
+        # A slice of all rows is a view; indices would copy the features of the block.
+        rows = block if self.all_rows else self.rows[block]
+        return parameters.block(index % parameters.size, rows)
+
+    def _labels(self, parameters: Floats, index: Ints, block: slice) -> Ints:
+        return draw_labels(parameters, self.keys[block], index, self.posterior.salt)
+
+    def _row_weights(self, index: Ints, block: slice) -> Floats:
+        weights = exponentials(self.keys[block], index, self.posterior.salt)
+        weights *= self.weight[block, None]
+        return weights
+
+    def _one_hot(self, labels: Ints) -> Floats:
+        return (labels[:, None, :] == np.arange(self.n_classes)[None, :, None]).astype(np.float64)
+
+    @cached_property
+    def _stray(self) -> Floats:
+        n = max(len(self), 1)
+        return self._generator(_STRAY).beta(PSEUDO_MASS, n, self.n_draws)
+
+    @cached_property
+    def _pseudo(self) -> tuple[Ints, Floats]:
+        """Row (D,) and class weights (D, K) of the pseudo-item of each draw."""
+        generator = self._generator(_PSEUDO)
+        place = (generator.random(self.n_draws) * len(self)).astype(np.int64)
+        mass = generator.gamma(PSEUDO_MASS / self.n_classes, size=(self.n_draws, self.n_classes))
+        return self.by_key[place], mass * self.weight.mean()
+
+    def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
+        """Add, in each draw, one item of unknown class: some item's scores, every class."""
+        row, mass = self._pseudo
+        inside = np.flatnonzero((row[index] >= block.start) & (row[index] < block.stop))
+        weights[row[index[inside]] - block.start, :, inside] += mass[index[inside]]
+
+    def _generator(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng([self.posterior.salt & (2**64 - 1), *key])
+
+
+def present_models(predictions: Predictions, rows: Ints) -> Bools:
+    """Whether classifier j has any kind of prediction for each of the items, (rows, M)."""
+    present = predictions.hard[rows] >= 0
+    if predictions.scores is not None:
+        present |= ~np.isnan(predictions.scores[rows])
+    return present
