@@ -16,11 +16,11 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.label_weights import LabelWeights, present_models
+from fewlabels.label_weights import LabelWeights
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.registry import resolve
-from fewlabels.posterior import LabelPosterior
+from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
@@ -34,6 +34,8 @@ LABEL_DRAWS = 500
 EXACT_ITEMS = 20_000
 """Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
 
+_CHANCE_DRAWS = 100
+_TOO_FEW = 20
 _WIDTH = 50
 _BLOCK = 2**20
 
@@ -67,11 +69,11 @@ class Evaluator:
             for name in self.metrics
         }
         support = self.posterior.support
-        rows = rows if support is None else rows[support[rows]]
-        for columns, own in _patterns(present_models(self.predictions, rows), rows):
-            if not len(own):
+        for columns, own in _patterns(self.predictions, rows):
+            known = own if support is None else own[support[own]]
+            if not len(known):
                 continue
-            for name, part in _Task(self, own, columns).measure().items():
+            for name, part in _Task(self, known, columns, len(own) - len(known)).measure().items():
                 out[name].value[columns] = part.value
                 out[name].draws[:, columns] = part.draws
                 out[name].undefined[columns] = part.undefined
@@ -85,8 +87,11 @@ class Evaluator:
         return INTERVAL_DRAWS if self.predictions.n_items <= 200_000 else INTERVAL_DRAWS // 2
 
 
-def _patterns(present: np.ndarray, rows: Ints) -> list[tuple[Ints, Ints]]:
+def _patterns(predictions: Predictions, rows: Ints) -> list[tuple[Ints, Ints]]:
     """Classifiers grouped by the items they have predictions for, so that these share draws."""
+    present = predictions.hard[rows] >= 0
+    if predictions.scores is not None:
+        present |= ~np.isnan(predictions.scores[rows])
     groups: dict[bytes, list[int]] = {}
     for j in range(present.shape[1]):
         groups.setdefault(np.packbits(present[:, j]).tobytes(), []).append(j)
@@ -96,10 +101,10 @@ def _patterns(present: np.ndarray, rows: Ints) -> list[tuple[Ints, Ints]]:
 class _Task:
     """Classifiers that all have a prediction on every one of some items."""
 
-    def __init__(self, evaluator: Evaluator, rows: Ints, columns: Ints) -> None:
+    def __init__(self, evaluator: Evaluator, rows: Ints, columns: Ints, n_others: int) -> None:
         self.evaluator = evaluator
         self.weights = LabelWeights(
-            evaluator.predictions, evaluator.posterior, rows, evaluator.n_draws
+            evaluator.predictions, evaluator.posterior, rows, columns, n_others, evaluator.n_draws
         )
         self.views = [_view(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
@@ -108,7 +113,7 @@ class _Task:
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
         values = self._values()
-        draws = self._draws() if self.evaluator.intervals else {}
+        draws = self._draws(values) if self.evaluator.intervals else {}
         nothing = np.empty((0, len(self.views)))
         return {
             name: Measured(values[name], drawn, np.isnan(drawn).sum(axis=0))
@@ -144,25 +149,75 @@ class _Task:
 
     # --- interval draws -------------------------------------------------------------------
 
-    def _draws(self) -> dict[str, Floats]:
+    def _draws(self, values: dict[str, Floats]) -> dict[str, Floats]:
         """Draws (D, M) of each metric, recentred where drawing itself shifts it."""
         metrics, size = self.evaluator.metrics, self.evaluator.n_draws
+        if not self.population and self.weights.certain and not self.weights.n_others:
+            return {name: np.tile(value, (size, 1)) for name, value in values.items()}
         own = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
-        out = self._resampled(size, own) if own else {}
-        if not rest:
-            pass
-        elif self.population:
-            out |= self._over(size, rest, self.weights.population)
+        biased = {n: m for n, m in rest.items() if m.noise_biased}
+        out = {}
+        if self.population:
+            out = self._resampled(size, own) | self._over(size, rest, self.weights.population)
         elif self.evaluator.posterior.support is not None:
+            out = self._resampled(size, own)
             out |= self._over(size, rest, self.weights.finite_population, whole=True)
         else:
-            out |= self._of_labels(size, rest, self.weights.sample_labels, self.weights.sample)
-        if self.population:
-            self._recentre(out, {n: m for n, m in rest.items() if m.noise_biased})
+            out = self._of_labels(size, metrics, self.weights.sample_labels, self.weights.sample)
+        if self.weights.certain:
+            self._without_noise(out, values, biased)
+        elif self.population:
+            self._recentre(out, biased)
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])
+        if self.population and len(self.weights) < _TOO_FEW:
+            self._unstick(out, values)
         return out
+
+    def _unstick(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
+        """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
+        for name, metric in self.evaluator.metrics.items():
+            stuck = np.ptp(drawn[name], axis=0) == 0
+            high = np.minimum(metric.bounds[1], np.nan_to_num(values[name]) + 1)
+            spread = np.linspace(metric.bounds[0], high, len(drawn[name]))
+            if np.isfinite(spread).all():
+                drawn[name][:, stuck] = spread[:, stuck]
+
+    def _without_noise(
+        self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
+    ) -> None:
+        """Take out of a sum of absolute gaps, all labels known, what chance puts there.
+
+        A perfectly calibrated classifier shows a gap b on these items, found by drawing labels
+        from its own probabilities. Chance and true gap add up like independent errors,
+        value^2 = gap^2 + b^2, so that draws below the value become draws of the gap. Draws above
+        it stay: b is too large for a classifier that is not calibrated, and an upper limit must
+        not rest on it.
+        """
+        for name, metric in chosen.items():
+            gaps = np.array([self._chance_gap(view, {name: metric}) for view in self.views])
+            around = values[name] + drawn[name] - _over_draws(np.nanmean, drawn[name])
+            gap = np.sqrt(np.maximum(np.maximum(around, 0) ** 2 - gaps**2, 0.0))
+            drawn[name] = np.where(around > values[name], around, gap)
+
+    def _chance_gap(self, view: ScoreView, chosen: Chosen) -> float:
+        """Mean of a metric over labels drawn from the classifier's own probabilities."""
+        probabilities = view.probabilities
+        if probabilities is None:
+            return float("nan")
+        plans, n = [_prepare(view, chosen, exact=True)], len(self.weights)
+        salt = self.evaluator.posterior.salt
+
+        def run(index: Ints) -> dict[str, Floats]:
+            labels = draw_labels(probabilities, self.weights.keys, index, salt)
+            weights = labels[:, None, :] == np.arange(view.n_classes)[None, :, None]
+            states = _States(plans)
+            states.add(weights * self.weights.weight[:, None, None], slice(0, n))
+            return states.finish(chosen, len(index))
+
+        found = self._chunks(_CHANCE_DRAWS, chosen, run, whole=True)
+        return float(_over_draws(np.nanmean, next(iter(found.values())))[0])
 
     def _recentre(self, drawn: dict[str, Floats], chosen: Chosen) -> None:
         """Take out what noise adds to a sum of absolute gaps.
@@ -173,7 +228,7 @@ class _Task:
         """
         if not chosen:
             return
-        size = 1 if self.weights.certain else self.evaluator.posterior.parameters.size
+        size = self.evaluator.posterior.parameters.size
         expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected)
         plain = self._over(size, chosen, self.weights.soft)
         for name in chosen:
@@ -183,6 +238,8 @@ class _Task:
 
     def _resampled(self, size: int, chosen: Chosen) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
+        if not chosen:
+            return {}
         plans = self._plans(chosen, exact=True)
 
         def run(index: Ints) -> dict[str, Floats]:
@@ -211,6 +268,8 @@ class _Task:
         Draws go in chunks, on threads; within a chunk the items go in blocks whose states add up.
         Both sizes depend on the data alone. `whole` keeps all items in one block.
         """
+        if not chosen:
+            return {}
         plans = self._plans(chosen, exact=self.exact if exact is None else exact)
         n, k = len(self.weights), self.weights.n_classes
 
@@ -227,9 +286,12 @@ class _Task:
         self, size: int, chosen: Chosen, labels: Callable[[Ints, slice], Ints], make: Make
     ) -> dict[str, Floats]:
         """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
-        own = any(m.in_memory for m in chosen.values())
-        if not own and not (self.weights.unweighted and self.exact):
-            return self._over(size, chosen, make)
+        own = {n: m for n, m in chosen.items() if m.in_memory}
+        if not (self.weights.unweighted and self.exact) and len(own) < len(chosen):
+            rest = {n: m for n, m in chosen.items() if n not in own}
+            return self._over(size, rest, make) | self._of_labels(size, own, labels, make)
+        if not chosen:
+            return {}
         plans = self._plans(chosen, exact=True)
         everything = slice(0, len(self.weights))
 

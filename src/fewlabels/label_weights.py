@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
@@ -29,15 +29,18 @@ class LabelWeights:
 
     Parameters
     ----------
-    rows
-        The items, indices into `predictions`, shape (n,).
+    rows, columns
+        The items (n,) and the classifiers, indices into `predictions`.
+    n_others
+        How many items are in question beside them, of which nothing is known.
     n_draws
         How many interval draws there are in all.
     """
 
     def __init__(
-        self, predictions: Predictions, posterior: LabelPosterior, rows: Ints, n_draws: int
-    ) -> None:
+        self, predictions: Predictions, posterior: LabelPosterior, rows: Ints, columns: Ints,
+        n_others: int, n_draws: int,
+    ) -> None:  # fmt: skip
         self.posterior = posterior
         self.n_draws = n_draws
         self.n_classes = predictions.n_classes
@@ -46,8 +49,8 @@ class LabelWeights:
         self.known: Ints = predictions.labels[rows]
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
-        support = posterior.support
-        self.n_unsupported = 0 if support is None else int((~support).sum())
+        self.n_others = n_others
+        self._hard = predictions.hard[np.ix_(rows, columns)]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -134,13 +137,13 @@ class LabelWeights:
         """
         one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
         weights = one_hot * self.weight[:, None, None]
-        if self.n_unsupported:
+        if self.n_others:
             urn = one_hot * self._row_weights(index, block)[:, None, :]
             self._add_pseudo_item(urn, index, block)
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
                 drawn = self._generator(_URN, int(d)).multinomial(
-                    self.n_unsupported, share / share.sum()
+                    self.n_others, share / share.sum()
                 )
                 weights[self.by_key, :, column] += drawn.reshape(len(self), -1)
         return weights
@@ -188,9 +191,18 @@ class LabelWeights:
     def _pseudo(self) -> tuple[Ints, Floats]:
         """Row (D,) and class weights (D, K) of the pseudo-item of each draw."""
         generator = self._generator(_PSEUDO)
-        place = (generator.random(self.n_draws) * len(self)).astype(np.int64)
+        # Every class that is predicted at all is as likely to get it as any other, or precision
+        # would rest on the few items of a rare one alone.
+        votes = (self._hard[self.by_key][:, :, None] == np.arange(self.n_classes)).sum(axis=1)
+        stratum = votes.argmax(axis=1)
+        order = np.argsort(stratum, kind="stable")
+        present, first, size = np.unique(stratum[order], return_index=True, return_counts=True)
+        chosen = generator.integers(len(present), size=self.n_draws)
+        place = first[chosen] + (generator.random(self.n_draws) * size[chosen]).astype(np.int64)
         mass = generator.gamma(PSEUDO_MASS / self.n_classes, size=(self.n_draws, self.n_classes))
-        return self.by_key[place], mass * self.weight.mean()
+        # One item of the effective number of items: with equal weights, of weight one.
+        unit = (self.weight**2).sum() / self.weight.sum() if self.weight.any() else 1.0
+        return self.by_key[order[place]], mass * unit
 
     def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
         """Add, in each draw, one item of unknown class: some item's scores, every class."""
@@ -200,11 +212,3 @@ class LabelWeights:
 
     def _generator(self, *key: int) -> np.random.Generator:
         return np.random.default_rng([self.posterior.salt & (2**64 - 1), *key])
-
-
-def present_models(predictions: Predictions, rows: Ints) -> Bools:
-    """Whether classifier j has any kind of prediction for each of the items, (rows, M)."""
-    present = predictions.hard[rows] >= 0
-    if predictions.scores is not None:
-        present |= ~np.isnan(predictions.scores[rows])
-    return present

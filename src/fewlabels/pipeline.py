@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def estimate(
     True
     """
     _check(predictions, confidence_level, estimand)
-    seed = 0 if random_state is None else int(random_state)
+    seed = _seed(random_state)
     chosen = resolve_metrics(metrics)
     name, model = resolve_method(method, predictions)
     groups = all_and_groups(predictions, by)
@@ -134,10 +135,22 @@ def _check(predictions: Any, confidence_level: float | None, estimand: str) -> N
             f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
             "files and frames with fewlabels.read_predictions"
         )
-    if confidence_level is not None and not 0 < confidence_level < 1:
-        raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level}")
+    if confidence_level is not None and not (
+        isinstance(confidence_level, Real) and 0 < confidence_level < 1
+    ):
+        raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
     if estimand not in ("population", "sample"):
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return 0
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise UsageError(
+            f"`random_state` must be a whole number, 0 or larger; got {random_state!r}"
+        )
+    return int(random_state)
 
 
 def _unused(predictions: Predictions, method: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import distinguish, hash_columns, hash_strings
 
 UNKNOWN = -1
@@ -21,6 +23,8 @@ SUM_TOLERANCE = 1e-3
 
 _SUM_ROUNDING = 1e-5
 """Deviations below this are float32 rounding: neither mended nor mentioned."""
+
+_ROWS = 65_536
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -209,21 +213,21 @@ class Predictions:
 
     @cached_property
     def keys(self) -> UInts:
-        """Identity of each item, shape (n,): a hash of its predictions, label, domain and weight.
+        """Identity of each item, shape (n,): a hash of its predictions, label and domain.
 
         All randomness per item is drawn from it, so no answer depends on the order of the rows.
         """
-        columns: list[Array] = [self.labels, self.weight]
+        columns: list[Array] = [self.labels]
         for block in (self.probabilities, self.votes, self.scores, self.histogram):
             if block is not None:
                 columns.extend(block.reshape(len(block), -1).T)
         if self.domain is not None:
             columns.append(hash_strings(self.domain))
-        secondary = [hash_strings(g) for g in self.groups.values()]
-        return distinguish(
-            hash_columns(columns, self.n_items),
-            hash_columns(secondary, self.n_items) if secondary else None,
-        )
+        # The weight is known up to its unit only, and groups may come and go: neither belongs to
+        # the identity, but both tell equal rows apart in an order of their own.
+        aside: list[Array] = [self.weight.astype(np.float32)]
+        aside += [hash_strings(group) for group in self.groups.values()]
+        return distinguish(hash_columns(columns, self.n_items), hash_columns(aside, self.n_items))
 
     def take(self, rows: Array) -> Predictions:
         """The same classifiers on some items (indices or a mask); weights are renormalised."""
@@ -310,42 +314,54 @@ def _matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
 def _probabilities(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
     binary = np.ndim(value) == 2
     p = _matrix("probabilities", value, np.float64, 2 if binary else 3)
+    if not binary and p.shape[2] < 2:
+        raise InputError("one class declared in `probabilities`; at least two are needed")
+    out = np.empty((*p.shape, 2)) if binary else p
+    mended = 0
+    for block in spans(len(p), _ROWS):
+        _check_range(p[block], block.start, names)
+        if binary:
+            out[block, :, 0], out[block, :, 1] = 1 - p[block], p[block]
+        np.clip(out[block], 0.0, 1.0, out=out[block])
+        mended += 0 if binary else _mend_sums(out[block], block.start, names)
+    if mended:
+        notes.append(f"{mended} rows of probabilities did not sum to 1 and were renormalised")
+    return out
+
+
+def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
     bad = (p < -1e-6) | (p > 1 + 1e-6)
     if bad.any():
-        i, j = np.argwhere(bad)[0][:2]
+        at = tuple(np.argwhere(bad)[0])
         raise InputError(
-            f"`probabilities` must be between 0 and 1; got {p[i, j]} for item {i} (from 0), "
-            f"classifier {names[j]!r}: pass raw scores as `scores` (in a file: s__{names[j]})"
+            f"`probabilities` must be between 0 and 1; got {p[at]} for item {first + at[0]} (from "
+            f"0), classifier {names[at[1]]!r}: pass raw scores as `scores` (in a file: "
+            f"s__{names[at[1]]})"
         )
-    if binary:
-        p = np.stack([1 - p, p], axis=2)
-    if p.shape[2] < 2:
-        raise InputError("one class declared in `probabilities`; at least two are needed")
-    missing = np.isnan(p)
-    part = missing.any(axis=2) & ~missing.all(axis=2)
+
+
+def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
+    """Renormalise rows (b, M, K) in place, and say how many needed it."""
+    total = p.sum(axis=2)
+    part = np.isnan(total) & ~np.isnan(p).all(axis=2)
     if part.any():
         i, j = np.argwhere(part)[0]
         raise InputError(
-            f"`probabilities` has NaN in part of a row: item {i} (from 0), classifier "
-            f"{names[j]!r}; fill the row, or leave all its classes empty where there is "
-            "no prediction"
+            f"`probabilities` has NaN in part of a row: item {first + i} (from 0), classifier "
+            f"{names[j]!r}; fill the row, or leave all its classes empty where there is no "
+            "prediction"
         )
-    np.clip(p, 0.0, 1.0, out=p)
-    total = p.sum(axis=2)
-    off = np.abs(np.nan_to_num(total, nan=1.0) - 1)
+    off = np.abs(np.where(np.isnan(total), 1.0, total) - 1)
     if off.max() > SUM_TOLERANCE:
-        i, j = np.unravel_index(np.argmax(off), off.shape)
+        i, j = np.argwhere(off > SUM_TOLERANCE)[0]
         raise InputError(
-            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item {i} "
-            f"(from 0), classifier {names[int(j)]!r}: apply a softmax, or add the missing class"
+            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item "
+            f"{first + i} (from 0), classifier {names[j]!r}: apply a softmax, or add the missing "
+            "class"
         )
-    if off.max() > _SUM_ROUNDING:
-        rows = int((off > _SUM_ROUNDING).sum())
-        notes.append(
-            f"{rows} rows of probabilities did not sum to 1 (within 1e-3) and were renormalised"
-        )
-        p /= total[:, :, None]
-    return p
+    mended = off > _SUM_ROUNDING
+    p[mended] /= total[mended][:, None]
+    return int(mended.sum())
 
 
 def _indices(name: str, value: Any, dimensions: int) -> Ints:
@@ -455,7 +471,7 @@ def _weight(weight: Any, n: int) -> Floats:
         raise InputError(
             "`weight` is zero for every item; give at least one item a positive weight"
         )
-    return w * (n / w.sum())
+    return w * (n / math.fsum(w))  # a sum that does not depend on the order of the items
 
 
 def _annotator_accuracy(histogram: Floats) -> float:

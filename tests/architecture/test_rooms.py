@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
 NOUNS = {"errors", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
-PIPELINE = {"groups", "evaluate", "trust", "profiles", "pipeline"}
+PIPELINE = {"groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
 BELOW_MIDDLE = NOUNS | {"kernels"}
 
 # Room -> rooms it may import (itself always). A new room is a new line here.
@@ -27,7 +27,8 @@ ARROWS = {
     "frames": BELOW_MIDDLE,
     "report": {"errors"},
     "groups": BELOW_MIDDLE,
-    "evaluate": BELOW_MIDDLE | MIDDLE,
+    "label_weights": BELOW_MIDDLE,
+    "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
     "profiles": BELOW_MIDDLE | MIDDLE,
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,

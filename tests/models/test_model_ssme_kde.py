@@ -47,7 +47,7 @@ def test_leaving_the_own_kernel_out_makes_em_move():
         end = fitted.posterior(predictions).marginals().argmax(axis=1)
         moved[leave_out] = (start != end)[~predictions.labeled].mean()
     assert moved[False] < 0.01
-    assert moved[True] > 0.1
+    assert moved[True] > 0.05
 
 
 def test_support_points_approximate_the_whole():
@@ -109,7 +109,7 @@ def test_official_differs_by_its_own_rules():
         ({"bandwidth": "silverman"}, "`bandwidth` must be 'isj'"),
         ({"init": "random"}, "`init` must be 'draw' or 'soft'; got 'random'"),
         ({"compat": "paper"}, "`compat` must be None or 'official'; got 'paper'"),
-        ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
+        ({"epochs": 0}, "`epochs` must be a whole number, at least 1; got 0"),
     ],
 )
 def test_options_are_checked(options, message):

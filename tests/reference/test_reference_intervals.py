@@ -227,3 +227,16 @@ def test_a_users_function_works_for_both_estimands(method, estimand):
         assert abs(mine.value - theirs.value) < 0.3 * width
         assert abs(mine.low - theirs.low) < 0.35 * width
         assert abs(mine.high - theirs.high) < 0.35 * width
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_users_function_is_certain_of_a_sample_with_all_labels(method):
+    def share_right(y_true, y_proba):
+        return float(np.mean((y_proba > 0.5) == y_true))
+
+    w = world(n=60, models=2, labeled=60, seed=1)
+    estimates = fl.estimate(
+        w.predictions(), method=method, metrics=[share_right], estimand="sample"
+    )
+    for row in estimates.rows:
+        assert row.low == row.value == row.high, tuple(row)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -36,6 +37,12 @@ def available_workers() -> int:
     return os.cpu_count() or 1
 
 
+@cache
+def _controller() -> ThreadpoolController:
+    # Finding the libraries reads /proc; once is enough, as the kernels have loaded them by now.
+    return ThreadpoolController()
+
+
 def spans(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover n."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -46,7 +53,7 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
 
     BLAS is held to one thread meanwhile: its own threads inside ours cost ten times.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         workers = min(available_workers(), len(blocks))
         if workers <= 1:
             yield from map(function, blocks)

@@ -34,7 +34,9 @@ def hash_columns(columns: Iterable[np.ndarray], n: int) -> UInts:
     """Hash rows of numeric columns, each of shape (n,), into (n,) keys."""
     key = np.zeros(n, dtype=np.uint64)
     for column in columns:
-        if np.issubdtype(column.dtype, np.floating):
+        if column.dtype == np.uint64:
+            bits = column
+        elif np.issubdtype(column.dtype, np.floating):
             # + 0.0 makes -0.0 and 0.0 one value; every NaN gets the same bits.
             value = column.astype(np.float64) + 0.0
             bits = np.where(np.isnan(value), np.nan, value).view(np.uint64)
@@ -46,9 +48,13 @@ def hash_columns(columns: Iterable[np.ndarray], n: int) -> UInts:
 
 def hash_strings(values: np.ndarray) -> UInts:
     """Hash an array of objects by their text; equal texts have equal hashes."""
-    unique, inverse = np.unique(np.asarray(values, dtype=str), return_inverse=True)
-    digests = [hashlib.blake2b(v.encode(), digest_size=8).digest() for v in unique]
-    return np.frombuffer(b"".join(digests), dtype=np.uint64)[inverse.ravel()]
+    # A dictionary of the distinct texts: an array of strings is as wide as its longest everywhere.
+    known: dict[str, int] = {}
+    for text in map(str, values.tolist()):
+        if text not in known:
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            known[text] = int.from_bytes(digest, "little")
+    return np.array([known[text] for text in map(str, values.tolist())], dtype=np.uint64)
 
 
 def distinguish(key: UInts, secondary: UInts | None = None) -> UInts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +75,9 @@ class SSMEKDE(LabelModel):
     max_support: int = 20_000
 
     def __post_init__(self) -> None:
+        if not isinstance(self.bandwidth, str | float | int):
+            widths = tuple(float(h) for h in self.bandwidth)
+            object.__setattr__(self, "bandwidth", widths)
         if self.compat not in (None, "official"):
             raise UsageError(f"`compat` must be None or 'official'; got {self.compat!r}")
         if self.init not in ("draw", "soft"):
@@ -83,8 +87,9 @@ class SSMEKDE(LabelModel):
                 f"`bandwidth` must be 'isj', {', '.join(map(repr, _RULES))} or numbers; "
                 f"got {self.bandwidth!r}"
             )
-        if self.epochs is not None and self.epochs < 1:
-            raise UsageError(f"`epochs` must be at least 1; got {self.epochs}")
+        for name, count in (("epochs", self.epochs), ("replicates", self.replicates)):
+            if count is not None and (not isinstance(count, Integral) or count < 1):
+                raise UsageError(f"`{name}` must be a whole number, at least 1; got {count!r}")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Choose the bandwidth and the support points, and run EM."""
@@ -258,12 +263,13 @@ class _Mixture:
         with np.errstate(divide="ignore"):
             logits = np.log(kernel.times(weights))
             logits -= np.log(np.maximum(normaliser, np.finfo(float).tiny))
-            logits += np.log(shares)
+            log_shares = np.log(shares)
+            logits += log_shares
         if evidence is not None:
             known = np.flatnonzero((evidence != 0).any(axis=1))
             # A known label wins even where its class has no density at all.
             logits[known] = np.maximum(logits[known], -1e6) + evidence[known][:, :, None]
-        logits = np.where(np.isneginf(logits.max(axis=1, keepdims=True)), np.log(shares), logits)
+        logits = np.where(np.isneginf(logits.max(axis=1, keepdims=True)), log_shares, logits)
         return softmax(logits, out=logits)
 
 
@@ -307,6 +313,11 @@ class _FittedKDE(FittedLabelModel):
 
     def _warnings(self, narrow: bool, share: float) -> tuple[str, ...]:
         said = []
+        if not self.mixture.labeled.any():
+            said.append(
+                "assumption: no labels; the classes are those that the averaged classifier starts "
+                "EM with"
+            )
         if narrow:
             said.append(
                 f"the density is too narrow for EM to learn from the unlabeled items (self-share "

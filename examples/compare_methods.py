@@ -1,0 +1,10 @@
+"""The same predictions through every method: how much the answer depends on the method."""
+
+from pathlib import Path
+
+import fewlabels as fl
+
+predictions = fl.read_predictions(Path(__file__).with_name("income.csv"))
+for name, method in fl.models.METHODS.items():
+    row = fl.estimate(predictions, name, metrics="accuracy").get("boosting", "accuracy")
+    print(f"{name:18} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]  {method.summary}")

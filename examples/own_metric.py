@@ -1,0 +1,20 @@
+"""A metric of your own: a function of (y_true, y_proba), with intervals like any other."""
+
+from pathlib import Path
+
+import numpy as np
+
+import fewlabels as fl
+
+
+def cost(y_true: np.ndarray, y_proba: np.ndarray) -> float:
+    """Mean cost per item: a missed positive costs 5, a false alarm 1."""
+    alarm = y_proba >= 0.5
+    return float(np.mean(5 * (y_true & ~alarm) + (1 - y_true) * alarm))
+
+
+predictions = fl.read_predictions(Path(__file__).with_name("income.csv"))
+metric = fl.metrics.custom(cost, direction=-1, bounds=(0, 5))
+estimates = fl.estimate(predictions, metrics=["accuracy", metric])
+print(estimates.summary())
+print(estimates.probability_best("cost"))
