@@ -13,7 +13,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 .PHONY: help demo test lint test-slow test-install bench reproduce clean
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.core  ## five classifiers, 20 labels, the hidden truth, and report.html
 	$(BIN)/fewlabels demo
@@ -29,7 +29,7 @@ lint: $(VENV)/.dev  ## ruff and mypy
 test-slow: $(VENV)/.dev  ## statistical suites and long runs
 	$(TEST) -m slow
 
-test-install: $(VENV)/.core  ## the wheel without extras, with the newest and the oldest dependencies
+test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest dependencies (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
 	tests/install.sh $(BIN)/python requirements/oldest.txt
 
@@ -46,7 +46,7 @@ clean:  ## remove the virtual environment and everything that was built
 $(VENV)/.pip:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "error: $(PYTHON) is older than Python 3.11; name another: make PYTHON=/path/to/python3" >&2; exit 2; }
+		{ echo "error: $(PYTHON) is not Python 3.11 or newer; name another: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV) || \
 		{ echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 2; }
 	@echo "installing into $(VENV) (once; a minute or two)"

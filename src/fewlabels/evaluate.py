@@ -178,11 +178,10 @@ class _Task:
     def _unstick(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
         for name, metric in self.evaluator.metrics.items():
-            stuck = np.ptp(drawn[name], axis=0) == 0
-            high = np.minimum(metric.bounds[1], np.nan_to_num(values[name]) + 1)
-            spread = np.linspace(metric.bounds[0], high, len(drawn[name]))
-            if np.isfinite(spread).all():
-                drawn[name][:, stuck] = spread[:, stuck]
+            if np.isfinite(metric.bounds[0]):
+                stuck = np.ptp(drawn[name], axis=0) == 0
+                high = np.minimum(metric.bounds[1], np.nan_to_num(values[name][stuck]) + 1)
+                drawn[name][:, stuck] = np.linspace(metric.bounds[0], high, len(drawn[name]))
 
     def _without_noise(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen

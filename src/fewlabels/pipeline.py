@@ -18,10 +18,9 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel
 from fewlabels.models.registry import resolve as resolve_method
-from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
-from fewlabels.trust import judge, undefined_warning
+from fewlabels.trust import Reasons, judge, listed, partly_undefined
 
 DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
@@ -100,20 +99,20 @@ def estimate(
         )
         rows: list[Estimate] = []
         draws: dict[tuple[str, str | None], Floats] = {}
-        warnings = [*predictions.notes, *_unused(predictions, name), *posterior.warnings]
+        reasons = Reasons()
+        for said in (*predictions.notes, *_unused(predictions, name), *posterior.warnings):
+            reasons.add(said)
         for group in groups:
             fallback = posterior.support is not None and not posterior.support[group.rows].any()
             measured = evaluator.measure(groups[0].rows if fallback else group.rows)
-            found, said = _rows(predictions, posterior, group, measured, chosen, confidence_level)
-            rows += found
-            warnings += said
+            rows += _rows(evaluator, group, measured, confidence_level, reasons)
             draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
     return Estimates(
         rows=tuple(rows),
         method=name,
         estimand=estimand,
         seed=seed,
-        confidence_level=confidence_level or float("nan"),
+        confidence_level=float("nan") if confidence_level is None else confidence_level,
         n_items=predictions.n_items,
         n_labeled=predictions.n_labeled,
         models=predictions.models,
@@ -122,7 +121,7 @@ def estimate(
         draws=draws,
         posterior=posterior,
         diagnostics=posterior.diagnostics,
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(reasons.sentences()),
         describe=lambda estimates: describe(
             predictions, posterior, name, chosen, estimates, workers
         ),
@@ -162,37 +161,34 @@ def _unused(predictions: Predictions, method: str) -> list[str]:
     if not silent:
         return []
     return [
-        f"{method} does not learn from {', '.join(silent)}: no probabilities; they are evaluated"
+        f"{method} does not learn from classifiers without probabilities ({listed(silent)}); they "
+        "are evaluated all the same"
     ]
 
 
 def _rows(
-    predictions: Predictions,
-    posterior: LabelPosterior,
+    evaluator: Evaluator,
     group: Group,
     measured: dict[str, Measured],
-    metrics: dict[str, Metric],
     level: float | None,
-) -> tuple[list[Estimate], list[str]]:
-    rows, warnings = [], []
-    for j, model in enumerate(predictions.models):
-        for name, metric in metrics.items():
+    reasons: Reasons,
+) -> list[Estimate]:
+    """Estimates of one group; why to be careful with them goes to `reasons`."""
+    rows = []
+    for j, model in enumerate(evaluator.predictions.models):
+        for name, metric in evaluator.metrics.items():
             found = measured[name]
             value, draws = float(found.value[j]), found.draws[:, j]
-            verdict = judge(predictions, posterior, group, metric, model, value)
-            low, high = _interval(value, draws, level, metric)
-            rows.append(
-                Estimate(
-                    model, name, group.name, value, low, high, level or float("nan"), verdict.status
-                )
-            )
-            if verdict.warning:
-                warnings.append(verdict.warning)
+            verdict = judge(evaluator.predictions, evaluator.posterior, group, metric, model, value)
+            if verdict.reason:
+                reasons.add(verdict.reason, model if verdict.of_model else None)
             if found.undefined[j] and not np.isnan(value):
-                warnings.append(
-                    undefined_warning(name, model, group, int(found.undefined[j]), len(draws))
-                )
-    return rows, warnings
+                count = int(found.undefined[j])
+                reasons.add(partly_undefined(metric, group, count, len(draws)), model)
+            low, high = _interval(value, draws, level, metric)
+            stated = float("nan") if level is None else level
+            rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
+    return rows
 
 
 def _interval(

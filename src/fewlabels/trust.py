@@ -18,10 +18,37 @@ FEW = 5
 
 
 class Verdict(NamedTuple):
-    """A status and, where it is not ok, the reason."""
+    """A status and, where it is not ok, the reason; `of_model` if it is this classifier's own."""
 
     status: Status
-    warning: str | None
+    reason: str | None = None
+    of_model: bool = False
+
+
+class Reasons:
+    """Reasons in the order they came up, each once, with the classifiers they are about."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, dict[str, None]] = {}
+
+    def add(self, reason: str, model: str | None = None) -> None:
+        """Note a reason, and the classifier it is about."""
+        models = self._models.setdefault(reason, {})
+        if model is not None:
+            models[model] = None
+
+    def sentences(self) -> list[str]:
+        """One sentence per reason."""
+        return [
+            f"{reason} ({listed(list(models))})" if models else reason
+            for reason, models in self._models.items()
+        ]
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    """Names, the first few of many."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def judge(
@@ -36,24 +63,26 @@ def judge(
     if not _applies(predictions, metric, model):
         return Verdict(
             Status.NOT_APPLICABLE,
-            f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}; {model} gives none",
+            f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}, which some do not give",
+            of_model=True,
         )
     if math.isnan(value):
         return Verdict(
             Status.UNDEFINED,
-            f"undefined: {metric.name} of {model}{_where(group)}: {_why(posterior)}",
+            f"undefined: {metric.name}{_where(group)}: {_why(posterior)}",
+            of_model=True,
         )
     if posterior.status is Status.NOT_CONVERGED:
-        return Verdict(posterior.status, None)  # the posterior's own warnings say why
+        return Verdict(posterior.status)  # the posterior's own warnings say why
     few = _few(predictions, group, metric, labels_only=posterior.support is not None)
     if few:
         return Verdict(Status.FEW_LABELS, f"few-labels: {few}")
-    return Verdict(posterior.status, None)
+    return Verdict(posterior.status)
 
 
-def undefined_warning(metric: str, model: str, group: Group, count: int, size: int) -> str:
+def partly_undefined(metric: Metric, group: Group, count: int, size: int) -> str:
     """Say in how many draws a metric was undefined."""
-    return f"{metric} of {model}{_where(group)} was undefined in {count} of {size} draws"
+    return f"{metric.name}{_where(group)} was undefined in {count} of {size} draws"
 
 
 _NEEDS = {

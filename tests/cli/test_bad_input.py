@@ -211,7 +211,7 @@ def test_two_outputs_may_not_share_a_file(cli: Run, tmp_path: Path, predictions_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["estimat"], "estimate"),
+        (["estimat"], "No such command 'estimat'"),
         (["estimate"], "FILE"),
         (["estimate", "a.csv", "b.csv"], "b.csv"),
         (["estimate", "a.csv", "--modles", "x"], "--modles"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from fewlabels.cli.text import check_choice, comma_list, one_line, text
@@ -41,5 +42,5 @@ def test_check_choice_names_the_nearest() -> None:
 
 def test_text_refuses_undecodable_bytes() -> None:
     assert text("ü😀") == "ü😀"
-    with pytest.raises(UsageError, match="must be text"):
+    with pytest.raises(click.BadParameter, match="must be text"):
         text("a\udcffb")

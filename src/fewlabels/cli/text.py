@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
+import click
+
 from fewlabels.errors import UsageError
 
 
@@ -30,14 +32,15 @@ def text(value: str) -> str:
 
     Raises
     ------
-    UsageError
+    click.BadParameter
         Where the value is not text.
     """
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise UsageError(
-            f"an argument must be text in this terminal's encoding; got {value!r}"
+        # Not a `UsageError`, which is a ValueError: click would put its own words for the message.
+        raise click.BadParameter(
+            f"it must be text in this terminal's encoding; got {value!r}"
         ) from None
     return value
 
