@@ -227,9 +227,8 @@ class _Task:
         """
         if not chosen:
             return
-        size = self.evaluator.posterior.parameters.size
         expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected)
-        plain = self._over(size, chosen, self.weights.soft)
+        plain = self._over(self.weights.n_doubted, chosen, self.weights.doubted)
         for name in chosen:
             middle = _over_draws(np.nanmean, expected[name])
             excess = _over_draws(np.nanmean, drawn[name]) - middle

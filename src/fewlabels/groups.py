@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Array, Ints
 from fewlabels.predictions import Predictions
+from fewlabels.wording import unknown
 
 MAX_GROUPS = 50
 
@@ -53,10 +53,7 @@ def _column(predictions: Predictions, column: str) -> Array:
     if column == "domain" and predictions.domain is not None:
         return predictions.domain
     known = [*predictions.groups, *(["domain"] if predictions.domain is not None else [])]
-    near = difflib.get_close_matches(column, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    have = f"choose from {', '.join(known)}" if known else "the predictions have none"
-    raise UsageError(f"unknown group {column!r}; {hint}{have}")
+    raise UsageError(unknown("group", column, known, "the predictions have none"))
 
 
 def _codes(values: Array) -> tuple[Ints, list[str]]:

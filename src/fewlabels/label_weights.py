@@ -13,7 +13,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.keyed import exponentials
-from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
 PSEUDO_MASS = 1.0
@@ -81,9 +81,20 @@ class LabelWeights:
         weights *= self.weight[block, None, None]
         return weights
 
+    def doubted(self, index: Ints, block: slice) -> Floats:
+        """As `soft`, for the parameter draws that intervals use."""
+        weights = self._doubted(index, block)
+        weights *= self.weight[block, None, None]
+        return weights
+
+    @property
+    def n_doubted(self) -> int:
+        """How many parameter draws intervals use."""
+        return (self.posterior.interval_parameters or self.posterior.parameters).size
+
     def population(self, index: Ints, block: slice) -> Floats:
         """Drawn labels times Exp(1) row weights, and the pseudo-item."""
-        labels = self._labels(self._parameters(index, block), index, block)
+        labels = self._labels(self._doubted(index, block), index, block)
         weights = self._one_hot(labels)
         weights *= self._row_weights(index, block)[:, None, :]
         self._add_pseudo_item(weights, index, block)
@@ -91,7 +102,7 @@ class LabelWeights:
 
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""
-        weights = self._parameters(index, block)
+        weights = self._doubted(index, block)
         weights *= self._row_weights(index, block)[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
@@ -108,7 +119,7 @@ class LabelWeights:
         What has not been seen shows, here, as a chance of about one in n that an unlabeled item's
         label is arbitrary.
         """
-        parameters = self._parameters(index, block)
+        parameters = self._doubted(index, block)
         stray = self._stray[index]
         parameters *= 1 - stray
         parameters += stray / self.n_classes
@@ -154,7 +165,7 @@ class LabelWeights:
         For functions that take no weights. About one item per draw gets an arbitrary label.
         """
         everything = slice(0, len(self))
-        labels = self._labels(self._parameters(index, everything), index, everything)
+        labels = self._labels(self._doubted(index, everything), index, everything)
         n, rows = len(self), np.empty_like(labels)
         chance = self.weight[self.by_key] / self.weight.sum()
         for column, d in enumerate(index):
@@ -165,8 +176,13 @@ class LabelWeights:
             labels[self.by_key[stray], column] = arbitrary
         return labels, rows
 
-    def _parameters(self, index: Ints, block: slice) -> Floats:
-        parameters = self.posterior.parameters
+    def _doubted(self, index: Ints, block: slice) -> Floats:
+        return self._parameters(index, block, self.posterior.interval_parameters)
+
+    def _parameters(
+        self, index: Ints, block: slice, parameters: ParameterDraws | None = None
+    ) -> Floats:
+        parameters = parameters or self.posterior.parameters
         # A slice of all rows is a view; indices would copy the features of the block.
         rows = block if self.all_rows else self.rows[block]
         return parameters.block(index % parameters.size, rows)

@@ -20,7 +20,8 @@ from fewlabels.models.base import LabelModel
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
-from fewlabels.trust import Reasons, judge, listed, partly_undefined
+from fewlabels.trust import Reasons, judge, partly_undefined
+from fewlabels.wording import listed
 
 DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
@@ -161,8 +162,8 @@ def _unused(predictions: Predictions, method: str) -> list[str]:
     if not silent:
         return []
     return [
-        f"{method} does not learn from classifiers without probabilities ({listed(silent)}); they "
-        "are evaluated all the same"
+        f"{method} does not learn from classifiers without probabilities ({listed(silent, 5)}); "
+        "they are evaluated all the same"
     ]
 
 

@@ -44,7 +44,8 @@ class LabelPosterior:
 
     Known labels keep probability 1. `value_from` says what a point estimate is computed from:
     the parameter draws (a Bayesian model), or the marginals (a method that fixes its parameters
-    at one estimate; its parameter draws then serve the interval alone). `support`, where given,
+    at one estimate; its parameter draws then serve the interval alone). `interval_parameters`,
+    where given, are draws under a more sceptical prior, for the intervals. `support`, where given,
     marks the only items that the method speaks about (the labeled ones, for `labeled`).
     """
 
@@ -53,6 +54,7 @@ class LabelPosterior:
     keys: UInts
     salt: int = 0
     value_from: Literal["draws", "marginals"] = "draws"
+    interval_parameters: ParameterDraws | None = None
     support: Bools | None = None
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()

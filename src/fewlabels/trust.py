@@ -12,6 +12,7 @@ from fewlabels.groups import Group
 from fewlabels.metrics.base import Metric
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
 
 FEW = 5
 """Fewer labels than this are few whatever the metric."""
@@ -40,15 +41,9 @@ class Reasons:
     def sentences(self) -> list[str]:
         """One sentence per reason."""
         return [
-            f"{reason} ({listed(list(models))})" if models else reason
+            f"{reason} ({listed(models, 5)})" if models else reason
             for reason, models in self._models.items()
         ]
-
-
-def listed(names: list[str], most: int = 5) -> str:
-    """Names, the first few of many."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def judge(

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
-NOUNS = {"errors", "predictions", "posterior", "estimates"}
+NOUNS = {"errors", "wording", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
 PIPELINE = {"groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
 BELOW_MIDDLE = NOUNS | {"kernels"}
@@ -19,13 +19,14 @@ BELOW_MIDDLE = NOUNS | {"kernels"}
 ARROWS = {
     "kernels": set(),
     "errors": set(),
+    "wording": set(),
     "predictions": {"errors", "kernels"},
     "posterior": {"errors", "kernels", "predictions"},
     "estimates": {"errors", "kernels", "predictions", "posterior"},
     "models": BELOW_MIDDLE,
     "metrics": BELOW_MIDDLE,
     "frames": BELOW_MIDDLE,
-    "report": {"errors"},
+    "report": {"errors", "wording"},
     "groups": BELOW_MIDDLE,
     "label_weights": BELOW_MIDDLE,
     "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},

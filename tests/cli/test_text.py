@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from fewlabels.cli.text import check_choice, comma_list, one_line, text
+from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
+from fewlabels.wording import one_line
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from fewlabels import __version__
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
-from fewlabels.cli.text import one_line
 from fewlabels.errors import FewlabelsError
+from fewlabels.wording import one_line
 
 EXIT_BAD_INPUT = 2
 # Outside 0, 1 and 2, which scripts read as: fine, a requirement is not met, bad input.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from fewlabels.cli.text import one_line
+from fewlabels.wording import one_line
 
 Progress = Callable[[int, int], None]
 

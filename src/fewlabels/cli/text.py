@@ -1,28 +1,13 @@
-"""Text in and out: one-line messages, comma lists, options that are proper text."""
+"""Text in: comma lists, choices, options that are proper text."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 
 import click
 
 from fewlabels.errors import UsageError
-
-
-def one_line(message: str) -> str:
-    r"""Escape line breaks, control characters and lone surrogates, so a message stays one line.
-
-    Examples
-    --------
-    >>> print(one_line("no column 'a\nb'"))
-    no column 'a\nb'
-    """
-    return "".join(c if c.isprintable() else _escaped(c) for c in message)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+from fewlabels.wording import unknown
 
 
 def text(value: str) -> str:
@@ -69,9 +54,5 @@ def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
         Naming the nearest choice, where one is near, and all of them.
     """
     known = list(choices)
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    listed = f"choose from {', '.join(known)}" if known else "the file has none"
-    raise UsageError(f"unknown {kind} {name!r}; {hint}{listed}")
+    if name not in known:
+        raise UsageError(unknown(kind, name, known, "the file has none"))

@@ -13,9 +13,9 @@ from fewlabels.frames.classes import Classes, decide_classes
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import Table
 from fewlabels.frames.values import class_text, group_text
-from fewlabels.frames.wording import listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import UNKNOWN
+from fewlabels.wording import listed, quoted
 
 
 def assemble(table: Table, roles: Roles, explicit: tuple[Any, ...] | None = None) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 from fewlabels.errors import InputError
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.values import UNLABELED, class_names, class_text, in_order
-from fewlabels.frames.wording import listed, quoted
 from fewlabels.predictions import UNKNOWN
+from fewlabels.wording import listed, quoted
 
 _BOOLEAN = {"true": "1", "false": "0", "1": "true", "0": "false"}
 _IMPLIED = (("0", "1"), ("false", "true"))

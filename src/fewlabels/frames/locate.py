@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.wording import listed, one_line, quoted, told_of
+from fewlabels.frames.wording import told_of
+from fewlabels.wording import listed, one_line, quoted
 
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".npz")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.table import Table
 from fewlabels.frames.values import group_text
-from fewlabels.frames.wording import quoted
+from fewlabels.wording import quoted
 
 
 def frame_kind(source: Any) -> str | None:

@@ -11,8 +11,9 @@ import numpy as np
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.values import group_text
-from fewlabels.frames.wording import did_you_mean, listed, one_line, quoted, told_of
+from fewlabels.frames.wording import told_of
 from fewlabels.kernels.arrays import Array
+from fewlabels.wording import did_you_mean, listed, one_line, quoted
 
 GROUP = "groups__"
 _PER_ITEM = ("probabilities", "labels", "votes", "scores", "histogram", "domain", "weight")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.wording import did_you_mean, listed, quoted, told_of
+from fewlabels.frames.wording import told_of
+from fewlabels.wording import did_you_mean, listed, quoted
 
 _KEYS = ("label", "domain", "weight", "classes", "models")
 

@@ -20,8 +20,9 @@ from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.parquet import open_parquet
 from fewlabels.frames.roles import Roles, assign_roles
 from fewlabels.frames.table import Place, Source, Table, concatenate
-from fewlabels.frames.wording import listed, one_line, quoted, told_of
+from fewlabels.frames.wording import told_of
 from fewlabels.predictions import Predictions
+from fewlabels.wording import listed, one_line, quoted
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
     "CSV": open_delimited,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fewlabels.errors import InputError
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.values import class_text
-from fewlabels.frames.wording import did_you_mean, listed, quoted
+from fewlabels.wording import did_you_mean, listed, quoted
 
 _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""

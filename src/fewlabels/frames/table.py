@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.errors import InputError
-from fewlabels.frames.wording import quoted, told_of
+from fewlabels.frames.wording import told_of
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.wording import quoted
 
 MISSING_NUMBERS = (
     *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +13,7 @@ from fewlabels.metrics.confusion import CONFUSION_METRICS
 from fewlabels.metrics.custom import custom
 from fewlabels.metrics.proper import PROPER_METRICS
 from fewlabels.metrics.ranking import RANKING_METRICS
+from fewlabels.wording import unknown
 
 _FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_METRICS)
 
@@ -52,8 +52,5 @@ def resolve(
 def _by_name(name: str) -> Metric:
     metric = METRICS.get(ALIASES.get(name, name))
     if metric is None:
-        known = [*METRICS, *ALIASES]
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"unknown metric {name!r}; {hint}choose from {', '.join(known)}")
+        raise UsageError(unknown("metric", name, [*METRICS, *ALIASES]))
     return metric

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from fewlabels.models.labeled import Labeled
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.predictions import Predictions
+from fewlabels.wording import unknown
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,5 @@ def resolve(method: str | LabelModel, predictions: Predictions) -> tuple[str, La
     if method == "auto":
         method = "tempered-ensemble" if predictions.has_probabilities.any() else "labeled"
     if not isinstance(method, str) or method not in METHODS:
-        known = ["auto", *METHODS]
-        near = difflib.get_close_matches(str(method), known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"unknown method {method!r}; {hint}choose from {', '.join(known)}")
+        raise UsageError(unknown("method", method, ["auto", *METHODS]))
     return method, METHODS[method].make()

@@ -14,9 +14,9 @@ from fewlabels.frames.doctor.ranks import (
     sample_rows,
     scores,
 )
-from fewlabels.frames.wording import listed
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
 
 _NEAR = 0.999
 _CHANCE = (0.45, 0.55)

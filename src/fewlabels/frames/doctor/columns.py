@@ -11,9 +11,9 @@ import numpy as np
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.diagnosis import Finding
 from fewlabels.frames.table import Table
-from fewlabels.frames.wording import quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import SUM_TOLERANCE
+from fewlabels.wording import quoted
 
 _LABELS = re.compile(
     r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"

@@ -22,8 +22,8 @@ from fewlabels.frames.read import build, open_source
 from fewlabels.frames.roles import Roles, assign_roles
 from fewlabels.frames.table import Source, Table
 from fewlabels.frames.values import UNLABELED, class_text
-from fewlabels.frames.wording import one_line, quoted
 from fewlabels.predictions import Predictions
+from fewlabels.wording import one_line, quoted
 
 _SEVERITIES = ("error", "warning", "info")
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from fewlabels.frames.doctor.diagnosis import Finding
 from fewlabels.frames.doctor.ranks import scores
-from fewlabels.frames.wording import listed
 from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.keyed import hash_columns
 from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
 
 _FEW = 20
 _MOST_GROUPS = 50

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fewlabels.frames.wording import listed, one_line
+from fewlabels.wording import listed, one_line
 
 if TYPE_CHECKING:
     from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
