@@ -31,7 +31,7 @@ class MissingExtraError(FewlabelsError, ImportError):
 
 
 class Status(str, Enum):
-    """How far an estimate can be trusted; the worst that applies is reported."""
+    """How far an estimate can be trusted."""
 
     OK = "ok"
     ASSUMPTION = "assumption"
@@ -47,11 +47,6 @@ class Status(str, Enum):
     def message(self) -> str:
         """What the status means, in plain words."""
         return _MESSAGES[self]
-
-    @property
-    def severity(self) -> int:
-        """Rank from 0 (ok) upwards; of several statuses the highest is reported."""
-        return list(Status).index(self)
 
 
 _MESSAGES = {

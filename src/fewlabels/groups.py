@@ -31,7 +31,7 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
         If a column is unknown, or has more than 50 values.
     """
     groups = [Group(None, np.arange(predictions.n_items))]
-    for column in [by] if isinstance(by, str) else list(by or ()):
+    for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
         if len(names) > MAX_GROUPS:
             raise UsageError(
@@ -65,8 +65,10 @@ def _codes(values: Array) -> tuple[Ints, list[str]]:
 
 
 def _text(value: Any) -> str:
-    if value is None or value != value:  # NaN is the one value that differs from itself
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values
         return "null"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        if value != value:  # NaN is the one number that differs from itself
+            return "null"
+        return str(int(value)) if value.is_integer() else str(value)
     return str(value)

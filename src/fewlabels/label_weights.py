@@ -21,6 +21,7 @@ PSEUDO_MASS = 1.0
 intervals from collapsing when all labels agree: with two classes, the interval for accuracy from
 labels alone is then Jeffreys'."""
 
+_ROWS_SALT = 0x120E5
 _PSEUDO, _STRAY, _URN, _RESAMPLE = 1, 3, 5, 7
 
 
@@ -191,7 +192,7 @@ class LabelWeights:
         return draw_labels(parameters, self.keys[block], index, self.posterior.salt)
 
     def _row_weights(self, index: Ints, block: slice) -> Floats:
-        weights = exponentials(self.keys[block], index, self.posterior.salt)
+        weights = exponentials(self.keys[block], index, self.posterior.salt ^ _ROWS_SALT)
         weights *= self.weight[block, None]
         return weights
 

@@ -22,6 +22,9 @@ class ParameterDraws(Protocol):
     def size(self) -> int:
         """How many draws there are."""
 
+    def prepare(self) -> None:
+        """Do once what every block needs, before blocks are asked for from several threads."""
+
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D)."""
 
@@ -32,6 +35,9 @@ class Fixed:
 
     probabilities: Floats
     size: int = 1
+
+    def prepare(self) -> None:
+        """Nothing to do."""
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items, shape (n, K, D)."""

@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import distinguish, hash_columns, hash_strings
+from fewlabels.wording import listed, unknown
 
 UNKNOWN = -1
 """The label of an item whose label is not known, and the vote of a classifier that gave none."""
@@ -109,44 +111,30 @@ class Predictions:
         class_names = _classes(classes, p, v, s, h, labels)
         k = len(class_names)
         n = next(len(a) for a in (p, v, s) if a is not None)
-        y = _labels(labels, n, class_names)
-        for name, array, width in (
-            ("probabilities", p, len(names)),
-            ("votes", v, len(names)),
-            ("scores", s, len(names)),
-            ("histogram", h, k),
-        ):
-            if array is not None and (len(array) != n or array.shape[1] != width):
-                raise InputError(
-                    f"`{name}` must have {n} rows and {width} columns; got shape {array.shape}"
-                )
-        if p is not None and p.shape[2] != k:
-            raise InputError(
-                f"`probabilities` has {p.shape[2]} classes but `classes` names {k}; make them agree"
-            )
-        if s is not None and k != 2:
-            raise InputError(f"`scores` need two classes; got {k} classes")
+        _check_shapes(n, k, len(names), p, v, s, h)
         if v is not None and v.size and v.max() >= k:
-            _refuse_class("vote", int(v.max()), class_names)
-        set_ = object.__setattr__
-        set_(self, "probabilities", p)
-        set_(self, "votes", v)
-        set_(self, "scores", s)
-        set_(self, "labels", y)
-        set_(self, "histogram", h)
-        set_(
-            self,
-            "groups",
-            {g: _per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
-        )
-        set_(self, "domain", None if domain is None else _per_item("domain", domain, n))
-        set_(self, "weight", _weight(weight, n))
-        set_(self, "models", names)
-        set_(self, "classes", class_names)
+            _refuse_index("votes", int(v.max()), class_names)
+        y = _labels(labels, n, class_names)
         absent = [str(c) for i, c in enumerate(class_names) if not (y == i).any()]
         if (y >= 0).any() and absent:
             said.append(f"no labeled item of class {', '.join(absent)}")
-        set_(self, "notes", tuple(said))
+        self._set(
+            probabilities=p,
+            votes=v,
+            scores=s,
+            labels=y,
+            histogram=h,
+            groups={g: _per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
+            domain=None if domain is None else _per_item("domain", domain, n),
+            weight=_weight(weight, n),
+            models=names,
+            classes=class_names,
+            notes=tuple(said),
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_items(self) -> int:
@@ -231,51 +219,73 @@ class Predictions:
 
     def take(self, rows: Array) -> Predictions:
         """The same classifiers on some items (indices or a mask); weights are renormalised."""
-        return self._replace(
-            **{
-                name: None if (block := getattr(self, name)) is None else block[rows]
-                for name in (
-                    "probabilities",
-                    "labels",
-                    "votes",
-                    "scores",
-                    "histogram",
-                    "domain",
-                    "weight",
-                )
-            },
+        per_item = ("probabilities", "labels", "votes", "scores", "histogram", "domain")
+        changes = {
+            name: None if (block := getattr(self, name)) is None else block[rows]
+            for name in per_item
+        }
+        return self._with(
+            **changes,
             groups={g: a[rows] for g, a in self.groups.items()},
+            weight=_weight(self.weight[rows], len(changes["labels"])),
         )
 
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
-        return self._replace(labels=labels)
+        return self._with(labels=_labels(labels, self.n_items, self.classes))
 
     def select_models(self, models: Sequence[str]) -> Predictions:
-        """The same items with some of the classifiers, in the order given."""
-        columns = [self.models.index(m) for m in models]
-        return self._replace(
-            **{
-                name: None if (block := getattr(self, name)) is None else block[:, columns]
-                for name in ("probabilities", "votes", "scores")
-            },
-            models=tuple(models),
-        )
+        """The same items with some of the classifiers, in the order given.
 
-    def _replace(self, **changes: Any) -> Predictions:
-        fields = [
-            "probabilities",
-            "labels",
-            "votes",
-            "scores",
-            "histogram",
-            "groups",
-            "domain",
-            "weight",
-            "models",
-            "classes",
-        ]
-        return Predictions(**({f: getattr(self, f) for f in fields} | changes))
+        Raises
+        ------
+        UsageError
+            If a classifier is unknown.
+        """
+        for name in models:
+            if name not in self.models:
+                raise UsageError(unknown("model", name, self.models))
+        if tuple(models) == self.models:
+            return self
+        columns = [self.models.index(m) for m in models]
+        changes = {
+            name: None if (block := getattr(self, name)) is None else block[:, columns]
+            for name in ("probabilities", "votes", "scores")
+        }
+        return self._with(**changes, models=tuple(models))
+
+    def _with(self, **changes: Any) -> Predictions:
+        """A copy with other fields, which are known to be good: nothing is checked twice."""
+        copy = object.__new__(Predictions)
+        copy._set(**({name: getattr(self, name) for name in _FIELDS} | changes))
+        return copy
+
+
+_FIELDS = tuple(Predictions.__annotations__)
+
+
+def _check_shapes(
+    n: int,
+    k: int,
+    m: int,
+    p: Array | None,
+    v: Array | None,
+    s: Array | None,
+    h: Array | None,
+) -> None:
+    """Refuse arrays that do not agree on n items, M classifiers and K classes."""
+    blocks = (("probabilities", p, m), ("votes", v, m), ("scores", s, m), ("histogram", h, k))
+    for name, array, width in blocks:
+        if array is not None and (len(array) != n or array.shape[1] != width):
+            raise InputError(
+                f"`{name}` must have {n} rows and {width} columns; got shape {array.shape}"
+            )
+    if p is not None and p.shape[2] != k:
+        raise InputError(
+            f"`probabilities` has {p.shape[2]} classes but `classes` names {k}; make them agree"
+        )
+    if s is not None and k != 2:
+        raise InputError(f"`scores` need two classes; got {k} classes")
 
 
 def _names(models: Sequence[str] | None, *arrays: Any) -> tuple[str, ...]:
@@ -425,32 +435,54 @@ def _labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     if labels is None:
         return np.full(n, UNKNOWN, dtype=np.int64)
     array = np.asarray(labels)
+    if array.dtype.kind == "O":
+        array = _numbers(array)
     if array.dtype.kind in "OUS":
-        index = {str(c): i for i, c in enumerate(classes)}
-        unknown = {"", "-1", "nan", "None", "<NA>"}
-        texts = [str(value) for value in array.ravel()]
-        for value in texts:
-            if value not in index and value not in unknown:
-                _refuse_class("label", value, classes)
-        array = np.array([index.get(value, UNKNOWN) for value in texts], dtype=np.int64)
+        array = _looked_up(array, classes)
     y = _indices("labels", array, 1)
     if len(y) != n:
         raise InputError(f"`labels` must have {n} entries, one per item; got {len(y)}")
     if y.max() >= len(classes):
-        _refuse_class("label", int(y.max()), classes)
+        _refuse_index("labels", int(y.max()), classes)
     return y
 
 
+def _numbers(array: Array) -> Array:
+    """An array of objects as numbers, None as NaN; itself where they are not all numbers."""
+    if all(value is None or isinstance(value, Real) for value in array.ravel().tolist()):
+        return array.astype(np.float64)
+    return array
+
+
+def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
+    """Class indices of names."""
+    index = {str(c): i for i, c in enumerate(classes)}
+    texts = [str(value) for value in array.ravel()]
+    for value in texts:
+        if value not in index and value not in _NO_LABEL:
+            _refuse_class("label", value, classes)
+    return np.array([index.get(value, UNKNOWN) for value in texts], dtype=np.int64)
+
+
+_NO_LABEL = frozenset({"", "-1", "nan", "NaN", "None", "<NA>"})
+
+
 def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
-    shown = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
     raise InputError(
-        f"{what} {value!r} is not a class; the classes are {shown}: correct it, "
-        "or declare it in `classes`"
+        f"{what} {value!r} is not a class; the classes are {listed(classes, 10)}: correct it, or "
+        "declare it in `classes`"
+    )
+
+
+def _refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
+    raise InputError(
+        f"`{name}` must be class indices 0 .. {len(classes) - 1} (of the classes "
+        f"{listed(classes, 10)}), -1 = unknown; got {value}"
     )
 
 
 def _per_item(name: str, value: Any, n: int) -> Array:
-    array = np.asarray(value)
+    array = np.array(value)
     if array.shape != (n,):
         raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
     return array
@@ -465,7 +497,8 @@ def _weight(weight: Any, n: int) -> Floats:
     if np.isnan(w).any() or (w < 0).any():
         i = int(np.flatnonzero(np.isnan(w) | (w < 0))[0])
         raise InputError(
-            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0)"
+            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0): "
+            "give it a weight, or 0 to leave it out"
         )
     if not w.any():
         raise InputError(

@@ -54,7 +54,10 @@ def judge(
     model: str,
     value: float,
 ) -> Verdict:
-    """The worst status that applies to one estimate."""
+    """The status of one estimate: the first that applies, from what says most about it.
+
+    not-applicable, undefined, not-converged, few-labels, assumption, ok.
+    """
     if not _applies(predictions, metric, model):
         return Verdict(
             Status.NOT_APPLICABLE,

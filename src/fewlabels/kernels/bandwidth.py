@@ -23,7 +23,8 @@ def normal_reference(x: Floats) -> Floats:
 
 def official(x: Floats) -> Floats:
     """The released SSME code's: normal reference / 4, the minimum over dimensions for all."""
-    return np.full(x.shape[1], normal_reference(x).min() / 4)
+    h = normal_reference(x)
+    return np.full(x.shape[1], h[h > 0].min(initial=np.inf) / 4 if (h > 0).any() else 0.0)
 
 
 def scott(x: Floats) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 
 CACHE_BYTES = 1.3e9
@@ -78,13 +78,12 @@ class KernelSums:
         exponent -= np.where(np.isfinite(top), top, 0.0)
         return np.exp(exponent, out=exponent)
 
-    def self_share(self, rows: Bools) -> tuple[float, float]:
+    def self_share(self, rows: Ints) -> tuple[float, float]:
         """Median over `rows` of a point's own share of its density, and of effective neighbours.
 
         Effective neighbours are (sum of kernels)^2 / sum of squared kernels.
         """
-        chosen = np.flatnonzero(rows & (self.own >= 0))[:2048]
-        whole = KernelSums(self.queries[chosen], self.support, self.own[chosen], keep=False)
+        whole = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
 
         def measure(block: slice) -> Floats:
             kernel = whole.block(block)
@@ -92,7 +91,7 @@ class KernelSums:
             own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
             return np.stack([own / total, total**2 / (kernel**2).sum(axis=1)])
 
-        parts = list(map_blocks(measure, spans(len(chosen), _ROWS)))
+        parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
         if not parts:
             return float("nan"), float("nan")
         share, neighbours = np.median(np.concatenate(parts, axis=1), axis=1)

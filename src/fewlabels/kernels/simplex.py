@@ -39,18 +39,23 @@ def centred_log(p: Floats) -> Floats:
     return log
 
 
-def linear_pool(p: Floats) -> Floats:
+def mean_probability(p: Floats) -> Floats:
+    """Mean probability of all classifiers on all items, (n, M, K) -> (K,)."""
+    some = ~np.isnan(p[:, :, 0])
+    out: Floats = p[some].mean(axis=0) if some.any() else np.full(p.shape[2], 1 / p.shape[2])
+    return out
+
+
+def linear_pool(p: Floats, empty: Floats) -> Floats:
     """Mean probability of the classifiers present, (n, M, K) -> (n, K).
 
-    Items without any prediction get the mean over the other items.
+    Items without any prediction get `empty`, (K,).
     """
     present = ~np.isnan(p[:, :, 0])
     count = present.sum(axis=1)
     total = np.where(present[:, :, None], p, 0.0).sum(axis=1)
     pool = total / np.maximum(count, 1)[:, None]
-    if (count == 0).any():
-        k = p.shape[2]
-        pool[count == 0] = pool[count > 0].mean(axis=0) if (count > 0).any() else 1 / k
+    pool[count == 0] = empty
     return pool
 
 

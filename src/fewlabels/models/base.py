@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from numbers import Integral
 from typing import final
 
 import numpy as np
 
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -56,3 +58,29 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
         return predictions, predictions.probabilities
     names = [predictions.models[j] for j in np.flatnonzero(gives)]
     return predictions.select_models(names), predictions.probabilities[:, gives]
+
+
+def probabilities_of(predictions: Predictions, models: Sequence[str], method: str) -> Floats:
+    """Probabilities (n, M, K) of the classifiers a model was fitted on; missing ones are NaN.
+
+    Raises
+    ------
+    InputError
+        If these items have no probabilities at all.
+    """
+    served = predictions.select_models(models)
+    if served.probabilities is None:
+        raise InputError(f"method {method!r} needs class probabilities, and these items have none")
+    return served.probabilities
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse a hyperparameter that is not a whole number of at least 1.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if not isinstance(value, Integral) or value < 1:
+        raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")

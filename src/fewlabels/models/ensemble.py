@@ -8,31 +8,34 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.simplex import linear_pool, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
+from fewlabels.kernels.simplex import linear_pool, mean_probability, softmax
+from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of, with_probabilities
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
 
 @dataclass(frozen=True)
 class Ensemble(LabelModel):
-    """P(label | scores) = mean probability of the classifiers (`reference` baseline of SSME).
+    """P(label | scores) = mean probability of the classifiers (a baseline of the SSME paper).
 
     Labels are kept, and teach nothing about the other items.
     """
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Nothing is learned; `rng` seeds the draws of labels."""
-        with_probabilities(predictions, "ensemble")
-        return _FittedEnsemble(int(rng.integers(2**63)))
+        served, p = with_probabilities(predictions, "ensemble")
+        return _FittedEnsemble(served.models, mean_probability(p), int(rng.integers(2**63)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _FittedEnsemble(FittedLabelModel):
+    models: tuple[str, ...]
+    average: Floats
     salt: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        pool = linear_pool(with_probabilities(predictions, "ensemble")[1])
+        p = probabilities_of(predictions, self.models, "ensemble")
+        pool = linear_pool(p, self.average)
         probabilities = with_evidence(pool, predictions.evidence)
         return LabelPosterior(
             probabilities,

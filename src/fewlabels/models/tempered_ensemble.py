@@ -13,7 +13,13 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.multinomial import Mode, fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    probabilities_of,
+    with_probabilities,
+)
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -67,6 +73,7 @@ class TemperedEnsemble(LabelModel):
     n_draws: int = 200
 
     def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
         if len(self.interval_weights) != len(self.priors):
             raise UsageError(
                 f"`interval_weights` must have one weight per prior; got "
@@ -148,7 +155,7 @@ def _pools(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Centred logs c (n, M, K), linear pool u and log pool v, both (n, K), and mean (n, K)."""
     p = clip(p)
     c = centred_log(p)
-    pool = linear_pool(p)
+    pool = linear_pool(p, np.full(p.shape[2], 1 / p.shape[2]))
     present = ~np.isnan(c[:, :, 0])
     total = np.where(present[:, :, None], c, 0.0).sum(axis=1)
     v = total / np.maximum(present.sum(axis=1), 1)[:, None]
@@ -218,11 +225,10 @@ class _FittedTempered(FittedLabelModel):
     n_informed: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        served = predictions.select_models(self.index.models)
-        _, probabilities = with_probabilities(served, "tempered-ensemble")
+        probabilities = probabilities_of(predictions, self.index.models, "tempered-ensemble")
         features = self.index.features(probabilities)
         parameters = _TemperedDraws(features, predictions.evidence, self.draws)
-        slope = self.draws[:, served.n_classes]
+        slope = self.draws[:, predictions.n_classes]
         return LabelPosterior(
             parameters.mean(),
             parameters,
@@ -265,6 +271,9 @@ class _TemperedDraws:
     @property
     def size(self) -> int:
         return len(self.coefficients)
+
+    def prepare(self) -> None:
+        """Nothing to do: a block is a matrix product."""
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         beta = self.coefficients[index]
