@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewlabels.door import UNKNOWN
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Ints
-from fewlabels.predictions import UNKNOWN, Predictions
+from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -70,6 +70,10 @@ class Estimates:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
+        plain: dict[str, Any] = _plain(self._fields())
+        return plain
+
+    def _fields(self) -> dict[str, Any]:
         return {
             "fewlabels": __version__,
             "method": self.method,
@@ -80,8 +84,8 @@ class Estimates:
             "n_labeled": self.n_labeled,
             "models": list(self.models),
             "classes": [c if isinstance(c, (int, float)) else str(c) for c in self.classes],
-            "estimates": [_plain(row._asdict()) for row in self.rows],
-            "diagnostics": _plain(dict(self.diagnostics)),
+            "estimates": [row._asdict() for row in self.rows],
+            "diagnostics": dict(self.diagnostics),
             "warnings": list(self.warnings),
         }
 
@@ -166,7 +170,7 @@ class Estimates:
         gap = draws[:, self.models.index(a)] - draws[:, self.models.index(b)]
         gap = gap[~np.isnan(gap)]
         if not len(gap) or math.isnan(value):
-            return Difference(math.nan, math.nan, math.nan)
+            return Difference(value, math.nan, math.nan)
         tail = (1 - self.confidence_level) / 2
         low, high = np.quantile(gap, [tail, 1 - tail])
         return Difference(value, min(float(low), value), max(float(high), value))

@@ -7,6 +7,7 @@ uncertainty. Sample: these very items, hence no row weights; a known label leave
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.label_weights import LabelWeights
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
+from fewlabels.metrics.base import HardLabels, Metric, Needs, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import LabelPosterior, draw_labels
@@ -28,6 +29,9 @@ Make = Callable[[Ints, slice], Floats]
 Chosen = Mapping[str, Metric]
 
 INTERVAL_DRAWS = 400
+MOST_DRAWS = 4000
+"""Draws behind an interval, up to a level of .95, and at most for levels beyond."""
+
 LABEL_DRAWS = 500
 """Draws of labels for a point estimate where no exact expectation exists (the paper's number)."""
 
@@ -56,8 +60,8 @@ class Evaluator:
     posterior: LabelPosterior
     metrics: Chosen
     estimand: Estimand
-    intervals: bool = True
-    tick: Callable[[int], None] = lambda _: None
+    confidence_level: float | None = 0.95
+    progress: Callable[[int, int], None] = lambda done, total: None
 
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
@@ -68,12 +72,12 @@ class Evaluator:
             )
             for name in self.metrics
         }
-        support = self.posterior.support
-        for columns, own in _patterns(self.predictions, rows):
-            known = own if support is None else own[support[own]]
-            if not len(known):
-                continue
-            for name, part in _Task(self, known, columns, len(own) - len(known)).measure().items():
+        if self.n_draws:
+            for parameters in (self.posterior.parameters, self.posterior.interval_parameters):
+                if parameters is not None:
+                    parameters.prepare()
+        for chosen, columns, own in self._patterns(rows[self.predictions.weight[rows] > 0]):
+            for name, part in _Task(self, chosen, own, columns).measure().items():
                 out[name].value[columns] = part.value
                 out[name].draws[:, columns] = part.draws
                 out[name].undefined[columns] = part.undefined
@@ -81,30 +85,43 @@ class Evaluator:
 
     @cached_property
     def n_draws(self) -> int:
-        """How many interval draws."""
-        if not self.intervals:
+        """How many interval draws: more for levels whose ends lie further out."""
+        if self.confidence_level is None:
             return 0
-        return INTERVAL_DRAWS if self.predictions.n_items <= 200_000 else INTERVAL_DRAWS // 2
+        size = max(INTERVAL_DRAWS, math.ceil(20 / (1 - self.confidence_level) / _WIDTH) * _WIDTH)
+        size = min(size, MOST_DRAWS)
+        return size if self.predictions.n_items <= 200_000 else size // 2
 
-
-def _patterns(predictions: Predictions, rows: Ints) -> list[tuple[Ints, Ints]]:
-    """Classifiers grouped by the items they have predictions for, so that these share draws."""
-    present = predictions.hard[rows] >= 0
-    if predictions.scores is not None:
-        present |= ~np.isnan(predictions.scores[rows])
-    groups: dict[bytes, list[int]] = {}
-    for j in range(present.shape[1]):
-        groups.setdefault(np.packbits(present[:, j]).tobytes(), []).append(j)
-    return [(np.array(js), rows[present[:, js[0]]]) for js in groups.values()]
+    def _patterns(self, rows: Ints) -> list[tuple[Chosen, Ints, Ints]]:
+        """Metrics, classifiers and the items that these provide for: what shares its draws."""
+        groups: dict[tuple[bytes, ...], tuple[dict[str, Metric], list[int], Ints]] = {}
+        for j in range(self.predictions.n_models):
+            masks = {
+                needs: self.predictions.provides(needs)[rows, j]
+                for needs in {metric.needs for metric in self.metrics.values()}
+            }
+            packed = {needs: np.packbits(mask).tobytes() for needs, mask in masks.items()}
+            for key in dict.fromkeys(packed.values()):
+                chosen = {n: m for n, m in self.metrics.items() if packed[m.needs] == key}
+                own = rows[next(masks[needs] for needs in masks if packed[needs] == key)]
+                groups.setdefault((key, *(n.encode() for n in chosen)), (chosen, [], own))[
+                    1
+                ].append(j)
+        return [(chosen, np.array(js), own) for chosen, js, own in groups.values() if len(own)]
 
 
 class _Task:
     """Classifiers that all have a prediction on every one of some items."""
 
-    def __init__(self, evaluator: Evaluator, rows: Ints, columns: Ints, n_others: int) -> None:
+    def __init__(self, evaluator: Evaluator, metrics: Chosen, rows: Ints, columns: Ints) -> None:
         self.evaluator = evaluator
+        self.metrics = metrics
+        predictions, support = evaluator.predictions, evaluator.posterior.support
+        known = rows if support is None else rows[support[rows]]
+        others = rows[:0] if support is None else rows[~support[rows]]
+        rows = known
         self.weights = LabelWeights(
-            evaluator.predictions, evaluator.posterior, rows, columns, n_others, evaluator.n_draws
+            predictions, evaluator.posterior, rows, predictions.weight[others], evaluator.n_draws
         )
         self.views = [_view(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
@@ -112,19 +129,25 @@ class _Task:
 
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
+        if not len(self.weights):
+            nowhere = np.full((self.evaluator.n_draws + 1, len(self.views)), np.nan)
+            return {
+                n: Measured(nowhere[0], nowhere[1:], np.zeros(len(self.views), dtype=np.int64))
+                for n in self.metrics
+            }
         values = self._values()
-        draws = self._draws(values) if self.evaluator.intervals else {}
+        draws = self._draws(values) if self.evaluator.n_draws else {}
         nothing = np.empty((0, len(self.views)))
         return {
             name: Measured(values[name], drawn, np.isnan(drawn).sum(axis=0))
-            for name in self.evaluator.metrics
+            for name in self.metrics
             for drawn in [draws.get(name, nothing)]
         }
 
     # --- point estimates ------------------------------------------------------------------
 
     def _values(self) -> dict[str, Floats]:
-        certain, metrics = self.weights.certain, self.evaluator.metrics
+        certain, metrics = self.weights.certain, self.metrics
         drawn_labels = not (self.population or certain)
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
@@ -141,6 +164,11 @@ class _Task:
         elif soft:
             found = self._over(1, soft, self.weights.marginal, exact=True)
             out |= {name: drawn[0] for name, drawn in found.items()}
+        own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
+        if own:
+            values = self._resampled(LABEL_DRAWS, own, point=True)
+            out |= {name: _over_draws(np.nanmean, drawn) for name, drawn in values.items()}
+            hard = {n: m for n, m in hard.items() if n not in own}
         if hard:
             values = self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point_labels,
                                      self.weights.point)  # fmt: skip
@@ -151,15 +179,16 @@ class _Task:
 
     def _draws(self, values: dict[str, Floats]) -> dict[str, Floats]:
         """Draws (D, M) of each metric, recentred where drawing itself shifts it."""
-        metrics, size = self.evaluator.metrics, self.evaluator.n_draws
-        if not self.population and self.weights.certain and not self.weights.n_others:
+        metrics, size = self.metrics, self.evaluator.n_draws
+        if not self.population and self.weights.certain and not len(self.weights.others):
             return {name: np.tile(value, (size, 1)) for name, value in values.items()}
         own = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
         biased = {n: m for n, m in rest.items() if m.noise_biased}
         out = {}
         if self.population:
-            out = self._resampled(size, own) | self._over(size, rest, self.weights.population)
+            out = self._resampled(size, own)
+            out |= self._over(size, rest, self.weights.population, unseen=True)
         elif self.evaluator.posterior.support is not None:
             out = self._resampled(size, own)
             out |= self._over(size, rest, self.weights.finite_population, whole=True)
@@ -177,7 +206,7 @@ class _Task:
 
     def _unstick(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
-        for name, metric in self.evaluator.metrics.items():
+        for name, metric in self.metrics.items():
             if np.isfinite(metric.bounds[0]):
                 stuck = np.ptp(drawn[name], axis=0) == 0
                 high = np.minimum(metric.bounds[1], np.nan_to_num(values[name][stuck]) + 1)
@@ -227,21 +256,21 @@ class _Task:
         """
         if not chosen:
             return
-        expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected)
+        expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected, unseen=True)
         plain = self._over(self.weights.n_doubted, chosen, self.weights.doubted)
         for name in chosen:
             middle = _over_draws(np.nanmean, expected[name])
             excess = _over_draws(np.nanmean, drawn[name]) - middle
             drawn[name] -= excess + 2 * (middle - _over_draws(np.nanmean, plain[name]))
 
-    def _resampled(self, size: int, chosen: Chosen) -> dict[str, Floats]:
+    def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
         if not chosen:
             return {}
         plans = self._plans(chosen, exact=True)
 
         def run(index: Ints) -> dict[str, Floats]:
-            labels, rows = self.weights.resampled(index)
+            labels, rows = self.weights.resampled(index, point=point)
             out = {}
             for name in chosen:
                 columns = [
@@ -260,11 +289,13 @@ class _Task:
     def _over(
         self, size: int, chosen: Chosen, make: Make, *, exact: bool | None = None,
         whole: bool = False,
+        unseen: bool = False,
     ) -> dict[str, Floats]:  # fmt: skip
         """Metrics (size, M) of the weights of draws 0 .. size-1.
 
         Draws go in chunks, on threads; within a chunk the items go in blocks whose states add up.
-        Both sizes depend on the data alone. `whole` keeps all items in one block.
+        Both sizes depend on the data alone. `whole` keeps all items in one block; `unseen` says
+        that the weights hold a pseudo-item.
         """
         if not chosen:
             return {}
@@ -276,6 +307,8 @@ class _Task:
             states = _States(plans)
             for block in spans(n, height):
                 states.add(make(index, block), block)
+            if unseen:
+                states.unseen(*self.weights.pseudo_item(index))
             return states.finish(chosen, len(index))
 
         return self._chunks(size, chosen, run, whole=whole)
@@ -307,7 +340,7 @@ class _Task:
         parts = []
         for part in map_blocks(run, chunks):
             parts.append(part)
-            self.evaluator.tick(len(chunks))
+            self.evaluator.progress(len(parts), len(chunks))
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
@@ -331,6 +364,12 @@ class _States:
                 else:
                     sums[id(plan)] = state
 
+    def unseen(self, item: Ints, predicted: Ints, mass: Floats) -> None:
+        """Say what the pseudo-item of each draw is; see `Plan.unseen`."""
+        for own, sums in zip(self.plans, self.sums, strict=True):
+            for plan in {id(p): p for p in own.values()}.values():
+                plan.unseen(sums[id(plan)], item, predicted, mass)
+
     def finish(self, chosen: Chosen, size: int) -> dict[str, Floats]:
         """Metrics (D, M)."""
         return _collect(
@@ -340,15 +379,17 @@ class _States:
 
 def _view(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
     """What classifier j provides on all of the rows."""
+
+    def on_all(needs: Needs) -> bool:
+        return bool(predictions.provides(needs)[rows, j].all())
+
     probabilities, scores = None, None
-    if predictions.probabilities is not None and predictions.has_probabilities[rows, j].all():
+    if predictions.probabilities is not None and on_all("probabilities"):
         probabilities = predictions.probabilities[rows, j]
-    hard = predictions.hard[rows, j]
-    if predictions.scores is not None and not np.isnan(predictions.scores[rows, j]).any():
+    elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
-    return ScoreView(
-        predictions.n_classes, probabilities, hard if (hard >= 0).all() else None, scores
-    )
+    hard = predictions.hard[rows, j] if on_all("hard") else None
+    return ScoreView(predictions.n_classes, probabilities, hard, scores)
 
 
 def metrics_of_labels(

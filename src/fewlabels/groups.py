@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
         If a column is unknown, or has more than 50 values.
     """
     groups = [Group(None, np.arange(predictions.n_items))]
+    if by is not None and not isinstance(by, Iterable):
+        raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
     for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
         if len(names) > MAX_GROUPS:

@@ -17,9 +17,9 @@ from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
 PSEUDO_MASS = 1.0
-"""Weight, in items, of what has not been seen. One pseudo-item per draw, of unknown class, keeps
-intervals from collapsing when all labels agree: with two classes, the interval for accuracy from
-labels alone is then Jeffreys'."""
+"""Weight, in items, of what has not been seen. One pseudo-item per draw, of unknown class and
+unknown prediction, keeps intervals from collapsing when all labels agree, or a class is never
+predicted: with two classes, the interval for accuracy from labels alone is then Jeffreys'."""
 
 _ROWS_SALT = 0x120E5
 _PSEUDO, _STRAY, _URN, _RESAMPLE = 1, 3, 5, 7
@@ -30,17 +30,17 @@ class LabelWeights:
 
     Parameters
     ----------
-    rows, columns
-        The items (n,) and the classifiers, indices into `predictions`.
-    n_others
-        How many items are in question beside them, of which nothing is known.
+    rows
+        The items, indices into `predictions`, shape (n,).
+    others
+        Sampling weights of the items in question beside them, of which nothing is known.
     n_draws
         How many interval draws there are in all.
     """
 
     def __init__(
-        self, predictions: Predictions, posterior: LabelPosterior, rows: Ints, columns: Ints,
-        n_others: int, n_draws: int,
+        self, predictions: Predictions, posterior: LabelPosterior, rows: Ints,
+        others: Floats, n_draws: int,
     ) -> None:  # fmt: skip
         self.posterior = posterior
         self.n_draws = n_draws
@@ -50,8 +50,7 @@ class LabelWeights:
         self.known: Ints = predictions.labels[rows]
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
-        self.n_others = n_others
-        self._hard = predictions.hard[np.ix_(rows, columns)]
+        self.others = others
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -64,7 +63,7 @@ class LabelWeights:
     @cached_property
     def certain(self) -> bool:
         """Whether every label is known, so that nothing is left to draw."""
-        return bool((self.posterior.probabilities[self.rows].max(axis=1) == 1.0).all())
+        return bool((self.known >= 0).all())
 
     @cached_property
     def by_key(self) -> Ints:
@@ -149,30 +148,35 @@ class LabelWeights:
         """
         one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
         weights = one_hot * self.weight[:, None, None]
-        if self.n_others:
+        if len(self.others):
+            unit = self.others.mean()
             urn = one_hot * self._row_weights(index, block)[:, None, :]
             self._add_pseudo_item(urn, index, block)
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
                 drawn = self._generator(_URN, int(d)).multinomial(
-                    self.n_others, share / share.sum()
+                    len(self.others), share / share.sum()
                 )
-                weights[self.by_key, :, column] += drawn.reshape(len(self), -1)
+                weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * unit
         return weights
 
-    def resampled(self, index: Ints) -> tuple[Ints, Ints]:
+    def resampled(self, index: Ints, *, point: bool = False) -> tuple[Ints, Ints]:
         """Labels (n, D) and, per draw, rows (n, D) of the plain bootstrap.
 
-        For functions that take no weights. About one item per draw gets an arbitrary label.
+        For functions that take no weights. In an interval's draws about one item gets an
+        arbitrary label; with `point` none does.
         """
         everything = slice(0, len(self))
-        labels = self._labels(self._doubted(index, everything), index, everything)
+        if point:
+            labels = self.point_labels(index, everything)
+        else:
+            labels = self._labels(self._doubted(index, everything), index, everything)
         n, rows = len(self), np.empty_like(labels)
         chance = self.weight[self.by_key] / self.weight.sum()
         for column, d in enumerate(index):
             generator = self._generator(_RESAMPLE, int(d))
             rows[:, column] = self.by_key[generator.choice(n, size=n, p=chance)]
-            stray = generator.random(n) < PSEUDO_MASS / (n + PSEUDO_MASS)
+            stray = generator.random(n) < (0 if point else PSEUDO_MASS / (n + PSEUDO_MASS))
             arbitrary = generator.integers(self.n_classes, size=int(stray.sum()))
             labels[self.by_key[stray], column] = arbitrary
         return labels, rows
@@ -204,28 +208,26 @@ class LabelWeights:
         n = max(len(self), 1)
         return self._generator(_STRAY).beta(PSEUDO_MASS, n, self.n_draws)
 
+    def pseudo_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
+        """Item (D,), hard prediction (D,) and class weights (D, K) of each draw's pseudo-item."""
+        item, predicted, mass = self._pseudo
+        return item[index], predicted[index], mass[index]
+
     @cached_property
-    def _pseudo(self) -> tuple[Ints, Floats]:
-        """Row (D,) and class weights (D, K) of the pseudo-item of each draw."""
+    def _pseudo(self) -> tuple[Ints, Ints, Floats]:
         generator = self._generator(_PSEUDO)
-        # Every class that is predicted at all is as likely to get it as any other, or precision
-        # would rest on the few items of a rare one alone.
-        votes = (self._hard[self.by_key][:, :, None] == np.arange(self.n_classes)).sum(axis=1)
-        stratum = votes.argmax(axis=1)
-        order = np.argsort(stratum, kind="stable")
-        present, first, size = np.unique(stratum[order], return_index=True, return_counts=True)
-        chosen = generator.integers(len(present), size=self.n_draws)
-        place = first[chosen] + (generator.random(self.n_draws) * size[chosen]).astype(np.int64)
+        place = (generator.random(self.n_draws) * len(self)).astype(np.int64)
+        predicted = generator.integers(self.n_classes, size=self.n_draws)
         mass = generator.gamma(PSEUDO_MASS / self.n_classes, size=(self.n_draws, self.n_classes))
         # One item of the effective number of items: with equal weights, of weight one.
-        unit = (self.weight**2).sum() / self.weight.sum() if self.weight.any() else 1.0
-        return self.by_key[order[place]], mass * unit
+        unit = (self.weight**2).sum() / self.weight.sum()
+        return self.by_key[place], predicted, mass * unit
 
     def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
         """Add, in each draw, one item of unknown class: some item's scores, every class."""
-        row, mass = self._pseudo
-        inside = np.flatnonzero((row[index] >= block.start) & (row[index] < block.stop))
-        weights[row[index[inside]] - block.start, :, inside] += mass[index[inside]]
+        item, _, mass = self.pseudo_item(index)
+        inside = np.flatnonzero((item >= block.start) & (item < block.stop))
+        weights[item[inside] - block.start, :, inside] += mass[inside]
 
     def _generator(self, *key: int) -> np.random.Generator:
         return np.random.default_rng([self.posterior.salt & (2**64 - 1), *key])

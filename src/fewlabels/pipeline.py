@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates
-from fewlabels.evaluate import Estimand, Evaluator, Measured
+from fewlabels.evaluate import MOST_DRAWS, Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import using_workers
@@ -60,7 +61,7 @@ def estimate(
     workers
         Threads; the answer does not depend on them. None: one per available processor.
     progress
-        Called with (blocks done, blocks in all) of the work at hand.
+        Called with (blocks done, blocks in all) of the step at hand; an estimate has several.
 
     Raises
     ------
@@ -80,32 +81,29 @@ def estimate(
     >>> row.low <= row.value <= row.high
     True
     """
-    _check(predictions, confidence_level, estimand)
+    _check(predictions, confidence_level, estimand, workers)
     seed = _seed(random_state)
     chosen = resolve_metrics(metrics)
     name, model = resolve_method(method, predictions)
     groups = all_and_groups(predictions, by)
-    done = 0
-
-    def tick(total: int) -> None:
-        nonlocal done
-        done += 1
-        if progress:
-            progress(done, total)
-
     with using_workers(workers):
         posterior = model.infer(predictions, np.random.default_rng(seed))
         evaluator = Evaluator(
-            predictions, posterior, chosen, estimand, confidence_level is not None, tick
+            predictions, posterior, chosen, estimand, confidence_level, progress or _silent
         )
         rows: list[Estimate] = []
         draws: dict[tuple[str, str | None], Floats] = {}
         reasons = Reasons()
-        for said in (*predictions.notes, *_unused(predictions, name), *posterior.warnings):
+        for said in (*_facts(predictions, name, confidence_level), *posterior.warnings):
             reasons.add(said)
+        everything: dict[str, Measured] = {}
         for group in groups:
-            fallback = posterior.support is not None and not posterior.support[group.rows].any()
-            measured = evaluator.measure(groups[0].rows if fallback else group.rows)
+            support = posterior.support
+            if everything and support is not None and not support[group.rows].any():
+                measured = _borrowed(evaluator, everything, group)
+            else:
+                measured = evaluator.measure(group.rows)
+            everything = everything or measured
             rows += _rows(evaluator, group, measured, confidence_level, reasons)
             draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
     return Estimates(
@@ -123,13 +121,13 @@ def estimate(
         posterior=posterior,
         diagnostics=posterior.diagnostics,
         warnings=tuple(reasons.sentences()),
-        describe=lambda estimates: describe(
-            predictions, posterior, name, chosen, estimates, workers
-        ),
+        describe=partial(describe, predictions, posterior, name, chosen, workers),
     )
 
 
-def _check(predictions: Any, confidence_level: float | None, estimand: str) -> None:
+def _check(
+    predictions: Any, confidence_level: float | None, estimand: str, workers: int | None
+) -> None:
     if not isinstance(predictions, Predictions):
         raise UsageError(
             f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
@@ -139,6 +137,8 @@ def _check(predictions: Any, confidence_level: float | None, estimand: str) -> N
         isinstance(confidence_level, Real) and 0 < confidence_level < 1
     ):
         raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
+    if workers is not None and (not isinstance(workers, Integral) or workers < 1):
+        raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
     if estimand not in ("population", "sample"):
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
 
@@ -153,18 +153,51 @@ def _seed(random_state: Any) -> int:
     return int(random_state)
 
 
-def _unused(predictions: Predictions, method: str) -> list[str]:
-    """Name the classifiers that the method cannot learn from."""
+def _silent(done: int, total: int) -> None:
+    """Show no progress."""
+
+
+def _facts(predictions: Predictions, method: str, level: float | None) -> list[str]:
+    """What a person should know of the input: notes, and what is not used."""
+    said = list(predictions.notes)
+    labels = predictions.labels[predictions.labeled]
+    absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
+    if len(labels) and absent:
+        said.append(f"no labeled item of class {listed(absent)}")
     if method == "labeled":
-        return ["only the labeled items are used"] if predictions.n_labeled else []
-    gives = predictions.has_probabilities.any(axis=0)
-    silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
-    if not silent:
-        return []
-    return [
-        f"{method} does not learn from classifiers without probabilities ({listed(silent, 5)}); "
-        "they are evaluated all the same"
-    ]
+        said += ["only the labeled items are used"] if len(labels) else []
+        if predictions.histogram is not None:
+            said.append("labeled does not use the histograms of annotators (h__ columns)")
+    else:
+        gives = predictions.has_probabilities.any(axis=0)
+        silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
+        if silent:
+            said.append(
+                f"{method} does not learn from classifiers without probabilities "
+                f"({listed(silent, 5)}); they are evaluated all the same"
+            )
+    if level is not None and 20 / (1 - level) > MOST_DRAWS:
+        said.append(
+            f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
+            "ends may lie further out"
+        )
+    return said
+
+
+def _borrowed(
+    evaluator: Evaluator, everything: dict[str, Measured], group: Group
+) -> dict[str, Measured]:
+    """The values of all items, for the classifiers that have predictions in the group."""
+    out = {}
+    for name, found in everything.items():
+        given = evaluator.predictions.provides(evaluator.metrics[name].needs)[group.rows]
+        there = given.any(axis=0)
+        out[name] = Measured(
+            np.where(there, found.value, np.nan),
+            np.where(there, found.draws, np.nan),
+            np.where(there, found.undefined, 0),
+        )
+    return out
 
 
 def _rows(

@@ -33,8 +33,8 @@ def describe(
     posterior: LabelPosterior,
     method: str,
     metrics: Mapping[str, Metric],
-    estimates: Estimates,
     workers: int | None,
+    estimates: Estimates,
 ) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
     rows = _some_rows(predictions, posterior)

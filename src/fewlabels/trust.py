@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.door import UNKNOWN
 from fewlabels.errors import Status
 from fewlabels.groups import Group
+from fewlabels.kernels.arrays import Ints
 from fewlabels.metrics.base import Metric
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -58,7 +60,8 @@ def judge(
 
     not-applicable, undefined, not-converged, few-labels, assumption, ok.
     """
-    if not _applies(predictions, metric, model):
+    provided = predictions.provides(metric.needs)[:, predictions.models.index(model)]
+    if not provided.any():
         return Verdict(
             Status.NOT_APPLICABLE,
             f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}, which some do not give",
@@ -72,9 +75,12 @@ def judge(
         )
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
-    few = _few(predictions, group, metric, labels_only=posterior.support is not None)
+    labels_only = posterior.support is not None
+    seen = np.where(provided, predictions.labels, UNKNOWN) if labels_only else predictions.labels
+    few = _few(seen, predictions.classes, group, metric, labels_only=labels_only)
     if few:
-        return Verdict(Status.FEW_LABELS, f"few-labels: {few}")
+        own = labels_only and bool((seen != predictions.labels).any())
+        return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=own)
     return Verdict(posterior.status)
 
 
@@ -90,15 +96,6 @@ _NEEDS = {
 }
 
 
-def _applies(predictions: Predictions, metric: Metric, model: str) -> bool:
-    j = predictions.models.index(model)
-    if metric.needs == "hard":
-        return bool((predictions.hard[:, j] >= 0).any())
-    has_scores = predictions.scores is not None and not np.isnan(predictions.scores[:, j]).all()
-    has_probabilities = bool(predictions.has_probabilities[:, j].any())
-    return has_probabilities or (metric.needs == "ranking" and has_scores)
-
-
 def _why(posterior: LabelPosterior) -> str:
     if posterior.support is not None:
         return "the labeled items do not define it (no label, or a class is missing)"
@@ -106,28 +103,28 @@ def _why(posterior: LabelPosterior) -> str:
 
 
 def _few(
-    predictions: Predictions, group: Group, metric: Metric, *, labels_only: bool
+    known: Ints, classes: tuple[Any, ...], group: Group, metric: Metric, *, labels_only: bool
 ) -> str | None:
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
-    if not predictions.n_labeled:
+    if not (known >= 0).any():
         return None
-    labels = predictions.labels[group.rows]
+    labels = known[group.rows]
     labels = labels[labels >= 0]
     if not len(labels):
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
     if not labels_only:
         # The model learns from all labels; a group borrows from the others.
-        labels = predictions.labels[predictions.labeled]
-    count = np.bincount(labels, minlength=predictions.n_classes)
+        labels = known[known >= 0]
+    count = np.bincount(labels, minlength=len(classes))
     where = _where(group) if labels_only else ""
     if len(labels) < FEW:
         return f"only {len(labels)} labeled items{where}"
     if np.count_nonzero(count) == 1:
-        return f"all labeled items{where} are of class {predictions.classes[int(count.argmax())]}"
+        return f"all labeled items{where} are of class {classes[int(count.argmax())]}"
     if metric.every_class and not count.all():
-        absent = [str(c) for c, size in zip(predictions.classes, count, strict=True) if not size]
-        return f"no labeled item{where} of class {', '.join(absent)}"
+        absent = [c for c, size in zip(classes, count, strict=True) if not size]
+        return f"no labeled item{where} of class {listed(absent)}"
     return None
 
 

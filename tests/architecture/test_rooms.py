@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
-NOUNS = {"errors", "wording", "predictions", "posterior", "estimates"}
+NOUNS = {"errors", "wording", "door", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
 PIPELINE = {"groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
 BELOW_MIDDLE = NOUNS | {"kernels"}
@@ -20,7 +20,8 @@ ARROWS = {
     "kernels": set(),
     "errors": set(),
     "wording": set(),
-    "predictions": {"errors", "kernels"},
+    "door": {"errors", "wording", "kernels"},
+    "predictions": {"errors", "wording", "kernels", "door"},
     "posterior": {"errors", "kernels", "predictions"},
     "estimates": {"errors", "kernels", "predictions", "posterior"},
     "models": BELOW_MIDDLE,

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, decide_classes
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import Table
 from fewlabels.frames.values import class_text, group_text
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.predictions import UNKNOWN
 from fewlabels.wording import listed, quoted
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.values import UNLABELED, class_names, class_text, in_order
-from fewlabels.predictions import UNKNOWN
 from fewlabels.wording import listed, quoted
 
 _BOOLEAN = {"true": "1", "false": "0", "1": "true", "0": "false"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -80,12 +80,28 @@ class Plan(ABC):
         """
 
     @abstractmethod
+    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
+        """Change, in place, what the pseudo-item of each draw is taken to be.
+
+        W holds it with the scores of some item (D,), weights `mass` (D, K). A statistic of hard
+        predictions moves it to the class `predicted` (D,), which need not occur among the items.
+        """
+
+    @abstractmethod
     def digest(self, state: Floats) -> Floats:
         """What metrics finish from, last axis D, of a complete state; often the state itself."""
 
     @abstractmethod
     def of_labels(self, labels: HardLabels) -> Floats:
         """Digest of unweighted hard labels, by the quickest road."""
+
+
+class ScorePlan(Plan):
+    """A plan that goes by scores: those of some item serve the pseudo-item."""
+
+    @final
+    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
+        """Nothing to change."""
 
 
 class Statistic(ABC):

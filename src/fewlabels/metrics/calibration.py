@@ -16,11 +16,11 @@ from fewlabels.kernels.binning import (
     by_quantiles,
     equal_width,
 )
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class _BinsPlan(Plan):
+class _BinsPlan(ScorePlan):
     """Event of each item ("class 1" or "the predicted class is right") and its probability."""
 
     event: Ints

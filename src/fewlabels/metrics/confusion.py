@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
 
@@ -18,6 +18,12 @@ class _ConfusionPlan(Plan):
 
     def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         return self.predicted.sums(weights, rows)
+
+    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
+        draws = np.arange(len(item))
+        state[self.predicted.codes[item], :, draws] -= mass
+        state[predicted, :, draws] += mass
+        np.maximum(state, 0.0, out=state)
 
     def digest(self, state: Floats) -> Floats:
         return state

@@ -10,11 +10,11 @@ import numpy as np
 
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class _FunctionPlan(Plan):
+class _FunctionPlan(ScorePlan):
     function: Callable[[Ints, Floats], float]
     probabilities: Floats
 

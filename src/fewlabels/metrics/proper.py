@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic, ratio
 
 
 @dataclass(frozen=True, eq=False)
-class _LossPlan(Plan):
+class _LossPlan(ScorePlan):
     loss: Floats
 
     def state(self, weights: Floats, rows: slice | None = None) -> Floats:

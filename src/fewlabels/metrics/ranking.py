@@ -10,11 +10,11 @@ import numpy as np
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class _RankingPlan(Plan):
+class _RankingPlan(ScorePlan):
     """Items by score, per class that is ranked; all codes below `size`. See `Ranking`."""
 
     codes: Sequence[Indicator]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -34,18 +34,24 @@ def resolve(
     UsageError
         If a name is unknown, or none is given.
     """
-    asked = [metrics] if isinstance(metrics, str | Metric) or callable(metrics) else list(metrics)
+    asked: list[Any]
+    if isinstance(metrics, Iterable) and not isinstance(metrics, str):
+        asked = list(metrics)
+    else:
+        asked = [metrics]
     if not asked:
         raise UsageError("`metrics` is empty; choose from " + ", ".join(METRICS))
     found: dict[str, Metric] = {}
     for item in asked:
-        if isinstance(item, Metric):
-            found[item.name] = item
-        elif isinstance(item, str):
+        if isinstance(item, str):
             found[item] = _by_name(item)
-        else:
-            metric = custom(item)
-            found[metric.name] = metric
+            continue
+        metric = item if isinstance(item, Metric) else custom(item)
+        if found.get(metric.name, metric) != metric:
+            raise UsageError(
+                f"two metrics are named {metric.name!r}; name one with fewlabels.metrics.custom"
+            )
+        found[metric.name] = metric
     return found
 
 

@@ -89,7 +89,8 @@ class SSMEKDE(LabelModel):
         if isinstance(self.bandwidth, Real):
             object.__setattr__(self, "bandwidth", float(self.bandwidth))
         elif not isinstance(self.bandwidth, str):
-            object.__setattr__(self, "bandwidth", tuple(float(h) for h in self.bandwidth))
+            widths = np.asarray(self.bandwidth, dtype=float).ravel()
+            object.__setattr__(self, "bandwidth", tuple(widths.tolist()))
         if self.compat not in (None, "official"):
             raise UsageError(f"`compat` must be None or 'official'; got {self.compat!r}")
         if self.init not in ("draw", "soft"):

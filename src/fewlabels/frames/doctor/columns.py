@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from fewlabels.door import SUM_TOLERANCE
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.diagnosis import Finding
 from fewlabels.frames.table import Table
 from fewlabels.kernels.arrays import Floats
-from fewlabels.predictions import SUM_TOLERANCE
 from fewlabels.wording import quoted
 
 _LABELS = re.compile(

@@ -1,0 +1,279 @@
+"""The door: every input of `Predictions` is checked here, once, with one-line messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.blocks import spans
+from fewlabels.wording import listed
+
+UNKNOWN = -1
+"""The label of an item whose label is not known, and the vote of a classifier that gave none."""
+
+SUM_TOLERANCE = 1e-3
+"""Rows of probabilities whose sum is further from 1 than this are refused."""
+
+_SUM_ROUNDING = 1e-5
+"""Deviations below this are float32 rounding: neither mended nor mentioned."""
+
+_ROWS = 65_536
+
+
+def check_shapes(
+    n: int,
+    k: int,
+    m: int,
+    p: Array | None,
+    v: Array | None,
+    s: Array | None,
+    h: Array | None,
+) -> None:
+    """Refuse arrays that do not agree on n items, M classifiers and K classes."""
+    blocks = (("probabilities", p, m), ("votes", v, m), ("scores", s, m), ("histogram", h, k))
+    for name, array, width in blocks:
+        if array is not None and (len(array) != n or array.shape[1] != width):
+            raise InputError(
+                f"`{name}` must have {n} rows and {width} columns; got shape {array.shape}"
+            )
+    if p is not None and p.shape[2] != k:
+        raise InputError(
+            f"`probabilities` has {p.shape[2]} classes but `classes` names {k}; make them agree"
+        )
+    if s is not None and k != 2:
+        raise InputError(f"`scores` need two classes; got {k} classes")
+
+
+def model_names(models: Sequence[str] | None, *arrays: Any) -> tuple[str, ...]:
+    """Names of the classifiers, all different."""
+    widths = {np.shape(a)[1] for a in arrays if a is not None and np.ndim(a) > 1}
+    if models is None:
+        return tuple(f"model{j}" for j in range(max(widths, default=0)))
+    names = tuple(str(m) for m in models)
+    if len(set(names)) < len(names):
+        twice = next(m for m in names if names.count(m) > 1)
+        raise InputError(f"`models` must be different; got {twice!r} twice: rename one of them")
+    if widths and widths != {len(names)}:
+        raise InputError(
+            f"`models` names {len(names)} classifiers but the arrays have {sorted(widths)} "
+            "columns; pass one name per column"
+        )
+    return names
+
+
+def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
+    """An array of numbers of so many dimensions, finite or NaN."""
+    try:
+        array = np.array(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` must be numbers; got {error}") from None
+    if array.ndim != dimensions:
+        raise InputError(
+            f"`{name}` must have {dimensions} dimensions; got shape {array.shape}: see "
+            "fewlabels.Predictions for the shapes"
+        )
+    if len(array) == 0:
+        raise InputError(f"`{name}` has no rows; pass at least one item")
+    if np.isinf(array).any():
+        raise InputError(f"`{name}` must be finite or NaN; got an infinite value")
+    return array
+
+
+def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
+    """Probabilities (n, M, K), in range and summing to 1."""
+    binary = np.ndim(value) == 2
+    p = matrix("probabilities", value, np.float64, 2 if binary else 3)
+    if not binary and p.shape[2] < 2:
+        raise InputError("one class declared in `probabilities`; at least two are needed")
+    out = np.empty((*p.shape, 2)) if binary else p
+    mended = 0
+    for block in spans(len(p), _ROWS):
+        _check_range(p[block], block.start, names)
+        if binary:
+            out[block, :, 0], out[block, :, 1] = 1 - p[block], p[block]
+        np.clip(out[block], 0.0, 1.0, out=out[block])
+        mended += 0 if binary else _mend_sums(out[block], block.start, names)
+    if mended:
+        notes.append(f"{mended} rows of probabilities did not sum to 1 and were renormalised")
+    return out
+
+
+def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
+    bad = (p < -1e-6) | (p > 1 + 1e-6)
+    if bad.any():
+        at = tuple(np.argwhere(bad)[0])
+        raise InputError(
+            f"`probabilities` must be between 0 and 1; got {p[at]} for item {first + at[0]} (from "
+            f"0), classifier {names[at[1]]!r}: pass raw scores as `scores` (in a file: "
+            f"s__{names[at[1]]})"
+        )
+
+
+def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
+    """Renormalise rows (b, M, K) in place, and say how many needed it."""
+    total = p.sum(axis=2)
+    part = np.isnan(total) & ~np.isnan(p).all(axis=2)
+    if part.any():
+        i, j = np.argwhere(part)[0]
+        raise InputError(
+            f"`probabilities` has NaN in part of a row: item {first + i} (from 0), classifier "
+            f"{names[j]!r}; fill the row, or leave all its classes empty where there is no "
+            "prediction"
+        )
+    off = np.abs(np.where(np.isnan(total), 1.0, total) - 1)
+    if off.max() > SUM_TOLERANCE:
+        i, j = np.argwhere(off > SUM_TOLERANCE)[0]
+        raise InputError(
+            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item "
+            f"{first + i} (from 0), classifier {names[j]!r}: apply a softmax, or add the missing "
+            "class"
+        )
+    mended = off > _SUM_ROUNDING
+    p[mended] /= total[mended][:, None]
+    return int(mended.sum())
+
+
+def class_indices(name: str, value: Any, dimensions: int) -> Ints:
+    """Class indices, -1 where unknown."""
+    array = np.asarray(value)
+    if array.dtype.kind in "fOUS":
+        array = matrix(name, array, np.float64, dimensions)
+        array = np.where(np.isnan(array), UNKNOWN, array)
+        if (array != np.round(array)).any():
+            odd = array[array != np.round(array)][0]
+            raise InputError(
+                f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown"
+            )
+    out = matrix(name, array, np.int64, dimensions)
+    if (out < UNKNOWN).any():
+        raise InputError(
+            f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
+        )
+    return out
+
+
+def annotator_counts(value: Any) -> Floats:
+    """Counts of annotators, (n, K)."""
+    h = np.nan_to_num(matrix("histogram", value, np.float64))
+    if (h < 0).any():
+        raise InputError(
+            f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
+        )
+    return h
+
+
+def class_names(
+    classes: Sequence[Any] | None,
+    p: Floats | None,
+    v: Ints | None,
+    s: Floats | None,
+    h: Floats | None,
+    labels: Any,
+) -> tuple[Any, ...]:
+    """Names of the classes: those given, else 0 .. K-1."""
+    if classes is not None:
+        names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
+        if len(names) < 2:
+            raise InputError(f"one class declared: {names}; at least two are needed")
+        if len({str(c) for c in names}) < len(names):
+            raise InputError(f"`classes` must be different; got {names}")
+        if any(str(c) == str(UNKNOWN) for c in names):
+            raise InputError(
+                "-1 is declared a class, but it marks unknown labels; rename that class"
+            )
+        return names
+    if p is not None:
+        return tuple(range(p.shape[2]))
+    if h is not None:
+        return tuple(range(h.shape[1]))
+    known = [int(v.max())] if v is not None else []
+    y = np.asarray([] if labels is None else labels)
+    if y.dtype.kind in "iuf" and y.size and not np.isnan(y.astype(float)).all():
+        known.append(int(np.nanmax(y.astype(float))))
+    return tuple(range(2 if s is not None else max(max(known, default=1) + 1, 2)))
+
+
+def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
+    """Class index of each item, (n,), -1 = unknown."""
+    if labels is None:
+        return np.full(n, UNKNOWN, dtype=np.int64)
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":
+        array = _numbers(array)
+    if array.dtype.kind in "OUS":
+        array = _looked_up(array, classes)
+    y = class_indices("labels", array, 1)
+    if len(y) != n:
+        raise InputError(f"`labels` must have {n} entries, one per item; got {len(y)}")
+    if y.max() >= len(classes):
+        refuse_index("labels", int(y.max()), classes)
+    return y
+
+
+def _numbers(array: Array) -> Array:
+    """An array of objects as numbers, None as NaN; itself where they are not all numbers."""
+    if all(value is None or isinstance(value, Real) for value in array.ravel().tolist()):
+        return array.astype(np.float64)
+    return array
+
+
+def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
+    """Class indices of names."""
+    index = {str(c): i for i, c in enumerate(classes)}
+    texts = [str(value) for value in array.ravel()]
+    for value in texts:
+        if value not in index and value not in _NO_LABEL:
+            _refuse_class("label", value, classes)
+    return np.array([index.get(value, UNKNOWN) for value in texts], dtype=np.int64)
+
+
+_NO_LABEL = frozenset({"", "-1", "nan", "NaN", "None", "<NA>"})
+
+
+def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
+    raise InputError(
+        f"{what} {value!r} is not a class; the classes are {listed(classes, 10)}: correct it, or "
+        "declare it in `classes`"
+    )
+
+
+def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
+    """Refuse an index that is no class."""
+    raise InputError(
+        f"`{name}` must be class indices 0 .. {len(classes) - 1} (of the classes "
+        f"{listed(classes, 10)}), -1 = unknown; got {value}"
+    )
+
+
+def per_item(name: str, value: Any, n: int) -> Array:
+    """A copy of one value per item, (n,)."""
+    array = np.array(value)
+    if array.shape != (n,):
+        raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
+    return array
+
+
+def sampling_weight(weight: Any, n: int) -> Floats:
+    """Sampling weights, not negative, summing to n."""
+    if weight is None:
+        return np.ones(n)
+    w = matrix("weight", weight, np.float64, 1)
+    if len(w) != n:
+        raise InputError(f"`weight` must have {n} entries, one per item; got {len(w)}")
+    if np.isnan(w).any() or (w < 0).any():
+        i = int(np.flatnonzero(np.isnan(w) | (w < 0))[0])
+        raise InputError(
+            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0): "
+            "give it a weight, or 0 to leave it out"
+        )
+    if not w.any():
+        raise InputError(
+            "`weight` is zero for every item; give at least one item a positive weight"
+        )
+    return w * (n / math.fsum(w))  # a sum that does not depend on the order of the items
