@@ -4,7 +4,7 @@ from pathlib import Path
 
 import fewlabels as fl
 
-predictions = fl.read_predictions(Path(__file__).with_name("income.csv"))
+predictions = fl.read_predictions(Path(__file__).with_name("moderation.csv"))
 for name, method in fl.models.METHODS.items():
-    row = fl.estimate(predictions, name, metrics="accuracy").get("boosting", "accuracy")
+    row = fl.estimate(predictions, name, metrics="accuracy").get("large", "accuracy")
     print(f"{name:18} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]  {method.summary}")

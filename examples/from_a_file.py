@@ -4,14 +4,14 @@ from pathlib import Path
 
 import fewlabels as fl
 
-predictions = fl.read_predictions(Path(__file__).with_name("income.csv"))
-estimates = fl.estimate(predictions, metrics=["accuracy", "roc_auc"], by="sex")
+predictions = fl.read_predictions(Path(__file__).with_name("moderation.csv"))
+estimates = fl.estimate(predictions, metrics=["accuracy", "roc_auc"], by="language")
 print(estimates.summary())
 
-difference = estimates.difference("boosting", "logistic_200", "accuracy")
+difference = estimates.difference("large", "keywords", "accuracy")
 print(
-    f"\nboosting is {difference.value:+.3f} more accurate than logistic_200, "
+    f"\nlarge is {difference.value:+.3f} more accurate than keywords, "
     f"between {difference.low:+.3f} and {difference.high:+.3f}"
 )
 
-estimates.save_html("income.html")
+estimates.save_html("moderation.html")

@@ -13,7 +13,7 @@ def cost(y_true: np.ndarray, y_proba: np.ndarray) -> float:
     return float(np.mean(5 * (y_true & ~alarm) + (1 - y_true) * alarm))
 
 
-predictions = fl.read_predictions(Path(__file__).with_name("income.csv"))
+predictions = fl.read_predictions(Path(__file__).with_name("moderation.csv"))
 metric = fl.metrics.custom(cost, direction=-1, bounds=(0, 5))
 estimates = fl.estimate(predictions, metrics=["accuracy", metric])
 print(estimates.summary())

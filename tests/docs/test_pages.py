@@ -54,14 +54,14 @@ def test_readme_commands(as_a_reader: Path, cli: Callable[..., tuple[int, str, s
         assert program == "fewlabels"
         code, out, err = cli(*arguments)
         assert (code, err) == (0, ""), arguments
-        assert "boosting" in out
+        assert "large" in out
     assert (as_a_reader / "report.html").stat().st_size > 1000
 
 
 def test_readme_python(as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks("README.md", "python"):
         exec(compile(block, "README.md", "exec"), {})
-    assert "boosting" in capsys.readouterr().out
+    assert "large" in capsys.readouterr().out
     assert (as_a_reader / "report.html").exists()
 
 
@@ -121,10 +121,10 @@ def skeleton_method(monkeypatch: pytest.MonkeyPatch) -> method_registry.Method:
 
 
 def test_skeleton_method_estimates(skeleton_method: method_registry.Method) -> None:
-    predictions = fl.read_predictions(ROOT / "examples" / "income.csv")
-    estimates = fl.estimate(predictions, skeleton_method.name, by="sex")
+    predictions = fl.read_predictions(ROOT / "examples" / "moderation.csv")
+    estimates = fl.estimate(predictions, skeleton_method.name, by="language")
     assert estimates.method == skeleton_method.name
-    assert len(estimates.rows) == 4 * 4 * 3
+    assert len(estimates.rows) == 4 * 4 * 4
     assert all(row.low <= row.value <= row.high for row in estimates.rows)
     assert estimates.diagnostics["best_classifier"] in predictions.models
     assert any("taken to be calibrated" in warning for warning in estimates.warnings)
@@ -185,8 +185,8 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     grown = MappingProxyType({**metric_registry.METRICS, metric.name: metric})
     monkeypatch.setattr(metric_registry, "METRICS", grown)
 
-    predictions = fl.read_predictions(ROOT / "examples" / "income.csv")
-    row = fl.estimate(predictions, metrics="cohen_kappa").get("boosting", "cohen_kappa")
+    predictions = fl.read_predictions(ROOT / "examples" / "moderation.csv")
+    row = fl.estimate(predictions, metrics="cohen_kappa").get("large", "cohen_kappa")
     assert -1 <= row.low < row.value < row.high <= 1
 
     rng = np.random.default_rng(0)
