@@ -28,4 +28,7 @@ def make(seed: int = 0, n: int = 1000, known: int = 50) -> pa.Table:
 
 
 if __name__ == "__main__":
-    pc.write_csv(make(), Path(__file__).with_name("moderation.csv"))
+    table = make()
+    pc.write_csv(table, Path(__file__).with_name("moderation.csv"))
+    known = table.num_rows - table["label"].null_count
+    print(f"moderation.csv: {table.num_rows} comments, {known} labels")
