@@ -34,10 +34,11 @@ test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest depe
 	tests/install.sh $(BIN)/python requirements/oldest.txt
 
 bench: $(VENV)/.dev  ## speed and memory
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py --out docs/speed.md
 
-reproduce: $(VENV)/.dev  ## the tables of docs/ on CivilComments
+reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py
+	$(BIN)/python benchmarks/coverage.py
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

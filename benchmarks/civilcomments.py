@@ -300,7 +300,7 @@ def render(records: list[dict[str, Any]], seconds: float) -> str:
     within = sum(g <= 2 for _, g in gaps)
     lines.append(
         f"{within} of {len(gaps)} cells within two standard errors; the furthest is "
-        f"{max(g for _, g in gaps):.1f} away. Beyond two:"
+        f"{max(g for _, g in gaps):.1f} away."
     )
     lines += ["", *(f"- {name}: {gap:.1f}" for name, gap in gaps if gap > 2), ""]
     lines += [

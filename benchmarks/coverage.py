@@ -140,12 +140,12 @@ def main() -> None:
     lines = [
         "# Coverage of 90% intervals",
         "",
-        f"Made by `benchmarks/coverage.py`: {options.runs} runs a cell, seed {SEED}, 1,000 unlabeled "
-        "items. Error and width in percentage points; coverage is the share of classifiers whose "
-        "interval holds the truth, ± its standard error over runs.",
+        f"Made by `benchmarks/coverage.py`: {options.runs} runs a cell, seed {SEED}, 1,000 "
+        "unlabeled items. Error and width in percentage points; coverage is the share of "
+        "classifiers whose interval holds the truth, ± its standard error over runs.",
         "",
         "The flatter prior that intervals use (`INTERVAL_WEIGHTS`) was chosen with CivilComments, "
-        "Adult and CIFAR-10 in view (other seeds), so these tables describe it and do not prove it.",
+        "Adult and CIFAR-10 in view (other seeds), so these tables describe it and prove nothing.",
         "",
     ]
     for name in FILES:

@@ -81,7 +81,11 @@ def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
     if len(array) == 0:
         raise InputError(f"`{name}` has no rows; pass at least one item")
     if np.isinf(array).any():
-        raise InputError(f"`{name}` must be finite or NaN; got an infinite value")
+        at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
+        raise InputError(
+            f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
+            "it, or leave it empty"
+        )
     return array
 
 
@@ -108,10 +112,11 @@ def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
     bad = (p < -1e-6) | (p > 1 + 1e-6)
     if bad.any():
         at = tuple(np.argwhere(bad)[0])
+        percent = "divide percentages by 100, or " if 1 < p[at] <= 100 else ""
         raise InputError(
             f"`probabilities` must be between 0 and 1; got {p[at]} for item {first + at[0]} (from "
-            f"0), classifier {names[at[1]]!r}: pass raw scores as `scores` (in a file: "
-            f"s__{names[at[1]]})"
+            f"0), classifier {names[at[1]]!r}: {percent}pass raw scores as `scores` (in a "
+            f"file: s__{names[at[1]]})"
         )
 
 
@@ -276,4 +281,5 @@ def sampling_weight(weight: Any, n: int) -> Floats:
         raise InputError(
             "`weight` is zero for every item; give at least one item a positive weight"
         )
+    w = w / w.max()  # the unit may be huge or tiny
     return w * (n / math.fsum(w))  # a sum that does not depend on the order of the items

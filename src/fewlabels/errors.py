@@ -53,7 +53,7 @@ _MESSAGES = {
     Status.OK: "estimated from labels and unlabeled items together",
     Status.ASSUMPTION: "rests on an assumption that the labels at hand cannot test",
     Status.FEW_LABELS: "very few labels, or none for a class or for this group: "
-    "the interval is wide and leans on the prior",
+    "the interval leans on what the method believes beforehand",
     Status.NOT_CONVERGED: "the fit did not converge; treat the numbers with care",
     Status.NOT_APPLICABLE: "the metric needs something that this classifier does not provide",
     Status.UNDEFINED: "the metric is not defined on these items",

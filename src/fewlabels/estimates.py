@@ -35,6 +35,14 @@ class Estimate(NamedTuple):
     status: Status
 
 
+class GroupSize(NamedTuple):
+    """How many items, and labeled ones, a group has; group None is all items."""
+
+    group: str | None
+    n_items: int
+    n_labeled: int
+
+
 class Difference(NamedTuple):
     """Metric of one classifier minus that of another, on the same draws."""
 
@@ -59,6 +67,8 @@ class Estimates:
     confidence_level: float
     n_items: int
     n_labeled: int
+    n_annotated: int
+    groups: tuple[GroupSize, ...]
     models: tuple[str, ...]
     classes: tuple[Any, ...]
     directions: Mapping[str, int]
@@ -82,6 +92,8 @@ class Estimates:
             "confidence_level": self.confidence_level,
             "n_items": self.n_items,
             "n_labeled": self.n_labeled,
+            "n_annotated": self.n_annotated,
+            "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
             "classes": [c if isinstance(c, (int, float)) else str(c) for c in self.classes],
             "estimates": [row._asdict() for row in self.rows],

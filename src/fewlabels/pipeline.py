@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.contradiction import doubted_by_labels
 from fewlabels.errors import UsageError
-from fewlabels.estimates import Estimate, Estimates
+from fewlabels.estimates import Estimate, Estimates, GroupSize
 from fewlabels.evaluate import MOST_DRAWS, Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
@@ -104,7 +106,10 @@ def estimate(
             else:
                 measured = evaluator.measure(group.rows)
             everything = everything or measured
-            rows += _rows(evaluator, group, measured, confidence_level, reasons)
+            found = _rows(evaluator, group, measured, confidence_level, reasons)
+            if group.name is None:
+                found = doubted_by_labels(found, evaluator, reasons)
+            rows += found
             draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
     return Estimates(
         rows=tuple(rows),
@@ -114,6 +119,10 @@ def estimate(
         confidence_level=float("nan") if confidence_level is None else confidence_level,
         n_items=predictions.n_items,
         n_labeled=predictions.n_labeled,
+        n_annotated=predictions.n_annotated,
+        groups=tuple(
+            GroupSize(g.name, len(g.rows), int(predictions.labeled[g.rows].sum())) for g in groups
+        ),
         models=predictions.models,
         classes=predictions.classes,
         directions={n: m.direction for n, m in chosen.items()},
@@ -164,23 +173,43 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
     absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
     if len(labels) and absent:
         said.append(f"no labeled item of class {listed(absent)}")
+    said += _copies(predictions)
     if method == "labeled":
         said += ["only the labeled items are used"] if len(labels) else []
         if predictions.histogram is not None:
             said.append("labeled does not use the histograms of annotators (h__ columns)")
     else:
+        if predictions.n_annotated:
+            said.append(
+                f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
+                "columns), which weigh in as evidence of their labels"
+            )
         gives = predictions.has_probabilities.any(axis=0)
         silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:
             said.append(
                 f"{method} does not learn from classifiers without probabilities "
-                f"({listed(silent, 5)}); they are evaluated all the same"
+                f"({listed(silent, 5)}); their estimates rest on the others"
             )
     if level is not None and 20 / (1 - level) > MOST_DRAWS:
         said.append(
             f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
             "ends may lie further out"
         )
+    return said
+
+
+def _copies(predictions: Predictions) -> list[str]:
+    """Classifiers that say the same of every item."""
+    first: dict[bytes, str] = {}
+    said = []
+    for j, model in enumerate(predictions.models):
+        print_ = hashlib.blake2b(digest_size=16)
+        for block in (predictions.probabilities, predictions.votes, predictions.scores):
+            print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
+        twin = first.setdefault(print_.digest(), model)
+        if twin != model:
+            said.append(f"{model} says the same as {twin} of every item; leave one of them out")
     return said
 
 

@@ -29,7 +29,7 @@ from fewlabels.kernels.keyed import distinguish, hash_columns, hash_strings
 from fewlabels.wording import unknown
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Predictions:
     """Predictions of M classifiers for n items of K classes, with the labels there are.
 
@@ -131,7 +131,15 @@ class Predictions:
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"Predictions({self.n_items:,} items, {self.n_models} models, "
+            f"{self.n_classes} classes, {self.n_labeled:,} labeled)"
+        )
 
     @property
     def n_items(self) -> int:
@@ -157,6 +165,13 @@ class Predictions:
     def n_labeled(self) -> int:
         """Number of items with a known label."""
         return int(self.labeled.sum())
+
+    @property
+    def n_annotated(self) -> int:
+        """Number of items without a known label that annotators labeled (histogram)."""
+        if self.histogram is None:
+            return 0
+        return int((self.histogram.any(axis=1) & ~self.labeled).sum())
 
     @cached_property
     def has_probabilities(self) -> Bools:

@@ -19,6 +19,9 @@ from fewlabels.wording import listed
 FEW = 5
 """Fewer labels than this are few whatever the metric."""
 
+FEW_OF_A_CLASS = 2
+"""Fewer labels of a class than this are few for a metric that rests on every class."""
+
 
 class Verdict(NamedTuple):
     """A status and, where it is not ok, the reason; `of_model` if it is this classifier's own."""
@@ -99,7 +102,10 @@ _NEEDS = {
 def _why(posterior: LabelPosterior) -> str:
     if posterior.support is not None:
         return "the labeled items do not define it (no label, or a class is missing)"
-    return "these items do not define it (a class is never predicted, or there is no prediction)"
+    return (
+        "these items do not define it (a class is absent or never predicted, there is no "
+        "prediction, or a function raised an error)"
+    )
 
 
 def _few(
@@ -113,18 +119,21 @@ def _few(
     if not len(labels):
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
+    if len(labels) < FEW:
+        return f"only {len(labels)} labeled item{'s' * (len(labels) > 1)}{_where(group)}"
     if not labels_only:
         # The model learns from all labels; a group borrows from the others.
         labels = known[known >= 0]
     count = np.bincount(labels, minlength=len(classes))
     where = _where(group) if labels_only else ""
-    if len(labels) < FEW:
-        return f"only {len(labels)} labeled items{where}"
     if np.count_nonzero(count) == 1:
         return f"all labeled items{where} are of class {classes[int(count.argmax())]}"
     if metric.every_class and not count.all():
         absent = [c for c, size in zip(classes, count, strict=True) if not size]
         return f"no labeled item{where} of class {listed(absent)}"
+    if metric.every_class and (count < FEW_OF_A_CLASS).any():
+        scarce = [c for c, size in zip(classes, count, strict=True) if size < FEW_OF_A_CLASS]
+        return f"a single labeled item{where} of class {listed(scarce)}"
     return None
 
 

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
 NOUNS = {"errors", "wording", "door", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
-PIPELINE = {"groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
+PIPELINE = {"contradiction", "groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
 BELOW_MIDDLE = NOUNS | {"kernels"}
 
 # Room -> rooms it may import (itself always). A new room is a new line here.
@@ -32,6 +32,7 @@ ARROWS = {
     "label_weights": BELOW_MIDDLE,
     "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
+    "contradiction": BELOW_MIDDLE | MIDDLE | {"evaluate", "trust"},
     "profiles": BELOW_MIDDLE | MIDDLE,
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,

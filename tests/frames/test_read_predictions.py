@@ -241,7 +241,9 @@ def test_input_is_not_changed_and_not_shared():
     values = np.array([0.5, 0.2])
     table = pa.table({"p__a__1": values})
     predictions = fl.read_predictions(table)
-    predictions.probabilities[0, 0, 1] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        predictions.probabilities[0, 0, 1] = 0.0
+    assert not np.shares_memory(predictions.probabilities, values)
     assert table["p__a__1"].to_pylist() == [0.5, 0.2]
 
 

@@ -37,7 +37,7 @@ def test_the_heading_says_what_was_estimated() -> None:
     head = render_text(two_classes()).split("\n")[:3]
     assert head == [
         "fewlabels 0.1.0, tempered-ensemble, seed 0",
-        "1,020 items, 20 labeled; classes: ok, spam",
+        "1,020 items, 20 labeled; classes: ok, spam (spam is positive)",
         "95% intervals for the population that the items come from",
     ]
 

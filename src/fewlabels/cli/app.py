@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -57,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else list(arguments)
         with app.make_context("fewlabels", given) as context:
             code = app.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except FewlabelsError as error:
@@ -73,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone; without this the interpreter complains again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+    except OSError as error:
+        return _fail(f"cannot read or write: {error}")
     except Exception:
         # A bug of ours, not bad input: whoever reports it needs the traceback.
         traceback.print_exc()
@@ -89,7 +93,8 @@ def _click_message(error: click.ClickException) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"error: {one_line(message)}", err=True)
+    with contextlib.suppress(OSError):  # nobody to tell; the exit code still says it
+        click.echo(f"error: {one_line(message)}", err=True)
     return EXIT_BAD_INPUT
 
 

@@ -16,7 +16,7 @@ Progress = Callable[[int, int], None]
 
 def width() -> int:
     """Columns of a table: 80, or what the terminal has between 60 and 120."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return 80
     return min(max(shutil.get_terminal_size().columns, 60), 120)
 
@@ -24,7 +24,7 @@ def width() -> int:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
     """Show progress on stderr while the block runs; gives None where that is not a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

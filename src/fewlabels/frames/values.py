@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-UNLABELED = frozenset({"", "-1", "nan", "NaN", "null", "NULL", "<NA>"})
+UNLABELED = frozenset({"", "-1", "nan", "NaN", "null", "NULL", "<NA>", "NA"})
 """Texts that stand for an unknown label, unless a class is declared by that name."""
 
 # No leading zero: 007 and 7 may well be two codes.

@@ -137,16 +137,18 @@ CONFUSION_METRICS = (
     _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),
     _metric(
         "precision",
-        "share of the items predicted positive that are (mean over classes)",
+        "share of the items predicted positive that are; beyond two classes, the mean",
         _precision,
     ),
     _metric(
-        "recall", "share of the positive items that are predicted so (mean over classes)", _recall
+        "recall",
+        "share of the positive items that are predicted so; beyond two classes, the mean",
+        _recall,
     ),
     _metric(
         "specificity",
-        "share of the other items that are predicted so (mean over classes)",
+        "share of the negative items that are predicted so; beyond two classes, the mean",
         _specificity,
     ),
-    _metric("f1", "harmonic mean of precision and recall (mean over classes)", _f1),
+    _metric("f1", "harmonic mean of precision and recall; beyond two classes, the mean", _f1),
 )

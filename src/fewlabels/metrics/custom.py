@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -40,10 +41,13 @@ class _FunctionPlan(ScorePlan):
 
     def _value(self, labels: Ints, probabilities: Floats) -> float:
         try:
-            return float(self.function(labels, probabilities))
+            value = self.function(labels, probabilities)
         except (ValueError, ZeroDivisionError):
             # Undefined on this draw (a class is missing, say): NaN, which is counted and reported.
             return math.nan
+        if not isinstance(value, Real):
+            raise UsageError(f"a metric must return a number; got {value!r:.60}")
+        return float(value)
 
 
 def resampled_values(plan: Plan, labels: Ints, rows: Ints) -> Floats:

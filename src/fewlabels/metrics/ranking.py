@@ -84,8 +84,8 @@ def _average_precision(state: Floats) -> Floats:
 RANKING_METRICS = (
     Metric(
         "roc_auc",
-        "chance that a positive item scores above a negative one (mean over classes, "
-        "one against the rest)",
+        "chance that a positive item scores above a negative one; beyond two classes, the "
+        "mean of each against the rest",
         1,
         (0.0, 1.0),
         "ranking",
@@ -95,8 +95,8 @@ RANKING_METRICS = (
     ),
     Metric(
         "average_precision",
-        "mean precision over the positive items, down the ranking (mean over "
-        "classes, one against the rest)",
+        "mean precision over the positive items, down the ranking; beyond two classes, the "
+        "mean of each against the rest",
         1,
         (0.0, 1.0),
         "ranking",

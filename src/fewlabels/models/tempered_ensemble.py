@@ -65,7 +65,7 @@ class TemperedEnsemble(LabelModel):
         Their weights for intervals, flatter than for values: on most sets of classifiers the
         averaged one is less calibrated than the prior believes, and intervals must allow for it.
     n_draws
-        Parameter draws.
+        Parameter draws for values; intervals take twice as many.
     """
 
     priors: Sequence[Component] = PRIORS
@@ -97,7 +97,7 @@ class TemperedEnsemble(LabelModel):
         return _FittedTempered(
             index=index,
             draws=_draw(modes, weights, self.n_draws, width, rng),
-            interval_draws=_draw(modes, doubted, self.n_draws, width, rng),
+            interval_draws=_draw(modes, doubted, 2 * self.n_draws, width, rng),
             salt=salt,
             weights=weights,
             converged=all(m.converged for m in modes),
@@ -208,7 +208,9 @@ def _draw(
     for number, mode in enumerate(modes):
         rows = np.flatnonzero(chosen == number)
         p = len(mode.coefficients)
-        normal = rng.standard_normal((len(rows), p))
+        half = rng.standard_normal(((len(rows) + 1) // 2, p))
+        # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
+        normal = np.concatenate([half, -half])[: len(rows)]
         root = np.linalg.cholesky(mode.hessian)
         out[rows, :p] = mode.coefficients + np.linalg.solve(root.T, normal.T).T
     return out[rng.permutation(size)]

@@ -74,6 +74,7 @@ def render_html(report: Report) -> str:
             blocks=shown,
             metrics=metrics,
             glance=_glance(report, metrics),
+            sizes={size["group"]: size for size in report.get("groups", ())},
             answer=metrics[0].verdict if metrics else None,
             statuses=status_notes(report, shown),
             hits=_hits(shown),

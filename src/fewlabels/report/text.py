@@ -61,7 +61,7 @@ def render_text(report: Report, width: int = 80) -> str:
     group: str | None = None
     for block in shown:
         if block.group is not None and block.group != group:
-            heading = fit(clean(block.group), width)
+            heading = fit(clean(block.group) + _size(report, block.group), width)
             lines += ["", heading, "=" * cell_width(heading)]
         group = block.group
         lines += ["", *_table(block, layouts[group is None], width)]
@@ -74,11 +74,20 @@ def _head(report: Report, width: int) -> Iterator[str]:
     yield from wrap(", ".join(facts), width)
     yield from wrap(
         f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled; "
-        f"classes: {', '.join(clean(c) for c in report['classes'])}",
+        f"classes: {', '.join(clean(c) for c in report['classes'])}"
+        + (f" ({clean(report['classes'][1])} is positive)" if len(report["classes"]) == 2 else ""),
         width,
     )
     estimand = _ESTIMANDS.get(report["estimand"], report["estimand"])
     yield from wrap(f"{percent(report['confidence_level'])} intervals {estimand}", width)
+
+
+def _size(report: Report, group: str) -> str:
+    """How many items and labels a group has, where the report says so."""
+    for size in report.get("groups", ()):
+        if size["group"] == group:
+            return f" ({count(size['n_items'])} items, {count(size['n_labeled'])} labeled)"
+    return ""
 
 
 @dataclass(frozen=True)

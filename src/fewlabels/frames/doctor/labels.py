@@ -73,16 +73,17 @@ def _largest_gap(predictions: Predictions) -> tuple[str, float]:
     """Classifier, and the z of its mean score on labeled against unlabeled items."""
     every = scores(predictions)
     known = predictions.labeled
-    mean, variance = [], []
+    size, mean = [], []
     for part in (every[known], every[~known]):
-        size = np.maximum((~np.isnan(part)).sum(axis=0), 1)
-        middle = np.nansum(part, axis=0) / size
-        mean.append(middle)
-        variance.append(np.nansum((part - middle) ** 2, axis=0) / np.maximum(size - 1, 1) / size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        z = np.nan_to_num(
-            (mean[0] - mean[1]) / np.sqrt(variance[0] + variance[1]), posinf=0, neginf=0
-        )
+        size.append(np.maximum((~np.isnan(part)).sum(axis=0), 1))
+        mean.append(np.nansum(part, axis=0) / size[-1])
+    # The variance of all items: that of a few labeled ones may be zero by chance.
+    middle = np.nansum(every, axis=0) / (size[0] + size[1])
+    variance = np.nansum((every - middle) ** 2, axis=0) / (size[0] + size[1])
+    spread = np.sqrt(variance * (1 / size[0] + 1 / size[1]))
+    # A share of few expected hits (a rare class of a hard prediction) is far from normal.
+    usable = (spread > 1e-9) & (size[0] * np.minimum(middle, 1 - middle) >= 2)
+    z = np.where(usable, mean[0] - mean[1], 0.0) / np.where(usable, spread, 1.0)
     j, c = np.unravel_index(np.argmax(np.abs(z)), z.shape)
     return predictions.models[int(j)], float(z[j, c])
 
