@@ -197,7 +197,7 @@ class _Task:
         if self.weights.certain:
             self._without_noise(out, values, biased)
         elif self.population:
-            self._recentre(out, biased)
+            self._recentre(out, values, biased)
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])
         if self.population and len(self.weights) < _TOO_FEW:
@@ -217,17 +217,13 @@ class _Task:
     ) -> None:
         """Take out of a sum of absolute gaps, all labels known, what chance puts there.
 
-        A perfectly calibrated classifier shows a gap b on these items, found by drawing labels
-        from its own probabilities. Chance and true gap add up like independent errors,
-        value^2 = gap^2 + b^2, so that draws below the value become draws of the gap. Draws above
-        it stay: b is too large for a classifier that is not calibrated, and an upper limit must
-        not rest on it.
+        A perfectly calibrated classifier shows a gap on these items, found by drawing labels from
+        its own probabilities; draws below the value give it up.
         """
         for name, metric in chosen.items():
             gaps = np.array([self._chance_gap(view, {name: metric}) for view in self.views])
             around = values[name] + drawn[name] - _over_draws(np.nanmean, drawn[name])
-            gap = np.sqrt(np.maximum(np.maximum(around, 0) ** 2 - gaps**2, 0.0))
-            drawn[name] = np.where(around > values[name], around, gap)
+            drawn[name] = _give_up(around, values[name], gaps)
 
     def _chance_gap(self, view: ScoreView, chosen: Chosen) -> float:
         """Mean of a metric over labels drawn from the classifier's own probabilities."""
@@ -247,12 +243,15 @@ class _Task:
         found = self._chunks(_CHANCE_DRAWS, chosen, run, whole=True)
         return float(_over_draws(np.nanmean, next(iter(found.values())))[0])
 
-    def _recentre(self, drawn: dict[str, Floats], chosen: Chosen) -> None:
+    def _recentre(
+        self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
+    ) -> None:
         """Take out what noise adds to a sum of absolute gaps.
 
         Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
         (expected - plain), and by as much again the value is inflated already (the bootstrap's
-        estimate of its bias).
+        estimate of its bias). What the parameters leave open inflates every draw, so that even a
+        perfect classifier shows a gap: draws below the value give it up.
         """
         if not chosen:
             return
@@ -262,6 +261,27 @@ class _Task:
             middle = _over_draws(np.nanmean, expected[name])
             excess = _over_draws(np.nanmean, drawn[name]) - middle
             drawn[name] -= excess + 2 * (middle - _over_draws(np.nanmean, plain[name]))
+            drawn[name] = _give_up(drawn[name], values[name], self._noise_gaps(name, chosen[name]))
+
+    def _noise_gaps(self, name: str, metric: Metric) -> Floats:
+        """Mean gap (M,) of the parameter draws' labels to their own mean; NaN if not applicable."""
+        plans = self._plans({name: metric}, exact=self.exact)
+        n, k = len(self.weights), self.weights.n_classes
+
+        def run(index: Ints) -> list[Floats | None]:
+            states = _States(plans)
+            for block in spans(n, max(_BLOCK // (k * len(index)), 1)):
+                states.add(self.weights.doubted(index, block), block)
+            return states.digests(name)
+
+        chunks = [np.arange(s.start, s.stop) for s in spans(self.weights.n_doubted, _WIDTH)]
+        parts = list(map_blocks(run, chunks))
+        gaps = np.full(len(self.views), np.nan)
+        for j in range(len(self.views)):
+            whole = [digest for part in parts if (digest := part[j]) is not None]
+            if whole and metric.spread is not None:
+                gaps[j] = np.nanmean(metric.spread(np.concatenate(whole, axis=-1)))
+        return gaps
 
     def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
@@ -370,11 +390,28 @@ class _States:
             for plan in {id(p): p for p in own.values()}.values():
                 plan.unseen(sums[id(plan)], item, predicted, mass)
 
+    def digests(self, name: str) -> list[Floats | None]:
+        """Digest of one metric per classifier; None where it does not apply."""
+        return [
+            own[name].digest(sums[id(own[name])]) if name in own else None
+            for own, sums in zip(self.plans, self.sums, strict=True)
+        ]
+
     def finish(self, chosen: Chosen, size: int) -> dict[str, Floats]:
         """Metrics (D, M)."""
         return _collect(
             self.plans, chosen, size, lambda j, plan: plan.digest(self.sums[j][id(plan)])
         )
+
+
+def _give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
+    """Draws (D, M) below the value (M,) without the gap (M,) that noise alone would show.
+
+    True gap and noise add up like independent errors, drawn^2 = true^2 + gap^2. Draws above the
+    value stay: an upper limit must not rest on the noise being as large as estimated.
+    """
+    less = np.sqrt(np.maximum(np.maximum(drawn, 0) ** 2 - gap**2, 0.0))
+    return np.where(drawn > value, drawn, less)
 
 
 def _view(predictions: Predictions, rows: Ints, j: int) -> ScoreView:

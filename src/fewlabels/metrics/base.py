@@ -133,8 +133,9 @@ class Metric:
         drawn labels is its value at soft labels, exactly.
     every_class
         It rests on the labels of every class, so a class without labels is a reason to doubt it.
-    noise_biased
-        Label noise inflates it (a sum of absolute values), so drawn labels need recentring.
+    spread
+        For a metric that noise inflates (a sum of absolute gaps): `spread(digest)` is its value
+        (D,) if the draws' mean were what the classifier says, that is, what noise alone shows.
     in_memory
         A user's own function, called draw by draw on all items.
     """
@@ -148,8 +149,13 @@ class Metric:
     finish: Callable[[Floats], Floats]
     linear: bool = False
     every_class: bool = False
-    noise_biased: bool = False
+    spread: Callable[[Floats], Floats] | None = None
     in_memory: bool = False
+
+    @property
+    def noise_biased(self) -> bool:
+        """Whether noise inflates it, so that draws need recentring."""
+        return self.spread is not None
 
 
 def ratio(numerator: Any, denominator: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -92,12 +93,18 @@ def _unweighted(state: Floats) -> Floats:
     return out
 
 
+def _spread(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
+    weight, _, hits = digest
+    middle = np.broadcast_to(hits.mean(axis=-1, keepdims=True), hits.shape)
+    return finish(np.stack([weight, middle, hits]))
+
+
 def _metric(
     name: str, description: str, bins: CalibrationBins, finish: Callable[[Floats], Floats]
 ) -> Metric:
-    return Metric(
-        name, description, -1, (0.0, 1.0), "probabilities", bins, finish, noise_biased=True
-    )
+    spread = partial(_spread, finish)
+    bounds = (0.0, 1.0)
+    return Metric(name, description, -1, bounds, "probabilities", bins, finish, spread=spread)
 
 
 CALIBRATION_METRICS = (
