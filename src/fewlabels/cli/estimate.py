@@ -12,6 +12,7 @@ from fewlabels.cli.options import Columns, file_options
 from fewlabels.cli.output import Writer, check_outputs, json_text, json_writer, write_outputs
 from fewlabels.cli.require import Requirement, parse_requirement, with_required
 from fewlabels.cli.text import check_choice, comma_list, text
+from fewlabels.wording import one_line
 
 if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
@@ -96,6 +97,10 @@ def estimate(
         )
     _write(estimates, paths["--json"], html_path)
     _print(estimates, as_json=json_path == "-")
+    if json_path != "-":
+        for what, path in (("JSON", json_path), ("Report", html_path)):
+            if path is not None:
+                click.echo(f"\n{what}: {one_line(path)}", nl=True)
     return _verdict(conditions, estimates)
 
 

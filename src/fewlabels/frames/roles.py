@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,11 @@ from fewlabels.errors import InputError
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.values import class_text
 from fewlabels.wording import did_you_mean, listed, quoted
+
+LIKE_LABELS = re.compile(
+    r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
+)
+"""Names that a column of labels is often given."""
 
 _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""
@@ -58,14 +64,22 @@ class Roles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is worth a warning: names that begin like a prediction and are none."""
-        begun = [c for c in (*self.groups, *self.ignored) if c.startswith(_PREFIXES)]
-        return tuple(
+        """What is worth a warning: names that are nearly those of labels or predictions."""
+        others = (*self.groups, *self.ignored)
+        said = [
             f"column {quoted(c)} is not read as a prediction: the native names are "
             "p__<model>__<class>, y__<model>, s__<model> and h__<class>"
-            for c in begun
-            if split_native(c) is None
-        )
+            for c in others
+            if c.startswith(_PREFIXES) and split_native(c) is None
+        ]
+        if self.label is None:
+            said += [
+                f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
+                f"{quoted(c)}"
+                for c in others
+                if LIKE_LABELS.fullmatch(c)
+            ]
+        return tuple(said)
 
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""

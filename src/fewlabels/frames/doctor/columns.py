@@ -11,13 +11,11 @@ import numpy as np
 from fewlabels.door import SUM_TOLERANCE
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.diagnosis import Finding
+from fewlabels.frames.roles import LIKE_LABELS
 from fewlabels.frames.table import Table
 from fewlabels.kernels.arrays import Floats
 from fewlabels.wording import quoted
 
-_LABELS = re.compile(
-    r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
-)
 _WEIGHTS = re.compile(r"(?i)(sample|sampling|inverse|ip)?[_ -]?weights?")
 _DOMAINS = re.compile(r"(?i)domains?")
 _PROBABILITY = re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+")
@@ -36,7 +34,7 @@ def name_findings(
     """Columns whose names nearly say a role."""
     for name in names:
         where = f"column {quoted(name)}"
-        if not has_label and _LABELS.fullmatch(name):
+        if not has_label and LIKE_LABELS.fullmatch(name):
             yield Finding("warning", "may hold the labels", where, f"--label {shlex.quote(name)}")
         elif not has_weight and _WEIGHTS.fullmatch(name):
             yield Finding("info", "may be the weight", where, f"--weight {shlex.quote(name)}")
