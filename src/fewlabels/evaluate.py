@@ -256,32 +256,35 @@ class _Task:
         if not chosen:
             return
         expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected, unseen=True)
-        plain = self._over(self.weights.n_doubted, chosen, self.weights.doubted)
-        for name in chosen:
+        digests = self._doubted_digests(chosen)
+        for name, metric in chosen.items():
+            plain, gap = np.full((2, len(self.views)), np.nan)
+            for j, own in enumerate(digests):
+                if name in own and metric.spread is not None:
+                    plain[j] = np.nanmean(metric.finish(own[name]))
+                    gap[j] = np.nanmean(metric.spread(own[name]))
             middle = _over_draws(np.nanmean, expected[name])
             excess = _over_draws(np.nanmean, drawn[name]) - middle
-            drawn[name] -= excess + 2 * (middle - _over_draws(np.nanmean, plain[name]))
-            drawn[name] = _give_up(drawn[name], values[name], self._noise_gaps(name, chosen[name]))
+            recentred = drawn[name] - excess - 2 * (middle - plain)
+            drawn[name] = _give_up(recentred, values[name], gap)
 
-    def _noise_gaps(self, name: str, metric: Metric) -> Floats:
-        """Mean gap (M,) of the parameter draws' labels to their own mean; NaN if not applicable."""
-        plans = self._plans({name: metric}, exact=self.exact)
+    def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
+        """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
+        plans = self._plans(chosen, exact=self.exact)
         n, k = len(self.weights), self.weights.n_classes
 
-        def run(index: Ints) -> list[Floats | None]:
+        def run(index: Ints) -> list[dict[str, Floats]]:
             states = _States(plans)
             for block in spans(n, max(_BLOCK // (k * len(index)), 1)):
                 states.add(self.weights.doubted(index, block), block)
-            return states.digests(name)
+            return states.digests()
 
         chunks = [np.arange(s.start, s.stop) for s in spans(self.weights.n_doubted, _WIDTH)]
         parts = list(map_blocks(run, chunks))
-        gaps = np.full(len(self.views), np.nan)
-        for j in range(len(self.views)):
-            whole = [digest for part in parts if (digest := part[j]) is not None]
-            if whole and metric.spread is not None:
-                gaps[j] = np.nanmean(metric.spread(np.concatenate(whole, axis=-1)))
-        return gaps
+        return [
+            {name: np.concatenate([part[j][name] for part in parts], axis=-1) for name in own}
+            for j, own in enumerate(plans)
+        ]
 
     def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
@@ -390,10 +393,10 @@ class _States:
             for plan in {id(p): p for p in own.values()}.values():
                 plan.unseen(sums[id(plan)], item, predicted, mass)
 
-    def digests(self, name: str) -> list[Floats | None]:
-        """Digest of one metric per classifier; None where it does not apply."""
+    def digests(self) -> list[dict[str, Floats]]:
+        """Digest of every metric, per classifier."""
         return [
-            own[name].digest(sums[id(own[name])]) if name in own else None
+            {name: plan.digest(sums[id(plan)]) for name, plan in own.items()}
             for own, sums in zip(self.plans, self.sums, strict=True)
         ]
 
