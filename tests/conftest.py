@@ -7,6 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a change is judged by what it changed. HYPOTHESIS_PROFILE=search
+# looks for new ones.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 ROOT = Path(__file__).resolve().parents[1]
 

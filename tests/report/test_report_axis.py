@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fewlabels.report.axis import fit_axis
@@ -11,6 +11,7 @@ from fewlabels.report.axis import fit_axis
 VALUES = st.lists(st.none() | st.floats(-1e6, 1e6).map(lambda v: round(v, 4)), max_size=12)
 
 
+@example([-376501.0, -377501.0], 3)
 @given(VALUES, st.integers(2, 8))
 def test_an_axis_holds_its_values(values: list[float | None], ticks: int) -> None:
     axis = fit_axis(values, (None, None), ticks)

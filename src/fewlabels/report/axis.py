@@ -71,6 +71,8 @@ def _snapped(mark: float, start: float, end: float, step: float) -> float:
 
 def _label(tick: float, step: float) -> str:
     if step < 1e-4 or abs(tick) >= 1e5:
-        return f"{tick:.3g}"
+        # As many digits as tell neighbouring ticks apart (a step may be 2.5 of its power).
+        apart = math.log10(max(abs(tick), step) / step)
+        return f"{tick:.{max(3, math.ceil(apart) + 2)}g}"
     text = f"{tick:.{decimals(step)}f}"
     return text.removeprefix("-") if float(text) == 0 else text
