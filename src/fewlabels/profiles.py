@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 SCORE_BINS = 30
 RELIABILITY_BINS = 10
-_DRAWS = 100
+_DRAWS = 400
 _MOST_ITEMS = 50_000
 _MOST_TICKS = 200
 
@@ -40,8 +41,11 @@ def describe(
     rows = _some_rows(predictions, posterior)
     labeled = np.bincount(predictions.labels[predictions.labeled], minlength=predictions.n_classes)
     shown = dict.fromkeys(row.status for row in estimates.rows)
+    level = 0.9 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):
-        profiles = [_profile(predictions, posterior, j, rows) for j in range(predictions.n_models)]
+        profiles = [
+            _profile(predictions, posterior, j, rows, level) for j in range(predictions.n_models)
+        ]
     return {
         "status_messages": {s.value: s.message for s in Status if s in shown},
         "method_info": _method_info(method),
@@ -91,7 +95,7 @@ def _some_rows(predictions: Predictions, posterior: LabelPosterior) -> Ints:
 
 
 def _profile(
-    predictions: Predictions, posterior: LabelPosterior, j: int, rows: Ints
+    predictions: Predictions, posterior: LabelPosterior, j: int, rows: Ints, level: float
 ) -> dict[str, Any] | None:
     present = predictions.has_probabilities[rows, j]
     if predictions.probabilities is None or not present.any():
@@ -108,7 +112,7 @@ def _profile(
         "distributions": [
             _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
         ],
-        "reliability": _reliability(predictions, posterior, rows, p),
+        "reliability": _reliability(predictions, posterior, rows, p, level),
     }
 
 
@@ -132,9 +136,9 @@ def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> 
 
 
 def _reliability(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, p: Floats
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, p: Floats, level: float
 ) -> dict[str, Any]:
-    """Predicted against inferred frequency in ten bins, with 90% bands over posterior draws."""
+    """Predicted against inferred frequency in ten bins, with bands over posterior draws."""
     two = predictions.n_classes == 2
     event = np.ones(len(p), dtype=np.int64) if two else np.argmax(p, axis=1)
     confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
@@ -142,8 +146,11 @@ def _reliability(
     codes = equal_width(confidence, RELIABILITY_BINS)
     items = Indicator(codes, RELIABILITY_BINS)
 
+    parameters = posterior.interval_parameters or posterior.parameters
+    parameters.prepare()
+
     def frequency(index: Ints) -> Floats:
-        drawn = posterior.parameters.block(index % posterior.parameters.size, rows)
+        drawn = parameters.block(index % parameters.size, rows)
         labels = draw_labels(drawn, keys, index, posterior.salt)
         row_weight = exponentials(keys, index, posterior.salt) * weight[:, None]
         hit = items.sums(row_weight * (labels == event[:, None]))
@@ -158,7 +165,7 @@ def _reliability(
     size = items.sums(weight)
     bins = []
     for b in np.flatnonzero(size > 0):
-        low, high = np.quantile(draws[b], [0.05, 0.95])
+        low, high = np.quantile(draws[b], [(1 - level) / 2, (1 + level) / 2])
         inside = codes == b
         observed = float(np.average(expected[inside], weights=weight[inside]))
         bins.append(
