@@ -160,7 +160,7 @@ def sklearn_metrics(y: np.ndarray, p: np.ndarray) -> list[float]:
 
 def draws(n: int = 10_000, size: int = 500) -> Line:
     """500 label draws x 7 models x 5 metrics; scikit-learn timed for 5 draws."""
-    from fewlabels.evaluate import metrics_of_labels
+    from fewlabels.metrics.plans import metrics_of_labels
 
     scores, _ = make_scores(n, 2)
     scores = scores.round(3)  # ties

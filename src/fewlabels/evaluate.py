@@ -8,7 +8,7 @@ uncertainty. Sample: these very items, hence no row weights; a known label leave
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -18,15 +18,14 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.label_weights import LabelWeights
-from fewlabels.metrics.base import HardLabels, Metric, Needs, Plan, ScoreView
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
-from fewlabels.metrics.registry import resolve
+from fewlabels.metrics.plans import Chosen, States, finish_labels, prepare, view_of
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
 Make = Callable[[Ints, slice], Floats]
-Chosen = Mapping[str, Metric]
 
 INTERVAL_DRAWS = 400
 MOST_DRAWS = 4000
@@ -123,7 +122,7 @@ class _Task:
         self.weights = LabelWeights(
             predictions, evaluator.posterior, rows, predictions.weight[others], evaluator.n_draws
         )
-        self.views = [_view(evaluator.predictions, rows, int(j)) for j in columns]
+        self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
         self.population = evaluator.estimand == "population"
 
@@ -188,10 +187,11 @@ class _Task:
         out = {}
         if self.population:
             out = self._resampled(size, own)
-            out |= self._over(size, rest, self.weights.population, unseen=True)
+            out |= self._over(size, rest, self.weights.population, self.weights.pseudo_item)
         elif self.evaluator.posterior.support is not None:
             out = self._resampled(size, own)
-            out |= self._over(size, rest, self.weights.finite_population, whole=True)
+            make, pseudo = self.weights.finite_population, self.weights.urn_item
+            out |= self._over(size, rest, make, pseudo, whole=True)
         else:
             out = self._of_labels(size, metrics, self.weights.sample_labels, self.weights.sample)
         if self.weights.certain:
@@ -230,13 +230,13 @@ class _Task:
         probabilities = view.probabilities
         if probabilities is None:
             return float("nan")
-        plans, n = [_prepare(view, chosen, exact=True)], len(self.weights)
+        plans, n = [prepare(view, chosen, exact=True)], len(self.weights)
         salt = self.evaluator.posterior.salt
 
         def run(index: Ints) -> dict[str, Floats]:
             labels = draw_labels(probabilities, self.weights.keys, index, salt)
             weights = labels[:, None, :] == np.arange(view.n_classes)[None, :, None]
-            states = _States(plans)
+            states = States(plans)
             states.add(weights * self.weights.weight[:, None, None], slice(0, n))
             return states.finish(chosen, len(index))
 
@@ -255,7 +255,9 @@ class _Task:
         """
         if not chosen:
             return
-        expected = self._over(self.evaluator.n_draws, chosen, self.weights.expected, unseen=True)
+        expected = self._over(
+            self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_item
+        )
         digests = self._doubted_digests(chosen)
         for name, metric in chosen.items():
             plain, gap = np.full((2, len(self.views)), np.nan)
@@ -274,7 +276,7 @@ class _Task:
         n, k = len(self.weights), self.weights.n_classes
 
         def run(index: Ints) -> list[dict[str, Floats]]:
-            states = _States(plans)
+            states = States(plans)
             for block in spans(n, max(_BLOCK // (k * len(index)), 1)):
                 states.add(self.weights.doubted(index, block), block)
             return states.digests()
@@ -310,15 +312,20 @@ class _Task:
     # --- draws in chunks, items in blocks ---------------------------------------------------
 
     def _over(
-        self, size: int, chosen: Chosen, make: Make, *, exact: bool | None = None,
+        self,
+        size: int,
+        chosen: Chosen,
+        make: Make,
+        pseudo: Callable[[Ints], tuple[Ints, Ints, Floats]] | None = None,
+        *,
+        exact: bool | None = None,
         whole: bool = False,
-        unseen: bool = False,
-    ) -> dict[str, Floats]:  # fmt: skip
+    ) -> dict[str, Floats]:
         """Metrics (size, M) of the weights of draws 0 .. size-1.
 
         Draws go in chunks, on threads; within a chunk the items go in blocks whose states add up.
-        Both sizes depend on the data alone. `whole` keeps all items in one block; `unseen` says
-        that the weights hold a pseudo-item.
+        Both sizes depend on the data alone. `whole` keeps all items in one block; `pseudo` gives
+        the pseudo-items that the weights hold.
         """
         if not chosen:
             return {}
@@ -327,11 +334,11 @@ class _Task:
 
         def run(index: Ints) -> dict[str, Floats]:
             height = n if whole else max(_BLOCK // (k * len(index)), 1)
-            states = _States(plans)
+            states = States(plans)
             for block in spans(n, height):
                 states.add(make(index, block), block)
-            if unseen:
-                states.unseen(*self.weights.pseudo_item(index))
+            if pseudo is not None:
+                states.unseen(*pseudo(index))
             return states.finish(chosen, len(index))
 
         return self._chunks(size, chosen, run, whole=whole)
@@ -350,7 +357,7 @@ class _Task:
         everything = slice(0, len(self.weights))
 
         def run(index: Ints) -> dict[str, Floats]:
-            return _finish_labels(plans, chosen, HardLabels(labels(index, everything)))
+            return finish_labels(plans, chosen, HardLabels(labels(index, everything)))
 
         return self._chunks(size, chosen, run, whole=True)
 
@@ -367,44 +374,7 @@ class _Task:
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
-        return [_prepare(view, chosen, exact) for view in self.views]
-
-
-class _States:
-    """Sums of the states of every classifier's plans over blocks of items."""
-
-    def __init__(self, plans: Sequence[Mapping[str, Plan]]) -> None:
-        self.plans = plans
-        self.sums: list[dict[int, Floats]] = [{} for _ in plans]
-
-    def add(self, weights: Floats, block: slice) -> None:
-        """Add the states of label weights (b, K, D) of a block of items."""
-        for own, sums in zip(self.plans, self.sums, strict=True):
-            for plan in {id(p): p for p in own.values()}.values():
-                state = plan.state(weights, block)
-                if id(plan) in sums:
-                    sums[id(plan)] += state
-                else:
-                    sums[id(plan)] = state
-
-    def unseen(self, item: Ints, predicted: Ints, mass: Floats) -> None:
-        """Say what the pseudo-item of each draw is; see `Plan.unseen`."""
-        for own, sums in zip(self.plans, self.sums, strict=True):
-            for plan in {id(p): p for p in own.values()}.values():
-                plan.unseen(sums[id(plan)], item, predicted, mass)
-
-    def digests(self) -> list[dict[str, Floats]]:
-        """Digest of every metric, per classifier."""
-        return [
-            {name: plan.digest(sums[id(plan)]) for name, plan in own.items()}
-            for own, sums in zip(self.plans, self.sums, strict=True)
-        ]
-
-    def finish(self, chosen: Chosen, size: int) -> dict[str, Floats]:
-        """Metrics (D, M)."""
-        return _collect(
-            self.plans, chosen, size, lambda j, plan: plan.digest(self.sums[j][id(plan)])
-        )
+        return [prepare(view, chosen, exact) for view in self.views]
 
 
 def _give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
@@ -415,80 +385,6 @@ def _give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
     """
     less = np.sqrt(np.maximum(np.maximum(drawn, 0) ** 2 - gap**2, 0.0))
     return np.where(drawn > value, drawn, less)
-
-
-def _view(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
-    """What classifier j provides on all of the rows."""
-
-    def on_all(needs: Needs) -> bool:
-        return bool(predictions.provides(needs)[rows, j].all())
-
-    probabilities, scores = None, None
-    if predictions.probabilities is not None and on_all("probabilities"):
-        probabilities = predictions.probabilities[rows, j]
-    elif predictions.scores is not None and on_all("ranking"):
-        scores = predictions.scores[rows, j]
-    hard = predictions.hard[rows, j] if on_all("hard") else None
-    return ScoreView(predictions.n_classes, probabilities, hard, scores)
-
-
-def metrics_of_labels(
-    predictions: Predictions, labels: Ints, metrics: Sequence[str]
-) -> dict[str, Floats]:
-    """Metrics of every classifier for many hard labelings of the same items.
-
-    Parameters
-    ----------
-    labels
-        Class of every item in every draw, shape (n, D).
-    metrics
-        Names.
-
-    Returns
-    -------
-    Per metric an array (D, M); NaN where it is undefined.
-    """
-    chosen = resolve(metrics)
-    rows = np.arange(predictions.n_items)
-    views = [_view(predictions, rows, j) for j in range(predictions.n_models)]
-    plans = list(map_blocks(lambda view: _prepare(view, chosen, exact=True), views))
-    chunks = [HardLabels(labels[:, chunk]) for chunk in spans(labels.shape[1], 64)]
-    parts = list(map_blocks(lambda chunk: _finish_labels(plans, chosen, chunk), chunks))
-    return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
-
-
-def _prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
-    """Plans of the metrics that apply; metrics of one statistic share its plan."""
-    view = ScoreView(view.n_classes, view.probabilities, view.hard, view.scores, exact)
-    shared: dict[object, Plan] = {}
-    out = {}
-    for name, metric in chosen.items():
-        if view.provides(metric.needs):
-            if metric.statistic not in shared:
-                shared[metric.statistic] = metric.statistic.prepare(view)
-            out[name] = shared[metric.statistic]
-    return out
-
-
-def _finish_labels(
-    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, labels: HardLabels
-) -> dict[str, Floats]:
-    """Metrics (D, M) of unweighted hard labels."""
-    return _collect(plans, chosen, labels.size, lambda _, plan: plan.of_labels(labels))
-
-
-def _collect(
-    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, size: int,
-    digest: Callable[[int, Plan], Floats],
-) -> dict[str, Floats]:  # fmt: skip
-    out = {name: np.full((size, len(plans)), np.nan) for name in chosen}
-    for column, own in enumerate(plans):
-        digests: dict[int, Floats] = {}
-        for name, plan in own.items():
-            if id(plan) not in digests:
-                digests[id(plan)] = digest(column, plan)
-            out[name][:, column] = chosen[name].finish(digests[id(plan)])
-    return out
 
 
 def _over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:

@@ -22,7 +22,7 @@ unknown prediction, keeps intervals from collapsing when all labels agree, or a 
 predicted: with two classes, the interval for accuracy from labels alone is then Jeffreys'."""
 
 _ROWS_SALT = 0x120E5
-_PSEUDO, _STRAY, _URN, _RESAMPLE = 1, 3, 5, 7
+_PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
 
 
 class LabelWeights:
@@ -149,16 +149,33 @@ class LabelWeights:
         one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
         weights = one_hot * self.weight[:, None, None]
         if len(self.others):
-            unit = self.others.mean()
+            unit, strange = self.others.mean(), self._urn_strangers(index)
             urn = one_hot * self._row_weights(index, block)[:, None, :]
-            self._add_pseudo_item(urn, index, block)
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
-                drawn = self._generator(_URN, int(d)).multinomial(
-                    len(self.others), share / share.sum()
-                )
+                familiar = len(self.others) - strange[column].sum()
+                drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
                 weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * unit
+            item, _, mass = self.urn_item(index)
+            weights[item, :, np.arange(len(index))] += mass
         return weights
+
+    def urn_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
+        """`pseudo_item`, with the weight (D, K) that the Polya urn draws of it."""
+        item, predicted, _ = self.pseudo_item(index)
+        unit = self.others.mean() if len(self.others) else 0.0
+        return item, predicted, self._urn_strangers(index) * unit
+
+    def _urn_strangers(self, index: Ints) -> Ints:
+        """How many of the other items the urn draws as the pseudo-item, by class, (D, K)."""
+        mass = self.pseudo_item(index)[2]
+        known = self._row_weights(index, slice(0, len(self))).sum(axis=0)
+        share = np.column_stack([mass, known]) / (mass.sum(axis=1) + known)[:, None]
+        drawn = [
+            self._generator(_STRANGERS, int(d)).multinomial(len(self.others), p)
+            for d, p in zip(index, share, strict=True)
+        ]
+        return np.array(drawn)[:, :-1]
 
     def resampled(self, index: Ints, *, point: bool = False) -> tuple[Ints, Ints]:
         """Labels (n, D) and, per draw, rows (n, D) of the plain bootstrap.
