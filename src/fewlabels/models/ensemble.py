@@ -10,6 +10,7 @@ from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.simplex import linear_pool, mean_probability, softmax
 from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of, with_probabilities
+from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -58,3 +59,15 @@ def with_evidence(probabilities: Floats, evidence: Floats) -> Floats:
     tiny = np.finfo(float).tiny
     out[informed] = softmax(np.log(np.maximum(out[informed], tiny)) + evidence[informed])
     return out
+
+
+METHOD = Method(
+    "ensemble",
+    Ensemble,
+    "the averaged classifier, taken at its word",
+    "The classifiers' probabilities are averaged and taken as the truth about every item "
+    "without a label.",
+    ("the averaged classifier is calibrated",),
+    ("it is not: labels do not correct it",),
+    "baseline in Shanmugam et al. (2025)",
+)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewlabels.models.base import FittedLabelModel, LabelModel
+from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -46,3 +47,19 @@ class _FittedLabeled(FittedLabelModel):
             value_from="marginals",
             support=predictions.labeled,
         )
+
+
+METHOD = Method(
+    "labeled",
+    Labeled,
+    "the labeled items alone",
+    "Every metric is computed on the labeled items only. The interval comes from a Bayesian "
+    "bootstrap with one pseudo-item of unknown label, so that it does not collapse when all "
+    "labels agree.",
+    ("labeled items are a random sample of all items",),
+    ("there are few of them: intervals are wide, and metrics of bins (ECE) biased",),
+    "Bayesian bootstrap: Rubin (1981); pseudo-item: a Dirichlet process of mass 1",
+    exempt={
+        "simplex": "its marginals of unlabeled items are class frequencies that no metric uses"
+    },
+)

@@ -30,6 +30,7 @@ from fewlabels.models.kde_mixture import (
     class_shares,
     posterior,
 )
+from fewlabels.models.method import Method
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -306,3 +307,33 @@ class _Replicates:
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         block: Floats = self.probabilities[rows][:, :, index].astype(np.float64)
         return block / block.sum(axis=1, keepdims=True)
+
+
+METHOD = Method(
+    "ssme-kde",
+    SSMEKDE,
+    "semi-supervised mixture of kernel densities (SSME, 2025)",
+    "For each class the density of all classifiers' scores is estimated by kernels; EM "
+    "alternates between the items' class probabilities and these densities. Known labels stay.",
+    (
+        "labeled items are a random sample of all items",
+        "items near each other in score space tend to share their class",
+    ),
+    (
+        "kernels are narrower than the distance between items (see self-share): EM then keeps "
+        "its random start, and the estimate equals the averaged classifier",
+        "the averaged classifier, which starts EM, is far from calibrated",
+    ),
+    "Shanmugam, Sadhuka, Raghavan, Guttag, Berger, Pierson (NeurIPS 2025)",
+    diagnostics={
+        "bandwidth": "width of the kernels, per classifier (and class beyond two)",
+        "self_share": "share of an item's density that is its own kernel (median); near 1, EM "
+        "cannot learn from the unlabeled items",
+        "effective_neighbours": "how many items an item's density effectively averages over",
+        "epochs": "EM steps taken",
+        "last_change": "mean change of the class probabilities in the last step",
+        "support_points": "items that carry kernels",
+        "bandwidths_not_found": "dimensions where the bandwidth rule had no solution",
+    },
+    exempt={"classes": "log-ratios have a reference class, on which a product kernel depends"},
+)

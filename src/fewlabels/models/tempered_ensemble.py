@@ -20,6 +20,7 @@ from fewlabels.models.base import (
     probabilities_of,
     with_probabilities,
 )
+from fewlabels.models.method import Method
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -300,3 +301,34 @@ class _TemperedDraws:
         for _ in map_blocks(fill, spans(n, 4096)):
             pass
         return out
+
+
+METHOD = Method(
+    "tempered-ensemble",
+    TemperedEnsemble,
+    "the averaged classifier, recalibrated by the labels under a sceptical prior",
+    "The classifiers' probabilities are averaged. A few coefficients (how much to trust the "
+    "average, how much each classifier's deviation from it) are learned from the labels, "
+    "starting from the belief that the average is nearly calibrated. Every item then gets a "
+    "probability for each class, and every metric is computed from those.",
+    (
+        "labeled items are a random sample of all items",
+        "items of equal scores have equal class probabilities, whether labeled or not",
+        "the averaged classifier is roughly calibrated, until labels say otherwise",
+    ),
+    (
+        "all classifiers share the same mistakes and there are few labels",
+        "the classifiers together are far from calibrated and labels are fewer than about 20",
+        "labeled items were picked for being hard, or easy",
+    ),
+    "Bayesian tempered ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
+    diagnostics={
+        "slope": "whether the averaged classifier is sharpened (above 1) or softened (below 1)",
+        "slope_sd": "how uncertain that slope is",
+        "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
+        "confident as the mean of the probabilities",
+        "component_weights": "how far the labels favour each of the five priors, from the most "
+        "trusting to the least",
+        "parameter_draws": "how many draws of the coefficients the estimates average over",
+    },
+)

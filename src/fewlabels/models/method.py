@@ -1,0 +1,28 @@
+"""Method: what a label model is called, and what people should know before they use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fewlabels.models.base import LabelModel
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's name, how to make it, and what people should know before they use it.
+
+    `exempt` maps a property that the contract tests hold every method to ("items",
+    "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
+    words what its diagnostics mean.
+    """
+
+    name: str
+    make: Callable[[], LabelModel]
+    summary: str
+    how: str
+    assumes: tuple[str, ...]
+    fails_when: tuple[str, ...]
+    source: str
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
+    exempt: Mapping[str, str] = field(default_factory=dict)
