@@ -18,10 +18,10 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.label_weights import LabelWeights
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
+from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import Chosen, States, finish_labels, prepare, view_of
-from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.posterior import LabelPosterior, MeanEstimator, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
@@ -71,16 +71,25 @@ class Evaluator:
             )
             for name in self.metrics
         }
-        if self.n_draws:
-            for parameters in (self.posterior.parameters, self.posterior.interval_parameters):
-                if parameters is not None:
-                    parameters.prepare()
-        for chosen, columns, own in self._patterns(rows[self.predictions.weight[rows] > 0]):
-            for name, part in _Task(self, chosen, own, columns).measure().items():
+        for posterior, chosen, columns, own in self._patterns(
+            rows[self.predictions.weight[rows] > 0]
+        ):
+            if posterior.means is not None:
+                found = _means(self, posterior.means, chosen, own, columns)
+            else:
+                self._prepare(posterior)
+                found = _Task(self, posterior, chosen, own, columns).measure()
+            for name, part in found.items():
                 out[name].value[columns] = part.value
                 out[name].draws[:, columns] = part.draws
                 out[name].undefined[columns] = part.undefined
         return out
+
+    def _prepare(self, posterior: LabelPosterior) -> None:
+        if self.n_draws:
+            for parameters in (posterior.parameters, posterior.interval_parameters):
+                if parameters is not None:
+                    parameters.prepare()
 
     @cached_property
     def n_draws(self) -> int:
@@ -91,9 +100,9 @@ class Evaluator:
         size = min(size, MOST_DRAWS)
         return size if self.predictions.n_items <= 200_000 else size // 2
 
-    def _patterns(self, rows: Ints) -> list[tuple[Chosen, Ints, Ints]]:
-        """Metrics, classifiers and the items that these provide for: what shares its draws."""
-        groups: dict[tuple[bytes, ...], tuple[dict[str, Metric], list[int], Ints]] = {}
+    def _patterns(self, rows: Ints) -> list[tuple[LabelPosterior, Chosen, Ints, Ints]]:
+        """Posterior, metrics, classifiers and items provided for: what shares its draws."""
+        groups: dict[tuple[int, bytes, tuple[str, ...]], tuple[Chosen, list[int], Ints]] = {}
         for j in range(self.predictions.n_models):
             masks = {
                 needs: self.predictions.provides(needs)[rows, j]
@@ -103,24 +112,56 @@ class Evaluator:
             for key in dict.fromkeys(packed.values()):
                 chosen = {n: m for n, m in self.metrics.items() if packed[m.needs] == key}
                 own = rows[next(masks[needs] for needs in masks if packed[needs] == key)]
-                groups.setdefault((key, *(n.encode() for n in chosen)), (chosen, [], own))[
-                    1
-                ].append(j)
-        return [(chosen, np.array(js), own) for chosen, js, own in groups.values() if len(own)]
+                pattern = (id(self.posterior.of(j)), key, tuple(chosen))
+                groups.setdefault(pattern, (chosen, [], own))[1].append(j)
+        return [
+            (self.posterior.of(js[0]), chosen, np.array(js), own)
+            for chosen, js, own in groups.values()
+            if len(own)
+        ]
+
+
+def _means(
+    evaluator: Evaluator, estimator: MeanEstimator, metrics: Chosen, rows: Ints, columns: Ints
+) -> dict[str, Measured]:
+    """Metrics that are means, by an estimator that needs no label posterior."""
+    size, out = evaluator.n_draws, {}
+    for name, metric in metrics.items():
+        if metric.per_item is None:
+            continue
+        value, draws = np.full(len(columns), np.nan), np.full((size, len(columns)), np.nan)
+        for place, j in enumerate(columns):
+            view = view_of(evaluator.predictions, rows, int(j))
+            if view.provides(metric.needs):
+                value[place], draws[:, place] = estimator.estimate(
+                    metric.per_item(view),
+                    rows,
+                    best=metric.best,
+                    size=size,
+                    population=evaluator.estimand == "population",
+                )
+        np.clip(value, *metric.bounds, out=value)
+        np.clip(draws, *metric.bounds, out=draws)
+        out[name] = Measured(value, draws, np.isnan(draws).sum(axis=0))
+    return out
 
 
 class _Task:
     """Classifiers that all have a prediction on every one of some items."""
 
-    def __init__(self, evaluator: Evaluator, metrics: Chosen, rows: Ints, columns: Ints) -> None:
+    def __init__(
+        self, evaluator: Evaluator, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
+        columns: Ints,
+    ) -> None:  # fmt: skip
         self.evaluator = evaluator
+        self.posterior = posterior
         self.metrics = metrics
-        predictions, support = evaluator.predictions, evaluator.posterior.support
+        predictions, support = evaluator.predictions, posterior.support
         known = rows if support is None else rows[support[rows]]
         others = rows[:0] if support is None else rows[~support[rows]]
         rows = known
         self.weights = LabelWeights(
-            predictions, evaluator.posterior, rows, predictions.weight[others], evaluator.n_draws
+            predictions, posterior, rows, predictions.weight[others], evaluator.n_draws
         )
         self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
@@ -151,8 +192,8 @@ class _Task:
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        if soft and self.evaluator.posterior.value_from == "draws" and not certain:
-            size = self.evaluator.posterior.parameters.size
+        if soft and self.posterior.value_from == "draws" and not certain:
+            size = self.posterior.parameters.size
             values = self._over(size, soft, self.weights.soft)
             for name, drawn in values.items():
                 mean = _over_draws(np.nanmean, drawn)
@@ -188,7 +229,7 @@ class _Task:
         if self.population:
             out = self._resampled(size, own)
             out |= self._over(size, rest, self.weights.population, self.weights.pseudo_item)
-        elif self.evaluator.posterior.support is not None:
+        elif self.posterior.support is not None:
             out = self._resampled(size, own)
             make, pseudo = self.weights.finite_population, self.weights.urn_item
             out |= self._over(size, rest, make, pseudo, whole=True)
@@ -231,7 +272,7 @@ class _Task:
         if probabilities is None:
             return float("nan")
         plans, n = [prepare(view, chosen, exact=True)], len(self.weights)
-        salt = self.evaluator.posterior.salt
+        salt = self.posterior.salt
 
         def run(index: Ints) -> dict[str, Floats]:
             labels = draw_labels(probabilities, self.weights.keys, index, salt)

@@ -13,13 +13,9 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
-
-PSEUDO_MASS = 1.0
-"""Weight, in items, of what has not been seen. One pseudo-item per draw, of unknown class and
-unknown prediction, keeps intervals from collapsing when all labels agree, or a class is never
-predicted: with two classes, the interval for accuracy from labels alone is then Jeffreys'."""
 
 _ROWS_SALT = 0x120E5
 _PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
@@ -232,13 +228,11 @@ class LabelWeights:
 
     @cached_property
     def _pseudo(self) -> tuple[Ints, Ints, Floats]:
-        generator = self._generator(_PSEUDO)
-        place = (generator.random(self.n_draws) * len(self)).astype(np.int64)
-        predicted = generator.integers(self.n_classes, size=self.n_draws)
-        mass = generator.gamma(PSEUDO_MASS / self.n_classes, size=(self.n_draws, self.n_classes))
+        drawn = pseudo_items(self._generator(_PSEUDO), self.n_classes, self.n_draws)
+        place = (drawn.place * len(self)).astype(np.int64)
         # One item of the effective number of items: with equal weights, of weight one.
         unit = (self.weight**2).sum() / self.weight.sum()
-        return self.by_key[place], predicted, mass * unit
+        return self.by_key[place], drawn.predicted, drawn.mass * unit
 
     def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
         """Add, in each draw, one item of unknown class: some item's scores, every class."""

@@ -29,6 +29,27 @@ class ParameterDraws(Protocol):
         """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D)."""
 
 
+class MeanEstimator(Protocol):
+    """Estimates metrics that are means over items without going through a label posterior."""
+
+    def estimate(
+        self, values: Floats, rows: Ints, *, best: float, size: int, population: bool
+    ) -> tuple[float, Floats]:
+        """Mean of a metric over some items, NaN where undefined, and interval draws of it (size,).
+
+        Parameters
+        ----------
+        values
+            The metric's value for each of the items under each class, (n, K).
+        rows
+            The items, indices into the predictions that the posterior is of, (n,).
+        best
+            The value of a perfect classifier.
+        population
+            Whether the mean is over the population that the items come from, or over these items.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """One certain parameter: the same P(label) in every draw."""
@@ -53,6 +74,10 @@ class LabelPosterior:
     at one estimate; its parameter draws then serve the interval alone). `interval_parameters`,
     where given, are draws under a more sceptical prior, for the intervals. `support`, where given,
     marks the only items that the method speaks about (the labeled ones, for `labeled`).
+
+    A method that fits one classifier at a time gives `per_model`, the posterior by which each one
+    is judged (None: by the posterior of all); see `averaged`. A method that estimates means
+    without a posterior gives `means`; it serves no other metric.
     """
 
     probabilities: Floats
@@ -62,9 +87,15 @@ class LabelPosterior:
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
     support: Bools | None = None
+    per_model: tuple[LabelPosterior | None, ...] = ()
+    means: MeanEstimator | None = None
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, j: int) -> LabelPosterior:
+        """The posterior by which classifier j is judged."""
+        return (self.per_model[j] if self.per_model else None) or self
 
     def marginals(self) -> Floats:
         """P(label) per item, shape (n, K); rows sum to 1."""

@@ -44,7 +44,8 @@ def describe(
     level = 0.9 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):
         profiles = [
-            _profile(predictions, posterior, j, rows, level) for j in range(predictions.n_models)
+            _profile(predictions, posterior.of(j), j, rows, level)
+            for j in range(predictions.n_models)
         ]
     return {
         "status_messages": {s.value: s.message for s in Status if s in shown},

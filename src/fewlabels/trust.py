@@ -63,12 +63,19 @@ def judge(
 
     not-applicable, undefined, not-converged, few-labels, assumption, ok.
     """
+    posterior = posterior.of(predictions.models.index(model))
     provided = predictions.provides(metric.needs)[:, predictions.models.index(model)]
     if not provided.any():
         return Verdict(
             Status.NOT_APPLICABLE,
             f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}, which some do not give",
             of_model=True,
+        )
+    if posterior.means is not None and metric.per_item is None:
+        return Verdict(
+            Status.NOT_APPLICABLE,
+            "not-applicable: the method estimates only metrics that are means over items "
+            "(accuracy, error_rate, brier, log_loss)",
         )
     if math.isnan(value):
         return Verdict(
@@ -100,7 +107,7 @@ _NEEDS = {
 
 
 def _why(posterior: LabelPosterior) -> str:
-    if posterior.support is not None:
+    if posterior.support is not None or posterior.means is not None:
         return "the labeled items do not define it (no label, or a class is missing)"
     return (
         "these items do not define it (a class is absent or never predicted, there is no "

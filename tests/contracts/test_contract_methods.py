@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from contract_methods import n_classes_of, served
 
 import fewlabels as fl
+from fewlabels.errors import InputError
 from fewlabels.models import METHODS
 
 NAMES = list(METHODS)
@@ -32,8 +34,15 @@ def skip_if_exempt(method: str, what: str) -> None:
         pytest.skip(f"{method} is exempt: {reason}")
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("method", NAMES)
+SERVED = [
+    pytest.param(name, k, id=f"{name}-{k}")
+    for name in NAMES
+    for k in (2, 4)
+    if k == 2 or "two classes" not in METHODS[name].needs
+]
+
+
+@pytest.mark.parametrize(("method", "n_classes"), SERVED)
 class TestPosterior:
     def test_rows_are_on_the_simplex(self, method, n_classes):
         posterior = METHODS[method].make().infer(world(n_classes), 0)
@@ -96,7 +105,7 @@ class TestEstimates:
     def test_order_of_items_is_irrelevant_to_estimates(self, method):
         predictions = world()
         order = np.random.default_rng(1).permutation(predictions.n_items)
-        metrics = ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"]
+        metrics = served(method, ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"])
         straight = fl.estimate(predictions, method, metrics)
         shuffled = fl.estimate(predictions.take(order), method, metrics)
         for a, b in zip(straight.rows, shuffled.rows, strict=True):
@@ -112,8 +121,8 @@ class TestEstimates:
 
     def test_relabelling_the_classes_relabels_the_answer(self, method):
         skip_if_exempt(method, "classes")
-        predictions = world(3)
-        swap = np.array([2, 0, 1])
+        predictions = world(n_classes_of(method))
+        swap = np.array([2, 0, 1]) if predictions.n_classes == 3 else np.array([1, 0])
         turned = fl.Predictions(
             predictions.probabilities[:, :, swap],
             np.where(predictions.labeled, np.argsort(swap)[predictions.labels], -1),
@@ -126,19 +135,41 @@ class TestEstimates:
     def test_intervals_are_ordered_and_in_bounds(self, method):
         for estimand in ("population", "sample"):
             for row in fl.estimate(
-                world(3), method, list(fl.metrics.METRICS), estimand=estimand
+                world(n_classes_of(method)),
+                method,
+                served(method, list(fl.metrics.METRICS)),
+                estimand=estimand,
             ).rows:
                 bounds = fl.metrics.METRICS[row.metric].bounds
                 assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
                 assert row.high > row.low, row
 
+    def test_metrics_that_are_not_served_say_so(self, method):
+        rows = fl.estimate(world(), method, list(fl.metrics.METRICS)).rows
+        defined = served(method, list(fl.metrics.METRICS))
+        for row in rows:
+            assert (row.status == "not-applicable") == (row.metric not in defined)
+
+    def test_needs_are_said_in_one_line(self, method):
+        needs = METHODS[method].needs
+        if "two classes" in needs:
+            with pytest.raises(InputError, match="two classes"):
+                fl.estimate(world(3), method)
+        if "labels" in needs:
+            with pytest.raises(InputError, match="label"):
+                fl.estimate(world().with_labels(None), method)
+
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_no_labels_and_one_class_of_labels(self, method, n_classes):
+        if n_classes == 3:
+            n_classes = n_classes_of(method)
         predictions = world(n_classes)
-        none = fl.estimate(predictions.with_labels(None), method, ["accuracy", "roc_auc"])
-        assert {r.status for r in none.rows} <= {"assumption", "undefined", "not-converged"}
+        metrics = served(method, ["accuracy", "roc_auc"])
+        if "labels" not in METHODS[method].needs:
+            none = fl.estimate(predictions.with_labels(None), method, metrics)
+            assert {r.status for r in none.rows} <= {"assumption", "undefined", "not-converged"}
         one_class = np.where(predictions.labels == 0, 0, -1)
-        single = fl.estimate(predictions.with_labels(one_class), method, ["accuracy", "roc_auc"])
+        single = fl.estimate(predictions.with_labels(one_class), method, metrics)
         for row in single.rows:
             assert row.status in ("few-labels", "undefined", "not-converged"), row
             assert np.isnan(row.value) or row.high > row.low
@@ -157,7 +188,8 @@ class TestEstimates:
         p = base.probabilities.copy()
         p[50:120, 1] = np.nan
         p[100:110, :] = np.nan
-        found = fl.estimate(fl.Predictions(p, base.labels), method, ["accuracy", "ece", "auc"])
+        metrics = served(method, ["accuracy", "ece", "auc"])
+        found = fl.estimate(fl.Predictions(p, base.labels), method, metrics)
         assert all(r.low <= r.value <= r.high for r in found.rows)
 
     def test_duplicate_items_count_twice(self, method):
@@ -172,7 +204,9 @@ class TestEstimates:
         p = np.where(rng.random(200) < 0.4, 1.0, 0.0)
         labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
         found = fl.estimate(
-            fl.Predictions(p[:, None], labels), method, ["accuracy", "auc", "log_loss"]
+            fl.Predictions(p[:, None], labels),
+            method,
+            served(method, ["accuracy", "auc", "log_loss"]),
         )
         for row in found.rows:
             assert row.low <= row.value <= row.high

@@ -139,6 +139,7 @@ def test_skeleton_method_estimates(skeleton_method: method_registry.Method) -> N
 def test_skeleton_method_keeps_the_contract(
     skeleton_method: method_registry.Method, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tests" / "contracts")
     contract = _load(ROOT / "tests" / "contracts" / "test_contract_methods.py")
     monkeypatch.setattr(contract, "METHODS", method_registry.METHODS)
     choices: dict[str, tuple[Any, ...]] = {

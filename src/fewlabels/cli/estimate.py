@@ -20,14 +20,27 @@ if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
 
 
-@click.command(short_help="How good each classifier is, with intervals.")
+_METHODS = """\b
+Methods:
+  auto                  the default: tempered-ensemble for probabilities, else labeled
+  tempered-ensemble     the averaged classifier, recalibrated by the labels
+  ssme-kde, ssme-kde-marginal, ssme-flow
+                        mixtures of all classifiers' scores, or of one at a time
+  dawid-skene, majority-vote
+                        from hard predictions
+  pseudo-label, bayesian-calibration, autoeval, active-testing, ensemble, labeled
+                        baselines; `labeled` is the labeled items alone
+"""
+
+
+@click.command(short_help="How good each classifier is, with intervals.", epilog=_METHODS)
 @click.argument("file", type=text)
 @click.option(
     "--method",
     type=text,
     default="auto",
     show_default=True,
-    help="auto, tempered-ensemble, ssme-kde, ensemble or labeled.",
+    help="One of those below.",
 )
 @click.option(
     "--metrics", type=text, default="accuracy,ece,auc,auprc", show_default=True, metavar="A,B,.."

@@ -59,6 +59,17 @@ def linear_pool(p: Floats, empty: Floats) -> Floats:
     return pool
 
 
+def filled(p: Floats, average: Floats) -> Floats:
+    """Probabilities (n, M, K), a missing prediction replaced by the others' mean there.
+
+    Items without any prediction get `average`, (K,). The means are clipped, as logarithms follow.
+    """
+    missing = np.isnan(p[:, :, 0])
+    if not missing.any():
+        return p
+    return np.where(missing[:, :, None], clip(linear_pool(p, average))[:, None, :], p)
+
+
 def additive_log_ratio(p: Floats, reference: int = -1) -> Floats:
     """Log p_k / p_reference for the other classes, classifiers side by side: (n, M(K-1)).
 

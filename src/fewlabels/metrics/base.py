@@ -128,9 +128,9 @@ class Metric:
         What the classifier must provide; where it does not, the metric is not applicable.
     statistic, finish
         `finish(digest)` maps a digest with last axis D to values (D,), NaN where undefined.
-    linear
-        The metric is linear in the label weights at fixed row weights, so its expectation over
-        drawn labels is its value at soft labels, exactly.
+    per_item
+        For a metric that is a mean over the items: its value (n, K) for each item under each
+        class. Such a metric is linear in the label weights.
     every_class
         It rests on the labels of every class, so a class without labels is a reason to doubt it.
     spread
@@ -147,10 +147,20 @@ class Metric:
     needs: Needs
     statistic: Statistic
     finish: Callable[[Floats], Floats]
-    linear: bool = False
+    per_item: Callable[[ScoreView], Floats] | None = None
     every_class: bool = False
     spread: Callable[[Floats], Floats] | None = None
     in_memory: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether its expectation over drawn labels is its value at soft labels, exactly."""
+        return self.per_item is not None
+
+    @property
+    def best(self) -> float:
+        """The value of a perfect classifier; of a metric without direction, its lower bound."""
+        return self.bounds[1] if self.direction > 0 else self.bounds[0]
 
     @property
     def noise_biased(self) -> bool:

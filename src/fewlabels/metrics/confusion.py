@@ -65,6 +65,13 @@ def _accuracy(state: Floats) -> Floats:
     return out
 
 
+def _right(view: ScoreView) -> Floats:
+    """1 where the predicted class is the true one, (n, K)."""
+    assert view.hard is not None
+    out: Floats = (view.hard[:, None] == np.arange(view.n_classes)).astype(np.float64)
+    return out
+
+
 def _error_rate(state: Floats) -> Floats:
     return 1 - _accuracy(state)
 
@@ -102,7 +109,7 @@ def _metric(
     finish: Callable[[Floats], Floats],
     *,
     direction: int = 1,
-    linear: bool = False,
+    per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
 ) -> Metric:
     return Metric(
@@ -113,7 +120,7 @@ def _metric(
         "hard",
         Confusion(),
         finish,
-        linear=linear,
+        per_item=per_item,
         every_class=every_class,
     )
 
@@ -123,7 +130,7 @@ CONFUSION_METRICS = (
         "accuracy",
         "share of items whose predicted class is right",
         _accuracy,
-        linear=True,
+        per_item=_right,
         every_class=False,
     ),
     _metric(
@@ -131,7 +138,7 @@ CONFUSION_METRICS = (
         "share of items whose predicted class is wrong",
         _error_rate,
         direction=-1,
-        linear=True,
+        per_item=lambda view: 1 - _right(view),
         every_class=False,
     ),
     _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),

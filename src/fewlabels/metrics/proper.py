@@ -39,22 +39,29 @@ class Loss(Statistic):
     kind: Literal["brier", "log"]
 
     def prepare(self, view: ScoreView) -> Plan:
-        """Tabulate the loss of each item under each class, (n, K)."""
+        """Tabulate the loss of each item under each class."""
+        return _LossPlan(self.per_item(view))
+
+    def per_item(self, view: ScoreView) -> Floats:
+        """Loss of each item under each class, (n, K)."""
         p = view.probabilities
         assert p is not None
         if self.kind == "log":
             # Clipping at float64 eps is scikit-learn's convention; it renormalises nothing.
             eps = np.finfo(np.float64).eps
-            return _LossPlan(-np.log(np.clip(p, eps, 1 - eps)))
-        loss = (p**2).sum(axis=1, keepdims=True) + 1 - 2 * p
+            out: Floats = -np.log(np.clip(p, eps, 1 - eps))
+            return out
+        loss: Floats = (p**2).sum(axis=1, keepdims=True) + 1 - 2 * p
         # Two classes: (p1 - y)^2, half the sum over the classes.
-        return _LossPlan(loss / 2 if view.n_classes == 2 else loss)
+        return loss / 2 if view.n_classes == 2 else loss
 
 
 def _mean(state: Floats) -> Floats:
     out: Floats = ratio(state[0], state[1])
     return out
 
+
+_BRIER, _LOG = Loss("brier"), Loss("log")
 
 PROPER_METRICS = (
     Metric(
@@ -63,9 +70,9 @@ PROPER_METRICS = (
         -1,
         (0.0, 2.0),
         "probabilities",
-        Loss("brier"),
+        _BRIER,
         _mean,
-        linear=True,
+        per_item=_BRIER.per_item,
     ),
     Metric(
         "log_loss",
@@ -73,8 +80,8 @@ PROPER_METRICS = (
         -1,
         (0.0, math.inf),
         "probabilities",
-        Loss("log"),
+        _LOG,
         _mean,
-        linear=True,
+        per_item=_LOG.per_item,
     ),
 )

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -72,6 +72,26 @@ def probabilities_of(predictions: Predictions, models: Sequence[str], method: st
     if served.probabilities is None:
         raise InputError(f"method {method!r} needs class probabilities, and these items have none")
     return served.probabilities
+
+
+def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Ints]:
+    """The classifiers that give hard predictions, and these (n, M); -1 = missing.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives any.
+    """
+    gives = (predictions.hard >= 0).any(axis=0)
+    if not gives.any():
+        raise InputError(
+            f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
+            "no classifier gives any; use method 'labeled', or provide predictions"
+        )
+    if gives.all():
+        return predictions, predictions.hard
+    names = [predictions.models[j] for j in np.flatnonzero(gives)]
+    return predictions.select_models(names), predictions.hard[:, gives]
 
 
 def check_count(name: str, value: object) -> None:

@@ -52,12 +52,18 @@ class _FittedEnsemble(FittedLabelModel):
         )
 
 
-def with_evidence(probabilities: Floats, evidence: Floats) -> Floats:
-    """Posterior (n, K) from P(label | scores) and the evidence; a known label is one-hot."""
-    informed = (evidence != 0).any(axis=1)
+def with_evidence(
+    probabilities: Floats, evidence: Floats, floor: float = float(np.finfo(float).tiny)
+) -> Floats:
+    """Posterior (n, K, ...) from P(label | scores) and the evidence (n, K).
+
+    A known label is one-hot. Softer evidence meets probabilities of at least `floor`: however
+    certain the scores, it can speak against them.
+    """
+    informed = np.flatnonzero((evidence != 0).any(axis=1))
     out = probabilities.copy()
-    tiny = np.finfo(float).tiny
-    out[informed] = softmax(np.log(np.maximum(out[informed], tiny)) + evidence[informed])
+    known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
+    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fewlabels.models.base import LabelModel
 
@@ -14,7 +15,8 @@ class Method:
 
     `exempt` maps a property that the contract tests hold every method to ("items",
     "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
-    words what its diagnostics mean.
+    words what its diagnostics mean. `serves` says whether metrics that are not means over items
+    are defined; `needs`, without what of the data there is nothing to be had but an error.
     """
 
     name: str
@@ -25,4 +27,6 @@ class Method:
     fails_when: tuple[str, ...]
     source: str
     diagnostics: Mapping[str, str] = field(default_factory=dict)
+    serves: Literal["all metrics", "means"] = "all metrics"
+    needs: frozenset[Literal["labels", "two classes"]] = frozenset()
     exempt: Mapping[str, str] = field(default_factory=dict)

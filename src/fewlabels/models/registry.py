@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from fewlabels.errors import UsageError
-from fewlabels.models import ensemble, labeled, ssme_kde, tempered_ensemble
+from fewlabels.models import (
+    active_testing,
+    autoeval,
+    ensemble,
+    labeled,
+    ssme_kde,
+    ssme_kde_marginal,
+    tempered_ensemble,
+)
 from fewlabels.models.base import LabelModel
 from fewlabels.models.method import Method
 from fewlabels.predictions import Predictions
@@ -15,7 +23,10 @@ from fewlabels.wording import unknown
 _ALL = (
     tempered_ensemble.METHOD,
     ssme_kde.METHOD,
+    ssme_kde_marginal.METHOD,
     ensemble.METHOD,
+    autoeval.METHOD,
+    active_testing.METHOD,
     labeled.METHOD,
 )
 

@@ -14,7 +14,13 @@ from fewlabels.kernels import bandwidth as rules
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.gaussian import KernelSums
-from fewlabels.kernels.simplex import additive_log_ratio, clip, linear_pool, mean_probability
+from fewlabels.kernels.simplex import (
+    additive_log_ratio,
+    clip,
+    filled,
+    linear_pool,
+    mean_probability,
+)
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -151,10 +157,7 @@ class SSMEKDE(LabelModel):
         else:
             p = clip(p)
             reference = -1
-        missing = np.isnan(p[:, :, 0])
-        if missing.any():
-            p = np.where(missing[:, :, None], clip(linear_pool(p, average))[:, None, :], p)
-        return additive_log_ratio(p, reference)
+        return additive_log_ratio(filled(p, average), reference)
 
     def _bandwidths(self, scores: Floats) -> tuple[Floats, int]:
         rule = "official" if self.compat == "official" else self.bandwidth

@@ -1,0 +1,115 @@
+"""Methods that look at one classifier at a time: one posterior per classifier, and their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
+from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
+
+_WORST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
+
+
+def fit_each(
+    model: LabelModel, predictions: Predictions, rng: np.random.Generator, method: str
+) -> FittedLabelModel:
+    """Fit a label model to every classifier that gives probabilities, by itself.
+
+    Each classifier has randomness of its own, by its place among the classifiers.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives probabilities.
+    """
+    served, _ = with_probabilities(predictions, method)
+    generators = rng.spawn(served.n_models)
+    fitted = {
+        name: model.fit(served.select_models([name]), generator)
+        for name, generator in zip(served.models, generators, strict=True)
+    }
+    return _FittedEach(fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedEach(FittedLabelModel):
+    fitted: Mapping[str, FittedLabelModel]
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        parts = {
+            name: fitted.posterior(predictions.select_models([name]))
+            for name, fitted in self.fitted.items()
+        }
+        return averaged(parts, predictions)
+
+
+def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> LabelPosterior:
+    """Mean of the posteriors of several classifiers, each of which keeps its own as `per_model`.
+
+    The mean answers for what is not asked of one classifier: an item's label, class balance, and
+    classifiers without a posterior of their own.
+    """
+    every = list(parts.values())
+    return LabelPosterior(
+        np.mean([part.probabilities for part in every], axis=0),
+        _Mixed([part.parameters for part in every]),
+        predictions.keys,
+        salt=every[0].salt,
+        value_from=every[0].value_from,
+        per_model=tuple(parts.get(name) for name in predictions.models),
+        status=next(s for s in _WORST_FIRST if any(p.status is s for p in every)),
+        warnings=_warnings(parts),
+        diagnostics=_diagnostics(parts),
+    )
+
+
+def _warnings(parts: Mapping[str, LabelPosterior]) -> tuple[str, ...]:
+    """Every warning once, with the classifiers that it is about unless it is about all."""
+    about: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        for warning in part.warnings:
+            about.setdefault(warning, []).append(name)
+    return tuple(
+        warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
+        for warning, names in about.items()
+    )
+
+
+def _diagnostics(parts: Mapping[str, LabelPosterior]) -> dict[str, Any]:
+    """Diagnostic -> classifier -> value."""
+    names = dict.fromkeys(key for part in parts.values() for key in part.diagnostics)
+    return {
+        key: {name: p.diagnostics[key] for name, p in parts.items() if key in p.diagnostics}
+        for key in names
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixed:
+    """Parameter draws of the mean: draw d averages draw d of every classifier."""
+
+    parts: Sequence[ParameterDraws]
+
+    @property
+    def size(self) -> int:
+        return max(part.size for part in self.parts)
+
+    def prepare(self) -> None:
+        for part in self.parts:
+            part.prepare()
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        blocks = (part.block(index % part.size, rows) for part in self.parts)
+        total = next(blocks)
+        for block in blocks:
+            total += block
+        total /= len(self.parts)
+        return total
