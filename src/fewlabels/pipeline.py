@@ -17,9 +17,10 @@ from fewlabels.evaluate import MOST_DRAWS, Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.metrics.base import Metric
+from fewlabels.metrics.base import Metric, Needs
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel
+from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
@@ -184,11 +185,14 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
                 f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
                 "columns), which weigh in as evidence of their labels"
             )
-        gives = predictions.has_probabilities.any(axis=0)
+        known = METHODS.get(method)
+        what = "probabilities" if known is None else known.learns_from
+        kind: Needs = "hard" if what == "hard predictions" else "probabilities"
+        gives = predictions.provides(kind).any(axis=0)
         silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:
             said.append(
-                f"{method} does not learn from classifiers without probabilities "
+                f"{method} does not learn from classifiers without {what} "
                 f"({listed(silent, 5)}); their estimates rest on the others"
             )
     if level is not None and 20 / (1 - level) > MOST_DRAWS:

@@ -3,9 +3,13 @@
 from fewlabels.models.active_testing import ActiveTesting
 from fewlabels.models.autoeval import AutoEval
 from fewlabels.models.base import FittedLabelModel, LabelModel
+from fewlabels.models.bayesian_calibration import BayesianCalibration
+from fewlabels.models.dawid_skene import DawidSkene
 from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.labeled import Labeled
+from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
+from fewlabels.models.pseudo_label import PseudoLabel
 from fewlabels.models.registry import METHODS, resolve
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
@@ -16,11 +20,15 @@ __all__ = [
     "SSMEKDE",
     "ActiveTesting",
     "AutoEval",
+    "BayesianCalibration",
+    "DawidSkene",
     "Ensemble",
     "FittedLabelModel",
     "LabelModel",
     "Labeled",
+    "MajorityVote",
     "Method",
+    "PseudoLabel",
     "SSMEKDEMarginal",
     "TemperedEnsemble",
     "resolve",

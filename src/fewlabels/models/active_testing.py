@@ -178,9 +178,9 @@ class _FittedActiveTesting(FittedLabelModel):
     def _warnings(self, n_known: int) -> tuple[str, ...]:
         if self.acquired is None:
             return (
-                "active-testing has no oracle to ask (in Python: fl.models.ActiveTesting(oracle=...))"
-                ": the labels there are count as a random sample; the items to label next are in "
-                "the diagnostics",
+                "active-testing has no oracle to ask (give one in Python: "
+                "fl.models.ActiveTesting(oracle=...)): the labels there are count as a random "
+                "sample; the items to label next are in the diagnostics",
             )
         few = ("few-labels: the oracle gave fewer than 5 labels",) if n_known < 5 else ()
         return (f"the oracle was asked for {len(self.acquired.keys)} labels", *few)

@@ -16,7 +16,8 @@ class Method:
     `exempt` maps a property that the contract tests hold every method to ("items",
     "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
     words what its diagnostics mean. `serves` says whether metrics that are not means over items
-    are defined; `needs`, without what of the data there is nothing to be had but an error.
+    are defined; `learns_from`, what of a classifier it uses; `needs`, without what of the data
+    there is nothing to be had but an error.
     """
 
     name: str
@@ -28,5 +29,6 @@ class Method:
     source: str
     diagnostics: Mapping[str, str] = field(default_factory=dict)
     serves: Literal["all metrics", "means"] = "all metrics"
+    learns_from: Literal["probabilities", "hard predictions"] = "probabilities"
     needs: frozenset[Literal["labels", "two classes"]] = frozenset()
     exempt: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,14 +55,17 @@ def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> L
     """Mean of the posteriors of several classifiers, each of which keeps its own as `per_model`.
 
     The mean answers for what is not asked of one classifier: an item's label, class balance, and
-    classifiers without a posterior of their own.
+    classifiers without a posterior of their own. All share one salt, so that draws stay paired:
+    an item weighs the same, in a draw, for every classifier.
     """
+    salt = next(iter(parts.values())).salt
+    parts = {name: replace(part, salt=salt) for name, part in parts.items()}
     every = list(parts.values())
     return LabelPosterior(
         np.mean([part.probabilities for part in every], axis=0),
         _Mixed([part.parameters for part in every]),
         predictions.keys,
-        salt=every[0].salt,
+        salt=salt,
         value_from=every[0].value_from,
         per_model=tuple(parts.get(name) for name in predictions.models),
         status=next(s for s in _WORST_FIRST if any(p.status is s for p in every)),

@@ -1,0 +1,241 @@
+"""Bayesian calibration: each classifier's scores are recalibrated by the labels, by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+from scipy.special import expit, logit
+
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.beta_calibration import (
+    BetaPosterior,
+    log_scores,
+    logits,
+    sample_posterior,
+)
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    probabilities_of,
+    with_probabilities,
+)
+from fewlabels.models.method import Method
+from fewlabels.models.per_model import fit_each
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+FEW_EFFECTIVE = 100
+"""Effective sample size below which the draws are too few of a kind to stand for a posterior."""
+
+
+@dataclass(frozen=True)
+class BayesianCalibration(LabelModel):
+    """Logit P(y=1|s) = a log s - b log(1-s) + c for every classifier, from its labels.
+
+    Two classes only. The posterior of (log a, log b, c) is drawn by importance sampling; metrics
+    are averages over the draws. Source: Ji, Smyth, Steyvers (2020), section 3, for one group;
+    the map is beta calibration, Kull, Silva Filho, Flach (2017).
+
+    Parameters
+    ----------
+    slope_sd, offset_sd
+        Prior standard deviations of log a and log b, and of c, all centred at 0: the classifier is
+        taken to be calibrated until labels say otherwise. The defaults are those of a single group
+        under the hierarchical prior of the source's released code: a group's mean has standard
+        deviation .4 (2 for c), and its deviation from that is half-normal with scale .15 (.75), so
+        together sqrt(.4^2 + .15^2) = .43 and sqrt(2^2 + .75^2) = 2.14.
+    n_draws
+        Parameter draws.
+    proposals
+        Proposals of the importance sampler.
+    """
+
+    slope_sd: float = 0.43
+    offset_sd: float = 2.14
+    n_draws: int = 200
+    proposals: int = 1000
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+        check_count("proposals", self.proposals)
+        for name in ("slope_sd", "offset_sd"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+                raise UsageError(f"`{name}` must be a positive number; got {value!r}")
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Draw every classifier's calibration map.
+
+        Raises
+        ------
+        InputError
+            If there are more than two classes.
+        """
+        if predictions.n_classes != 2:
+            raise InputError(
+                f"method 'bayesian-calibration' is for two classes, and these predictions have "
+                f"{predictions.n_classes}; use method 'tempered-ensemble', 'ssme-kde' or "
+                "'dawid-skene'"
+            )
+        return fit_each(_BetaCalibration(self), predictions, rng, "bayesian-calibration")
+
+
+@dataclass(frozen=True)
+class _BetaCalibration(LabelModel):
+    """The calibration map of one classifier."""
+
+    settings: BayesianCalibration
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        served, p = with_probabilities(predictions, "bayesian-calibration")
+        there = ~np.isnan(p[:, 0, 0])
+        informed = np.flatnonzero(there & (served.evidence != 0).any(axis=1))
+        # By their keys, so that the order of the rows does not show in the last digits.
+        informed = informed[np.argsort(served.keys[informed])]
+        settings = self.settings
+        found = sample_posterior(
+            log_scores(p[informed, 0, 1]),
+            served.evidence[informed],
+            np.array([settings.slope_sd, settings.slope_sd, settings.offset_sd]),
+            size=settings.n_draws,
+            proposals=settings.proposals,
+            rng=rng,
+        )
+        return _FittedBetaCalibration(
+            served.models, p[there, 0, 1], found, len(informed), int(rng.integers(2**63))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedBetaCalibration(FittedLabelModel):
+    models: tuple[str, ...]
+    scores: Floats
+    found: BetaPosterior
+    n_informed: int
+    salt: int
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of class 1 among the items fitted to, per draw (D,): stands in for a score."""
+
+        def total(rows: slice) -> Floats:
+            z = logits(self.found.draws, log_scores(self.scores[rows]))
+            return expit(z, out=z).sum(axis=0)
+
+        n = len(self.scores)
+        return np.sum(list(map_blocks(total, spans(n, 4096))), axis=0) / n
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
+        parameters = _CalibrationDraws(self, scores, predictions.evidence)
+        slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
+        return LabelPosterior(
+            parameters.mean(),
+            parameters,
+            predictions.keys,
+            salt=self.salt,
+            value_from="draws",
+            status=self._status(),
+            warnings=self._warnings(),
+            diagnostics={
+                "a": float(slopes[:, 0].mean()),
+                "b": float(slopes[:, 1].mean()),
+                "c": float(offset.mean()),
+                "effective_sample_size": self.found.effective_sample_size,
+            },
+        )
+
+    def _status(self) -> Status:
+        if not self.found.converged or self.found.effective_sample_size < FEW_EFFECTIVE:
+            return Status.NOT_CONVERGED
+        return Status.OK if self.n_informed else Status.ASSUMPTION
+
+    def _warnings(self) -> tuple[str, ...]:
+        said = []
+        if not self.n_informed:
+            said.append(
+                "assumption: no labels; the estimates rest on the prior belief that the classifier "
+                "is calibrated"
+            )
+        if not self.found.converged:
+            said.append("not-converged: the mode of the calibration map was not reached")
+        if self.found.effective_sample_size < FEW_EFFECTIVE:
+            said.append(
+                f"not-converged: fewer than {FEW_EFFECTIVE} effective draws of the calibration map"
+            )
+        return tuple(said)
+
+
+@dataclass(frozen=True, eq=False)
+class _CalibrationDraws:
+    fitted: _FittedBetaCalibration
+    scores: Floats
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.fitted.found.draws)
+
+    def prepare(self) -> None:
+        """Find what stands in for missing scores."""
+        if np.isnan(self.scores).any():
+            _ = self.fitted.shares
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        one = self._positive(index, rows)
+        out = np.empty((len(one), 2, len(index)))
+        np.subtract(1, one, out=out[:, 0])
+        out[:, 1] = one
+        return out
+
+    def mean(self) -> Floats:
+        self.prepare()
+        every = np.arange(self.size)
+        blocks = spans(len(self.scores), 4096)
+        parts = map_blocks(lambda rows: self._positive(every, rows).mean(axis=1), blocks)
+        one = np.concatenate([np.empty(0), *parts])
+        return np.column_stack([1 - one, one])
+
+    def _positive(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(y=1 | s, evidence), (n, D)."""
+        scores, evidence = self.scores[rows], self.evidence[rows]
+        z = logits(self.fitted.found.draws[index], log_scores(scores))
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            z[missing] = logit(self.fitted.shares[index])
+        # A known label is evidence without end, whose probability is exactly 0 or 1.
+        z += (evidence[:, 1] - evidence[:, 0])[:, None]
+        return expit(z, out=z)
+
+
+METHOD = Method(
+    "bayesian-calibration",
+    BayesianCalibration,
+    "each classifier's scores, recalibrated by its labels (two classes)",
+    "A calibration map of three parameters turns each classifier's own score into a probability. "
+    "What the labels say of the parameters, and what they leave open, is a posterior; metrics are "
+    "averaged over it. Every classifier is judged by its own map, without the others.",
+    (
+        "labeled items are a random sample of all items",
+        "a classifier's score tells the label's probability, through a curve of three parameters",
+        "the classifier is roughly calibrated, until labels say otherwise",
+    ),
+    (
+        "labels are few and the classifier is far from calibrated",
+        "a classifier hardly ever errs in its labeled items: its own scores then decide",
+    ),
+    "Ji, Smyth, Steyvers (NeurIPS 2020); beta calibration: Kull, Silva Filho, Flach (2017)",
+    diagnostics={
+        "a": "slope of the calibration map in log s (1 = as it is)",
+        "b": "slope of the calibration map in -log(1 - s) (1 = as it is)",
+        "c": "offset of the calibration map (0 = as it is)",
+        "effective_sample_size": "how many independent draws the importance sample is worth",
+    },
+    needs=frozenset({"two classes"}),
+)

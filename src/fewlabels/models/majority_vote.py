@@ -1,0 +1,168 @@
+"""Majority vote: the classifiers' hard predictions, weighted by their accuracy on the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.simplex import CLIP, softmax
+from fewlabels.kernels.votes import vote_shares
+from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
+from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.method import Method
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+_DRAWS_SALT = 0x307E
+
+
+@dataclass(frozen=True)
+class MajorityVote(LabelModel):
+    """P(y=k | votes) = sum_j w_j 1[vote_j = k] / sum_j w_j, w_j the accuracy of classifier j.
+
+    The accuracy is that on the labeled items that the classifier voted on; without any of these,
+    the mean of the other classifiers'. Without labels, or where no voter was ever right, votes
+    count equally. A baseline in Shanmugam et al. (2025), whose figures are those of the class of
+    most votes, not of the shares.
+
+    Parameters
+    ----------
+    weighted
+        Whether accuracy weighs the votes; else they count equally.
+    hard
+        Whether the class of most votes gets all the probability (classes that tie share it), as
+        in the paper; else every class keeps its share.
+    n_draws
+        Draws of the weights, by Exp(1) weights of the labeled items, for intervals.
+    """
+
+    weighted: bool = True
+    hard: bool = True
+    n_draws: int = 200
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Measure every classifier's accuracy on the labeled items, and draw it."""
+        served, votes = with_hard_votes(predictions, "majority-vote")
+        salt = int(rng.integers(2**63))
+        informed = np.flatnonzero((served.evidence != 0).any(axis=1))
+        once = np.ones((len(informed), 1))
+        if self.weighted and len(informed):
+            rows = exponentials(served.keys[informed], np.arange(self.n_draws), salt ^ _DRAWS_SALT)
+        else:
+            informed, once, rows = informed[:0], once[:0], once[:0]
+        told, voted = softmax(served.evidence[informed]), votes[informed]
+        return _FittedMajority(
+            hard=self.hard,
+            models=served.models,
+            weights=_accuracies(voted, told, once)[:, 0],
+            draws=_accuracies(voted, told, rows),
+            average=_average(votes, served.n_classes),
+            salt=salt,
+        )
+
+
+def _average(votes: Ints, n_classes: int) -> Floats:
+    """How often each class is voted for, (K,)."""
+    count = np.bincount(votes[votes >= 0], minlength=n_classes)
+    out: Floats = count / count.sum()
+    return out
+
+
+def _accuracies(votes: Ints, told: Floats, rows: Floats) -> Floats:
+    """Accuracy (M, D) of votes (n, M) against P(label | evidence) (n, K) under weights (n, D).
+
+    Ones where nothing is told of any classifier.
+    """
+    given = votes >= 0
+    right = np.where(given, np.take_along_axis(told, np.maximum(votes, 0), axis=1), 0.0)
+    total = given.T @ rows
+    measured: Bools = np.asarray(given.any(axis=0))
+    if not measured.any():
+        return np.ones((votes.shape[1], max(rows.shape[1], 1)))
+    out = (right.T @ rows) / np.where(measured[:, None], total, 1.0)
+    out[~measured] = out[measured].mean(axis=0)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedMajority(FittedLabelModel):
+    hard: bool
+    models: tuple[str, ...]
+    weights: Floats
+    draws: Floats
+    average: Floats
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        votes = predictions.select_models(self.models).hard
+        draws = _WeightDraws(self, votes, predictions.evidence)
+        return LabelPosterior(
+            self.probabilities(votes, predictions.evidence, self.weights[:, None])[:, :, 0],
+            draws,
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=Status.ASSUMPTION,
+            warnings=(
+                "assumption: what most classifiers vote for is taken as true; labels do no "
+                "more than weigh the classifiers",
+            ),
+            diagnostics={
+                "weights": dict(zip(self.models, self.weights.tolist(), strict=True)),
+            },
+        )
+
+    def probabilities(self, votes: Ints, evidence: Floats, weights: Floats) -> Floats:
+        """P(label) (n, K, D) under weights (M, D) of the classifiers."""
+        shares = vote_shares(votes, weights, self.average)
+        if self.hard:
+            # Rounding must not break a tie: which class won would hang on their order.
+            most = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+            shares = most / most.sum(axis=1, keepdims=True)
+        return with_evidence(shares, evidence, floor=CLIP)
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightDraws:
+    fitted: _FittedMajority
+    votes: Ints
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return self.fitted.draws.shape[1]
+
+    def prepare(self) -> None:
+        """Nothing to do: a block is a few matrix products."""
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        weights = self.fitted.draws[:, index]
+        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], weights)
+
+
+METHOD = Method(
+    "majority-vote",
+    MajorityVote,
+    "the classifiers' votes, weighted by their accuracy on the labels",
+    "Every classifier votes for the class that it predicts; votes weigh as much as the classifier "
+    "was right on the labeled items. The class of most votes is taken as the label of every item "
+    "without one.",
+    (
+        "the class of most votes is right",
+        "labeled items are a random sample of all items",
+    ),
+    (
+        "classifiers make the same mistakes: their agreement then looks like certainty",
+        "there is one classifier, or few: its votes are taken as true",
+    ),
+    "baseline in Shanmugam et al. (2025)",
+    diagnostics={"weights": "what each classifier's vote weighs: its accuracy on the labels"},
+    learns_from="hard predictions",
+)
