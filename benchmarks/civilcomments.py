@@ -2,14 +2,14 @@
 
 Two experiments over seven classifiers, n_l = 20, 50, 100 labels and 1000 unlabeled items:
 
-- "golden": 50 splits of the released SSME code, read from a file of row numbers;
-- "fresh": 60 splits drawn anew by the released sampler, with 90% intervals.
+- "golden": the 50 splits of the released SSME code;
+- "fresh": 60 splits drawn anew by its sampler, with 90% intervals.
 
 The truth of a run is the metric on the half of the data that its items were not drawn from.
 Every figure is a mean over runs of the mean absolute error over the classifiers, in percentage
 points, with the standard deviation over runs.
 
-    python benchmarks/civilcomments.py --data DIR --golden DIR --out docs/civilcomments.md
+    python benchmarks/civilcomments.py --data DIR --out docs/civilcomments.md
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow.parquet
 
 import fewlabels as fl
+from fewlabels.bench.splits import draw, halve
 from fewlabels.models import SSMEKDE
 
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
@@ -107,7 +108,6 @@ class Cell:
     n_labeled: int
     run: int
     data: Path
-    golden: Path
 
 
 @cache
@@ -120,38 +120,15 @@ def _load(data: Path) -> tuple[np.ndarray, np.ndarray]:
     return scores, table["label"].to_numpy().astype(int)
 
 
-def _half(n: int, run: int) -> np.ndarray:
-    """Rows of the half that run `run` draws from: pandas' DataFrame.sample(frac=.5)."""
-    return np.random.RandomState(run).choice(n, size=round(n / 2), replace=False)
-
-
 def _split(cell: Cell, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labeled rows, unlabeled rows and rows of the truth."""
-    n, run = len(labels), cell.run
-    if cell.experiment == "golden":
-        stored = np.load(cell.golden / f"ssme_civilcomments_splits_nl{cell.n_labeled}.npz")
-        labeled, unlabeled = stored["labeled_idx"][run], stored["unlabeled_idx"][run]
-        half = _half(n, int(stored["runs"][run]))
-    else:
-        rng = np.random.default_rng([SEED, cell.n_labeled, run])
-        half = rng.permutation(n)[: n // 2]
-        labeled, unlabeled = _released_sampler(rng, half, labels, cell.n_labeled)
-    truth = np.ones(n, dtype=bool)
-    truth[half] = False
-    return labeled, unlabeled, np.flatnonzero(truth)
-
-
-def _released_sampler(
-    rng: np.random.Generator, half: np.ndarray, labels: np.ndarray, n_labeled: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """A pool whose last two rows are one of each class; one label per class forced."""
-    pool = rng.choice(half, size=n_labeled + N_UNLABELED, replace=False)
-    for place, k in ((-1, 0), (-2, 1)):
-        pool[place] = rng.choice(np.setdiff1d(half[labels[half] == k], pool))
-    forced = [rng.choice(np.flatnonzero(labels[pool] == k)) for k in (0, 1)]
-    rest = np.setdiff1d(np.arange(len(pool)), forced)
-    chosen = np.append(forced, rng.choice(rest, size=n_labeled - 2, replace=False))
-    return pool[chosen], np.delete(pool, chosen)
+    seed = 0 if cell.experiment == "golden" else SEED
+    half, truth = halve(len(labels), cell.run, seed)
+    rows, labeled = draw(
+        "released", labels, half, cell.n_labeled, N_UNLABELED, 2,
+        run=cell.run, seed=seed, dataset="civilcomments",
+    )  # fmt: skip
+    return rows[labeled], rows[~labeled], truth
 
 
 def run_cell(cell: Cell) -> list[dict[str, Any]]:
@@ -328,13 +305,12 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, default=Path(os.environ.get("FEWLABELS_DATA", shared / "data"))
     )
-    parser.add_argument("--golden", type=Path, default=shared / "golden")
     parser.add_argument("--out", type=Path, default=root / "docs" / "civilcomments.md")
     parser.add_argument("--golden-runs", type=int, default=50)
     parser.add_argument("--fresh-runs", type=int, default=60)
     options = parser.parse_args()
     cells = [
-        Cell(experiment, size, run, options.data, options.golden)
+        Cell(experiment, size, run, options.data)
         for experiment, runs in (("golden", options.golden_runs), ("fresh", options.fresh_runs))
         for run in range(runs)
         for size in (20, 50, 100)

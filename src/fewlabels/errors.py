@@ -55,6 +55,7 @@ _MESSAGES = {
     Status.FEW_LABELS: "very few labels, or none for a class or for this group: "
     "the interval leans on what the method believes beforehand",
     Status.NOT_CONVERGED: "the fit did not converge; treat the numbers with care",
-    Status.NOT_APPLICABLE: "the classifier does not provide, or the method does not serve, what the metric needs",
+    Status.NOT_APPLICABLE: "the classifier lacks what the metric needs, or the method does not "
+    "serve it",
     Status.UNDEFINED: "the metric is not defined on these items",
 }

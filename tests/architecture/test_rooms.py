@@ -36,7 +36,8 @@ ARROWS = {
     "profiles": BELOW_MIDDLE | MIDDLE,
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,
-    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "demo"},
+    "bench": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames"},
+    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "demo", "bench"},
     "__main__": {"cli"},
 }
 

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from contract_methods import served
+from contract_methods import quick, served
 
 import fewlabels as fl
 from fewlabels.models import METHODS, SSMEKDE
@@ -29,7 +29,7 @@ def binary(
 class TestEveryMethod:
     def test_a_chunk_without_one_classifier(self, method):
         p, labels, _ = binary()
-        fitted = METHODS[method].make().fit(fl.Predictions(p, labels), np.random.default_rng(0))
+        fitted = quick(method).fit(fl.Predictions(p, labels), np.random.default_rng(0))
         part = p[100:].copy()
         part[:, 1] = np.nan
         found = fitted.posterior(fl.Predictions(part, labels[100:])).marginals()
@@ -41,7 +41,9 @@ class TestEveryMethod:
             pytest.skip("what is never predicted on these very items is known for certain")
         p, labels, _ = binary(known=20)
         metrics = served(method, ["recall", "specificity", "f1", "error_rate"])
-        found = fl.estimate(fl.Predictions(p * 0.4, labels), method, metrics, estimand=estimand)
+        found = fl.estimate(
+            fl.Predictions(p * 0.4, labels), quick(method), metrics, estimand=estimand
+        )
         for row in found.rows:
             assert row.low <= row.value <= row.high
             assert row.high > row.low
@@ -52,7 +54,7 @@ class TestEveryMethod:
         p[5, 0] = np.nan
         found = fl.estimate(
             fl.Predictions(p, labels, votes=votes),
-            method,
+            quick(method),
             served(method, ["accuracy", "ece", "auc"]),
         )
         assert not any(np.isnan(row.value) for row in found.rows)
@@ -72,7 +74,7 @@ class TestEveryMethod:
         p, labels, _ = binary()
         weight = np.random.default_rng(1).exponential(size=300)
         one, other = (
-            fl.estimate(fl.Predictions(p, labels, weight=w), method, estimand=estimand)
+            fl.estimate(fl.Predictions(p, labels, weight=w), quick(method), estimand=estimand)
             for w in (weight, 1000 * weight)
         )
         for a, b in zip(one.rows, other.rows, strict=True):
@@ -97,7 +99,9 @@ class TestEveryMethod:
     def test_only_a_classifiers_own_labels_count(self, method):
         p, labels, _ = binary()
         p[3:, 0] = np.nan
-        row = fl.estimate(fl.Predictions(p, labels), method, "accuracy").get("model0", "accuracy")
+        row = fl.estimate(fl.Predictions(p, labels), quick(method), "accuracy").get(
+            "model0", "accuracy"
+        )
         assert row.status in ("few-labels", "ok", "not-converged", "assumption")
         if method == "labeled":
             assert row.status == "few-labels"
@@ -106,14 +110,16 @@ class TestEveryMethod:
         p, labels, _ = binary()
         widths = []
         for level in (0.5, 0.9, 0.99, 0.999):
-            row = fl.estimate(fl.Predictions(p, labels), method, "accuracy", confidence_level=level)
+            row = fl.estimate(
+                fl.Predictions(p, labels), quick(method), "accuracy", confidence_level=level
+            )
             widths.append(row.rows[0].high - row.rows[0].low)
         assert widths == sorted(widths)
         assert widths[3] > widths[2]
 
     def test_without_intervals(self, method):
         p, labels, _ = binary()
-        found = fl.estimate(fl.Predictions(p, labels), method, confidence_level=None)
+        found = fl.estimate(fl.Predictions(p, labels), quick(method), confidence_level=None)
         json.dumps(found.to_dict(), allow_nan=False)
         gap = found.difference("model0", "model1", "accuracy")
         assert np.isfinite(gap.value)
@@ -121,7 +127,7 @@ class TestEveryMethod:
 
     def test_estimates_can_be_sent_to_another_process(self, method):
         p, labels, _ = binary()
-        found = fl.estimate(fl.Predictions(p, labels), method)
+        found = fl.estimate(fl.Predictions(p, labels), quick(method))
         again = pickle.loads(pickle.dumps(found))
         assert again.to_dict() == found.to_dict()
         assert again.report == found.report
@@ -130,7 +136,7 @@ class TestEveryMethod:
         p, _, truth = binary()
         histogram = np.zeros((300, 2))
         histogram[np.arange(300), truth] = 9
-        found = fl.estimate(fl.Predictions(p, histogram=histogram), method, "accuracy")
+        found = fl.estimate(fl.Predictions(p, histogram=histogram), quick(method), "accuracy")
         if method == "labeled":
             assert any("histograms" in w for w in found.warnings)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract_methods import n_classes_of, served
+from contract_methods import n_classes_of, quick, served
 
 import fewlabels as fl
 from fewlabels.errors import InputError
@@ -45,7 +45,7 @@ SERVED = [
 @pytest.mark.parametrize(("method", "n_classes"), SERVED)
 class TestPosterior:
     def test_rows_are_on_the_simplex(self, method, n_classes):
-        posterior = METHODS[method].make().infer(world(n_classes), 0)
+        posterior = quick(method).infer(world(n_classes), 0)
         blocks = [
             posterior.marginals(),
             *(q for _, part in posterior.soft_draws(7, 1) for q in part),
@@ -57,7 +57,7 @@ class TestPosterior:
 
     def test_known_labels_are_kept(self, method, n_classes):
         predictions = world(n_classes)
-        posterior = METHODS[method].make().infer(predictions, 0)
+        posterior = quick(method).infer(predictions, 0)
         rows = np.flatnonzero(predictions.labeled)
         assert (posterior.marginals()[rows, predictions.labels[rows]] == 1).all()
         draws = posterior.draws(5, 1)
@@ -65,14 +65,14 @@ class TestPosterior:
         assert (draws[:, rows] == predictions.labels[rows]).all()
 
     def test_same_seed_same_bits(self, method, n_classes):
-        first, second = (METHODS[method].make().infer(world(n_classes), 3) for _ in range(2))
+        first, second = (quick(method).infer(world(n_classes), 3) for _ in range(2))
         np.testing.assert_array_equal(first.marginals(), second.marginals())
         np.testing.assert_array_equal(first.draws(4, 5), second.draws(4, 5))
 
     def test_input_is_untouched(self, method, n_classes):
         predictions = world(n_classes)
         before = predictions.probabilities.copy(), predictions.labels.copy()
-        fl.estimate(predictions, method)
+        fl.estimate(predictions, quick(method))
         np.testing.assert_array_equal(predictions.probabilities, before[0])
         np.testing.assert_array_equal(predictions.labels, before[1])
 
@@ -80,20 +80,20 @@ class TestPosterior:
         skip_if_exempt(method, "items")
         predictions = world(n_classes)
         order = np.random.default_rng(1).permutation(predictions.n_items)
-        straight = METHODS[method].make().infer(predictions, 0)
-        shuffled = METHODS[method].make().infer(predictions.take(order), 0)
+        straight = quick(method).infer(predictions, 0)
+        shuffled = quick(method).infer(predictions.take(order), 0)
         np.testing.assert_allclose(
             straight.marginals()[order], shuffled.marginals(), rtol=1e-7, atol=1e-9
         )
 
     def test_soft_draw_weights_sum_to_one(self, method, n_classes):
-        posterior = METHODS[method].make().infer(world(n_classes), 0)
+        posterior = quick(method).infer(world(n_classes), 0)
         total = sum(weights.sum() for weights, _ in posterior.soft_draws(70, 0))
         assert total == pytest.approx(1)
 
     def test_applies_to_part_of_the_items(self, method, n_classes):
         predictions = world(n_classes)
-        fitted = METHODS[method].make().fit(predictions, np.random.default_rng(0))
+        fitted = quick(method).fit(predictions, np.random.default_rng(0))
         rows = np.arange(0, 240, 3)
         whole = fitted.posterior(predictions).marginals()[rows]
         part = fitted.posterior(predictions.take(rows)).marginals()
@@ -106,8 +106,8 @@ class TestEstimates:
         predictions = world()
         order = np.random.default_rng(1).permutation(predictions.n_items)
         metrics = served(method, ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"])
-        straight = fl.estimate(predictions, method, metrics)
-        shuffled = fl.estimate(predictions.take(order), method, metrics)
+        straight = fl.estimate(predictions, quick(method), metrics)
+        shuffled = fl.estimate(predictions.take(order), quick(method), metrics)
         for a, b in zip(straight.rows, shuffled.rows, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
@@ -115,7 +115,7 @@ class TestEstimates:
     def test_workers_do_not_show(self, method, estimand):
         predictions = world()
         one, two, five = (
-            fl.estimate(predictions, method, estimand=estimand, workers=w) for w in (1, 2, 5)
+            fl.estimate(predictions, quick(method), estimand=estimand, workers=w) for w in (1, 2, 5)
         )
         assert one.to_dict() == two.to_dict() == five.to_dict()
 
@@ -127,8 +127,8 @@ class TestEstimates:
             predictions.probabilities[:, :, swap],
             np.where(predictions.labeled, np.argsort(swap)[predictions.labels], -1),
         )
-        straight = METHODS[method].make().infer(predictions, 0).marginals()[:, swap]
-        other = METHODS[method].make().infer(turned, 0).marginals()
+        straight = quick(method).infer(predictions, 0).marginals()[:, swap]
+        other = quick(method).infer(turned, 0).marginals()
         # Parameter draws differ: the mean over 200 of them is off by a few hundredths at most.
         assert np.abs(straight - other).mean() < 0.01
 
@@ -136,7 +136,7 @@ class TestEstimates:
         for estimand in ("population", "sample"):
             for row in fl.estimate(
                 world(n_classes_of(method)),
-                method,
+                quick(method),
                 served(method, list(fl.metrics.METRICS)),
                 estimand=estimand,
             ).rows:
@@ -145,7 +145,7 @@ class TestEstimates:
                 assert row.high > row.low, row
 
     def test_metrics_that_are_not_served_say_so(self, method):
-        rows = fl.estimate(world(), method, list(fl.metrics.METRICS)).rows
+        rows = fl.estimate(world(), quick(method), list(fl.metrics.METRICS)).rows
         defined = served(method, list(fl.metrics.METRICS))
         for row in rows:
             assert (row.status == "not-applicable") == (row.metric not in defined)
@@ -154,10 +154,10 @@ class TestEstimates:
         needs = METHODS[method].needs
         if "two classes" in needs:
             with pytest.raises(InputError, match="two classes"):
-                fl.estimate(world(3), method)
+                fl.estimate(world(3), quick(method))
         if "labels" in needs:
             with pytest.raises(InputError, match="label"):
-                fl.estimate(world().with_labels(None), method)
+                fl.estimate(world().with_labels(None), quick(method))
 
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_no_labels_and_one_class_of_labels(self, method, n_classes):
@@ -166,10 +166,10 @@ class TestEstimates:
         predictions = world(n_classes)
         metrics = served(method, ["accuracy", "roc_auc"])
         if "labels" not in METHODS[method].needs:
-            none = fl.estimate(predictions.with_labels(None), method, metrics)
+            none = fl.estimate(predictions.with_labels(None), quick(method), metrics)
             assert {r.status for r in none.rows} <= {"assumption", "undefined", "not-converged"}
         one_class = np.where(predictions.labels == 0, 0, -1)
-        single = fl.estimate(predictions.with_labels(one_class), method, metrics)
+        single = fl.estimate(predictions.with_labels(one_class), quick(method), metrics)
         for row in single.rows:
             assert row.status in ("few-labels", "undefined", "not-converged"), row
             assert np.isnan(row.value) or row.high > row.low
@@ -178,7 +178,7 @@ class TestEstimates:
         base = world()
         group = np.where(np.arange(240) < 200, "seen", "unseen")
         predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
-        found = fl.estimate(predictions, method, "accuracy", by="g")
+        found = fl.estimate(predictions, quick(method), "accuracy", by="g")
         row = found.get("model2", "accuracy", "g=unseen")
         assert row.status in ("few-labels", "not-converged")
         assert row.high > row.low
@@ -189,13 +189,13 @@ class TestEstimates:
         p[50:120, 1] = np.nan
         p[100:110, :] = np.nan
         metrics = served(method, ["accuracy", "ece", "auc"])
-        found = fl.estimate(fl.Predictions(p, base.labels), method, metrics)
+        found = fl.estimate(fl.Predictions(p, base.labels), quick(method), metrics)
         assert all(r.low <= r.value <= r.high for r in found.rows)
 
     def test_duplicate_items_count_twice(self, method):
         base = world()
         twice = base.take(np.repeat(np.arange(240), 2))
-        posterior = METHODS[method].make().infer(twice, 0)
+        posterior = quick(method).infer(twice, 0)
         assert posterior.marginals().shape == (480, 2)
         assert np.isfinite(posterior.marginals()).all()
 
@@ -205,7 +205,7 @@ class TestEstimates:
         labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
         found = fl.estimate(
             fl.Predictions(p[:, None], labels),
-            method,
+            quick(method),
             served(method, ["accuracy", "auc", "log_loss"]),
         )
         for row in found.rows:

@@ -39,7 +39,10 @@ def test_equals_the_authors_package(known, tuned):
         ppi = pytest.importorskip("ppi_py")
     predictions, _ = world(1500, known, seed=known)
     estimates = fl.estimate(
-        predictions, AutoEval(power_tuning=tuned), "accuracy", confidence_level=None
+        predictions,
+        AutoEval(proxy="ensemble", power_tuning=tuned),
+        "accuracy",
+        confidence_level=None,
     )
     for j, row in enumerate(estimates.rows):
         right, proxy = losses(predictions, j)
@@ -63,8 +66,8 @@ def test_own_proxies_are_the_classifiers_own_confidence():
     predictions, _ = world(500, 50)
     assert predictions.probabilities is not None
     alone = predictions.select_models(["model0"])
-    own = fl.estimate(predictions, AutoEval(proxy="own"), "brier", confidence_level=None)
-    shared = fl.estimate(alone, AutoEval(), "brier", confidence_level=None)
+    own = fl.estimate(predictions, "autoeval", "brier", confidence_level=None)
+    shared = fl.estimate(alone, AutoEval(proxy="ensemble"), "brier", confidence_level=None)
     assert own.get("model0", "brier").value == pytest.approx(shared.get("model0", "brier").value)
 
 

@@ -121,7 +121,7 @@ def test_without_labels_the_prior_speaks_and_says_so():
         "calibrated",
     )
     told = predictions.probabilities[:, 0, 1]
-    assert np.abs(posterior.of(0).marginals()[:, 1] - told).mean() < 0.08
+    assert np.abs(posterior.of(0).marginals()[:, 1] - told).mean() < 0.1
 
 
 def test_exact_zeros_and_ones():

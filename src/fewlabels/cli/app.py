@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from fewlabels import __version__
+from fewlabels.cli.benchmark import benchmark
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
@@ -39,7 +40,7 @@ def app(context: click.Context) -> None:
 
 
 # Command modules import nothing but click before they run, so listing them here costs nothing.
-for _command in (demo, doctor, estimate):
+for _command in (benchmark, demo, doctor, estimate):
     app.add_command(_command)
 
 

@@ -11,6 +11,7 @@ from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
 from fewlabels.models.pseudo_label import PseudoLabel
 from fewlabels.models.registry import METHODS, resolve
+from fewlabels.models.ssme_flow import SSMEFlow
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
@@ -29,6 +30,7 @@ __all__ = [
     "MajorityVote",
     "Method",
     "PseudoLabel",
+    "SSMEFlow",
     "SSMEKDEMarginal",
     "TemperedEnsemble",
     "resolve",

@@ -29,7 +29,9 @@ class Acquisition(NamedTuple):
 
     keys: UInts  # identities of the items (m,)
     labels: Ints  # (m,)
-    weights: Floats  # (m,), or 1 for labels that were known before
+    weights: Floats  # (m,)
+    pool: UInts  # identities of all items that might have been asked for (N,)
+    first: Floats  # the weight that each would have had, asked for first (N,)
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,16 @@ class ActiveTesting(LabelModel):
         salt = int(rng.integers(2**63))
         pool = np.flatnonzero(~predictions.labeled)
         budget = min(20 if self.budget is None else self.budget, len(pool))
-        picked, weights = _pick(
-            predictions.keys[pool], self._expected_loss(surrogate, predictions, pool), budget, salt
-        )
+        loss = self._expected_loss(surrogate, predictions, pool)
+        picked, weights = _pick(predictions.keys[pool], loss, budget, salt)
         picked = pool[picked]
         acquired = None
         if self.oracle is not None:
             labels = _answers(self.oracle, picked, predictions.n_classes)
-            acquired = Acquisition(predictions.keys[picked], labels, weights)
+            first = _lure(loss / loss.sum(), 1, budget) if len(pool) else loss
+            acquired = Acquisition(
+                predictions.keys[picked], labels, weights, predictions.keys[pool], first
+            )
         return _FittedActiveTesting(surrogate, acquired, predictions.keys[picked], salt)
 
     def _expected_loss(
@@ -118,10 +122,15 @@ def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floa
     left = np.cumsum(loss[order][::-1])[::-1]
     picked = order[:budget]
     q = loss[picked] / left[:budget]
-    n, m = len(keys), np.arange(1, budget + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weights = 1 + (n - budget) / (n - m) * (1 / ((n - m + 1) * q) - 1)
-    return picked, np.where(n == m, 1.0, weights)
+    return picked, _lure(q, np.arange(1, budget + 1), budget, len(keys))
+
+
+def _lure(q: Floats, m: Ints | int, budget: int, n: int | None = None) -> Floats:
+    """Weight of the m-th of `budget` items asked for, picked with probability q from n."""
+    n = len(q) if n is None else n
+    left = np.maximum(n - np.asarray(m), 1)  # the last of all has weight 1: its factor is 0
+    out: Floats = 1 + (n - budget) / left * (1 / ((n - m + 1) * q) - 1)
+    return out
 
 
 def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
@@ -153,6 +162,8 @@ class _FittedActiveTesting(FittedLabelModel):
         if self.acquired is not None:
             place = _places(self.acquired.keys, predictions.keys)
             asked = place >= 0
+            place_in_pool = _places(self.acquired.pool, predictions.keys)
+            weights = np.where(place_in_pool >= 0, self.acquired.first[place_in_pool], 1.0)
             labels[asked] = self.acquired.labels[place[asked]]
             weights[asked] = self.acquired.weights[place[asked]]
         probabilities = with_evidence(
@@ -240,9 +251,12 @@ class _LevelledRisk:
         drawn = pseudo_items(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
         mass = drawn.mass * (weight**2).sum() / weight.sum()
-        unseen = (mass * np.abs(best - values[place])).sum(axis=1)
+        # What has not been seen weighs what it would have weighed: much, where no loss is expected.
+        heavy = self.weights[rows[place]]
+        unseen = (mass * np.abs(best - values[place])).sum(axis=1) * heavy
+        total = mass.sum(axis=1) * (1.0 if unbiased else heavy)
         e = exponentials(keys[known], np.arange(size), self.salt ^ _ROWS_SALT)
-        draws = best - side * (loss @ e + unseen) / (norm @ e + mass.sum(axis=1))
+        draws = best - side * (loss @ e + unseen) / (norm @ e + total)
         if not population and len(known) == len(rows):
             draws = np.full(size, plain)
         return plain, draws

@@ -41,13 +41,14 @@ class AutoEval(LabelModel):
     Parameters
     ----------
     proxy
-        Whose probabilities: "ensemble", the mean of the classifiers (one proxy label serves all),
-        or "own", each classifier's own, whose confidence then is its proxy accuracy.
+        Whose probabilities: each classifier's "own", whose confidence then is its proxy accuracy
+        (the paper's), or "ensemble", the mean of the classifiers, which knows more where these
+        are about as good as each other.
     power_tuning
         Tune lambda; without it lambda is 1 (PPI).
     """
 
-    proxy: Literal["ensemble", "own"] = "ensemble"
+    proxy: Literal["own", "ensemble"] = "own"
     power_tuning: bool = True
 
     def __post_init__(self) -> None:
@@ -207,11 +208,11 @@ class _Moments(NamedTuple):
 METHOD = Method(
     "autoeval",
     AutoEval,
-    "the averaged classifier's guesses, rectified by the labels (PPI++); means only",
-    "The metric's expectation under the averaged classifier is taken over all items without a "
-    "label, and the labeled items say by how much such guesses are off. How far to lean on the "
-    "guesses is tuned from the labels, so that it is never worse, with many labels, than the "
-    "labels alone.",
+    "each classifier's own guess of its metric, rectified by the labels (PPI++); means only",
+    "The metric that a classifier's own probabilities lead one to expect is taken over all items "
+    "without a label, and the labeled items say by how much such guesses are off. How far to lean "
+    "on the guesses is tuned from the labels, so that it is never worse, with many labels, than "
+    "the labels alone.",
     ("labeled items are a random sample of all items",),
     (
         "labels are about 20: how far to lean on the guesses is then tuned on noise",

@@ -23,7 +23,8 @@ def fit_each(
 ) -> FittedLabelModel:
     """Fit a label model to every classifier that gives probabilities, by itself.
 
-    Each classifier has randomness of its own, by its place among the classifiers.
+    All get the same randomness, so that classifiers that say the same get the same answer, and
+    differences between classifiers are of what they say.
 
     Raises
     ------
@@ -31,10 +32,10 @@ def fit_each(
         If no classifier gives probabilities.
     """
     served, _ = with_probabilities(predictions, method)
-    generators = rng.spawn(served.n_models)
+    seed = int(rng.integers(2**63))
     fitted = {
-        name: model.fit(served.select_models([name]), generator)
-        for name, generator in zip(served.models, generators, strict=True)
+        name: model.fit(served.select_models([name]), np.random.default_rng(seed))
+        for name in served.models
     }
     return _FittedEach(fitted)
 

@@ -1,0 +1,315 @@
+"""A protocol: what a benchmark varies, repeats and measures, as one small TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from itertools import pairwise
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from fewlabels.errors import InputError, UsageError
+from fewlabels.wording import did_you_mean, listed, one_line, quoted, unknown
+
+SERVES = ("two classes", "more than two classes", "any")
+DESIGNS = ("predictions", "trained sets")
+SAMPLERS = ("released", "uniform")
+ESTIMANDS = ("sample", "population")
+FACTORS = ("", "sharpness", "labels", "classifiers", "subset")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a benchmark does; every field may be set in a protocol's file or by an option.
+
+    Parameters
+    ----------
+    name, title, source
+        What it is called, in words, and which tables and figures of which paper it makes.
+    serves
+        "two classes", "more than two classes" or "any": data sets that fit.
+    design
+        "predictions" (files of predictions) or "trained sets" (a table of features, on which
+        sets of classifiers are trained, a new one in every run).
+    methods, metrics
+        Rows and kinds of tables, in their order; a method may carry settings,
+        `ssme-kde[compat=official]`.
+    n_labeled, n_unlabeled, runs
+        Sizes, each combined with each, and how often each is drawn anew.
+    sampler
+        "released" (that of the released SSME code) or "uniform"; see `fewlabels.bench.splits`.
+    seed
+        0 gives the splits of the released code.
+    estimand, confidence_level
+        As at `fewlabels.estimate`; no level, no intervals.
+    factor, levels
+        What is varied besides: "sharpness", "labels" (drawn or expected), "classifiers" (how
+        many), "subset" (which; the levels are then made from the data set).
+    by, bins
+        Columns to estimate by, and edges at which numeric ones are cut.
+    curve_first, curve_last, curve_step, curve_runs
+        Sizes of the labeled-only curve behind effective sample sizes, and draws of each; 0 draws
+        make no curve.
+    subset_size, subsets
+        How many classifiers in a subset, and how many subsets at most.
+    slice_by, train_rows, truth_rows
+        Trained sets: the numeric column whose ranges the classifiers learn from, rows that each
+        learns from, and rows that the truth is computed on.
+    tables, figures
+        What the report shows (`fewlabels.bench.summary.TABLES`, `FIGURES`).
+    """
+
+    name: str
+    title: str
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    n_labeled: tuple[int, ...]
+    n_unlabeled: tuple[int, ...]
+    runs: int
+    source: str = ""
+    serves: str = "any"
+    design: str = "predictions"
+    sampler: str = "released"
+    seed: int = 0
+    estimand: str = "sample"
+    confidence_level: float | None = None
+    factor: str = ""
+    levels: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    curve_first: int = 10
+    curve_last: int = 1000
+    curve_step: int = 5
+    curve_runs: int = 50
+    subset_size: int = 3
+    subsets: int = 20
+    slice_by: str = ""
+    train_rows: int = 100
+    truth_rows: int = 10_000
+    tables: tuple[str, ...] = ("methods",)
+    figures: tuple[str, ...] = ()
+
+    def with_options(self, **options: Any) -> Protocol:
+        """The same protocol with some fields set otherwise.
+
+        Raises
+        ------
+        UsageError
+            If a field is unknown, or a value is not of its kind.
+        """
+        changed = replace(self, **_checked(options, "option"))
+        if changed.factor not in ("", "subset") and not changed.levels:
+            raise UsageError(f"a protocol that varies {changed.factor!r} needs `levels`")
+        for level in changed.levels:
+            _check_level(changed.factor, level)
+        return changed
+
+    def plain(self) -> dict[str, Any]:
+        """Every field as plain JSON values."""
+        values = asdict(self)
+        return {
+            name: list(v) if isinstance(v, tuple) else v
+            for name, v in (values | {"bins": {c: list(e) for c, e in self.bins.items()}}).items()
+        }
+
+    @property
+    def curve_sizes(self) -> tuple[int, ...]:
+        """Numbers of labels on the labeled-only curve; none where it is not drawn."""
+        if not self.curve_runs:
+            return ()
+        return tuple(range(self.curve_first, self.curve_last + 1, self.curve_step))
+
+
+def names() -> tuple[str, ...]:
+    """Names of the protocols that come with the package."""
+    files = resources.files("fewlabels.bench").joinpath("protocols").iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
+
+
+def load(name: str | Path) -> Protocol:
+    """Read a protocol that comes with the package, or a file of one's own (a path to a .toml).
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name.
+    InputError
+        If the file is not a protocol.
+    """
+    text = str(name)
+    if text in names():
+        file = resources.files("fewlabels.bench").joinpath("protocols", f"{text}.toml")
+        return parse(file.read_text(encoding="utf-8"), text)
+    if not text.endswith(".toml"):
+        hint = unknown("protocol", text, names())
+        raise UsageError(f"{hint}; or name a .toml file of your own")
+    try:
+        content = Path(text).read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(f"protocol {quoted(text)} cannot be read: {reason}") from None
+    return parse(content, Path(text).stem)
+
+
+def parse(text: str, name: str) -> Protocol:
+    """Read a protocol from TOML.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML, or a field is missing, unknown or of another kind.
+    """
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"protocol {quoted(name)} is not valid TOML: {error}") from None
+    return from_plain({"name": name} | said)
+
+
+def from_plain(said: Mapping[str, Any]) -> Protocol:
+    """The protocol of which `said` is `Protocol.plain`, or what a file says.
+
+    Raises
+    ------
+    InputError
+        If a field is missing, unknown or of another kind.
+    """
+    name = quoted(str(said.get("name", "")))
+    try:
+        values = _checked(said, f"field of protocol {name}")
+        missing = [f for f in _REQUIRED if f not in values]
+        if missing:
+            raise UsageError(f"`{missing[0]}` is missing")
+        return Protocol(**values).with_options()
+    except UsageError as error:
+        raise InputError(f"protocol {name}: {error}") from None
+
+
+# --- what a field may hold -------------------------------------------------------------------
+
+
+def _checked(said: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    for name in said:
+        if name not in _KINDS:
+            hint = did_you_mean(name, _KINDS)
+            raise UsageError(f"unknown {kind} {quoted(name)}; {hint}there are {listed(_KINDS, 40)}")
+    return {name: _KINDS[name](name, value) for name, value in said.items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"`{name}` must be text; got {value!r}")
+    return one_line(value)
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in choices:
+            raise UsageError(f"`{name}` must be {listed(map(quoted, choices))}; got {value!r}")
+        return str(value)
+
+    return check
+
+
+def _whole(least: int) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+            raise UsageError(f"`{name}` must be a whole number, at least {least}; got {value!r}")
+        return int(value)
+
+    return check
+
+
+def _several(each: Callable[[str, Any], Any], least: int = 1) -> Callable[[str, Any], Any]:
+    def check(name: str, value: Any) -> tuple[Any, ...]:
+        single = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
+        found = tuple(dict.fromkeys(each(name, v) for v in ([value] if single else value)))
+        if len(found) < least:
+            raise UsageError(f"`{name}` is empty; name at least one")
+        return found
+
+    return check
+
+
+def _level(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise UsageError(f"`{name}` must be between 0 and 1; got {value!r}")
+    return float(value)
+
+
+def _level_text(name: str, value: Any) -> str:
+    """A level as results spell it: .50 and 0.5 are one."""
+    if isinstance(value, bool):
+        raise UsageError(f"`{name}` must hold numbers or names; got {value!r}")
+    try:
+        return f"{float(value):g}"
+    except (TypeError, ValueError):
+        return _text(name, value)
+
+
+def _edges(name: str, value: Any) -> dict[str, tuple[float, ...]]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"`{name}` must map columns to edges; got {value!r}")
+    found = {}
+    for column, edges in value.items():
+        numbers = [edges] if isinstance(edges, Real) else list(edges)
+        if not numbers or any(isinstance(e, bool) or not isinstance(e, Real) for e in numbers):
+            raise UsageError(f"`{name}` must map {quoted(column)} to numbers; got {edges!r}")
+        if any(a >= b for a, b in pairwise(numbers)):
+            raise UsageError(f"`{name}` must map {quoted(column)} to rising edges; got {edges!r}")
+        found[str(column)] = tuple(float(e) for e in numbers)
+    return found
+
+
+def _check_level(factor: str, level: str) -> None:
+    if factor == "labels" and level not in ("drawn", "expected"):
+        raise UsageError(f"levels of 'labels' are drawn and expected; got {quoted(level)}")
+    if factor in ("sharpness", "classifiers"):
+        try:
+            number = float(level)
+        except ValueError:
+            number = 0.0
+        least = 1 if factor == "classifiers" else 1e-6
+        if number < least or (factor == "classifiers" and not number.is_integer()):
+            kind = "whole numbers" if factor == "classifiers" else "numbers"
+            raise UsageError(f"levels of {factor!r} are {kind} above 0; got {quoted(level)}")
+
+
+_KINDS: Mapping[str, Callable[[str, Any], Any]] = {
+    "name": _text,
+    "title": _text,
+    "source": _text,
+    "serves": _one_of(SERVES),
+    "design": _one_of(DESIGNS),
+    "methods": _several(_text),
+    "metrics": _several(_text),
+    "n_labeled": _several(_whole(1)),
+    "n_unlabeled": _several(_whole(0)),
+    "runs": _whole(1),
+    "sampler": _one_of(SAMPLERS),
+    "seed": _whole(0),
+    "estimand": _one_of(ESTIMANDS),
+    "confidence_level": _level,
+    "factor": _one_of(FACTORS),
+    "levels": _several(_level_text, least=0),
+    "by": _several(_text, least=0),
+    "bins": _edges,
+    "curve_first": _whole(1),
+    "curve_last": _whole(1),
+    "curve_step": _whole(1),
+    "curve_runs": _whole(0),
+    "subset_size": _whole(1),
+    "subsets": _whole(1),
+    "slice_by": _text,
+    "train_rows": _whole(2),
+    "truth_rows": _whole(1),
+    "tables": _several(_text, least=0),
+    "figures": _several(_text, least=0),
+}
+_REQUIRED = ("name", "title", "methods", "metrics", "n_labeled", "n_unlabeled", "runs")
+assert set(_KINDS) == {f.name for f in fields(Protocol)}

@@ -1,0 +1,203 @@
+"""`fewlabels benchmark NAME --data DIR`: the protocols of the papers on any predictions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.options import Columns, file_options
+from fewlabels.cli.text import comma_list, text
+from fewlabels.errors import UsageError
+from fewlabels.wording import one_line, quoted
+
+if TYPE_CHECKING:
+    from fewlabels.bench.results import Results
+
+EXIT_INTERRUPTED = 130
+
+
+@click.command(short_help="Compare methods by a protocol of the papers, on labeled data.")
+@click.argument("name", required=False, type=text)
+@click.option("--list", "list_protocols", is_flag=True, help="List the protocols and stop.")
+@click.option(
+    "--data", type=text, multiple=True, metavar="PATH", help="File or folder. Repeatable."
+)
+@click.option("--out", type=text, metavar="DIR", help="Output. Default: ./benchmark-NAME.")
+@click.option("--resume", is_flag=True, help="Go on where a run was interrupted, or add to it.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes; the answer is the same. Default: all."
+)
+@click.option("--runs", type=click.IntRange(min=1), help="Repetitions of each setting.")
+@click.option(
+    "--methods",
+    type=text,
+    metavar="A,B,..",
+    help="Rows of the table; with settings as in 'ssme-kde[compat=official]'.",
+)
+@click.option("--metrics", type=text, metavar="A,B,..")
+@click.option("--n-labeled", type=text, metavar="N,N,..", help="How many labels.")
+@click.option("--n-unlabeled", type=text, metavar="N,N,..", help="How many unlabeled items.")
+@click.option(
+    "--sampler",
+    type=click.Choice(["released", "uniform"]),
+    help="Labels as the released SSME code draws them, or uniformly until all classes are there.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="0 gives the splits of the papers.")
+@click.option("--estimand", type=click.Choice(["population", "sample"]))
+@click.option("--confidence-level", type=float, help="Compute intervals too, and their coverage.")
+@click.option("--levels", type=text, metavar="A,B,..", help="Levels of what the protocol varies.")
+@click.option("--curve-runs", type=click.IntRange(min=0), help="Draws per curve size; 0: no curve.")
+@click.option("--by", type=text, multiple=True, metavar="COL", help="Within groups. Repeatable.")
+@click.option(
+    "--bins", type=text, multiple=True, metavar="COL=N,N,..", help="Cut a numeric --by column."
+)
+@click.option("--models", type=text, metavar="A,B,..", help="Only these classifiers.")
+@click.option("--exclude-models", type=text, metavar="A,B,..", help="All but these classifiers.")
+@click.option(
+    "--where", type=text, multiple=True, metavar="COL=VALUE", help="Only these rows. Repeatable."
+)
+@click.option("--slice-by", type=text, metavar="COL", help="Trained sets: where ranges are cut.")
+@click.option("--train-rows", type=click.IntRange(min=2), help="Trained sets: rows of each.")
+@click.option("--truth-rows", type=click.IntRange(min=1), help="Trained sets: rows of the truth.")
+@file_options
+def benchmark(
+    name: str | None,
+    list_protocols: bool,
+    data: tuple[str, ...],
+    out: str | None,
+    resume: bool,
+    workers: int | None,
+    models: str | None,
+    exclude_models: str | None,
+    where: tuple[str, ...],
+    columns: Columns,
+    **options: Any,
+) -> int:
+    """Compare methods by protocol NAME (a name, or a .toml file) on data whose labels are known.
+
+    Every run hides most labels, estimates, and compares with the other half of the data. Finished
+    cells are kept in the output folder: after an interruption, --resume goes on.
+    """
+    if list_protocols:
+        return _list()
+    if name is None:
+        raise UsageError("name a protocol; `fewlabels benchmark --list` lists them")
+    asked = _options(options)
+    rows = dict(_pair("--where", part) for part in where)
+
+    from fewlabels.bench import load, run, summarise
+
+    protocol = load(name)
+    folder = Path(out if out is not None else f"benchmark-{protocol.name}")
+    try:
+        with terminal.progress_bar(f"benchmark {protocol.name}") as progress:
+            results = run(
+                name,
+                data,
+                folder,
+                resume=resume,
+                workers=workers,
+                models=comma_list(models or ""),
+                exclude_models=comma_list(exclude_models or ""),
+                where=rows,
+                columns={k: v for k, v in columns.arguments().items() if v},
+                progress=progress,
+                **asked,
+            )
+        _report(results, summarise(results), folder)
+    except KeyboardInterrupt:
+        click.echo(_interrupted(name, out, folder), err=True)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _interrupted(name: str, out: str | None, folder: Path) -> str:
+    if not (folder / "manifest.json").exists():
+        return "interrupted before anything was computed"
+    place = "" if out is None else f" --out {shlex.quote(out)}"
+    return (
+        "interrupted; what is finished is kept, go on with: fewlabels benchmark "
+        f"{one_line(shlex.quote(name) + place)} --resume"
+    )
+
+
+def _list() -> int:
+    from fewlabels.bench import load, names
+
+    for name in names():
+        click.echo(f"{name:24}{load(name).title}")
+    return 0
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that were given, as fields of a protocol."""
+    from fewlabels.bench.methods import split_methods
+
+    said = {k: v for k, v in given.items() if v is not None and v != ()}
+    for field in ("metrics", "levels"):
+        if field in said:
+            said[field] = comma_list(said[field])
+    for field in ("n_labeled", "n_unlabeled"):
+        if field in said:
+            option = f"--{field.replace('_', '-')}"
+            said[field] = [_number(option, n, int) for n in comma_list(said[field])]
+    if "methods" in said:
+        said["methods"] = split_methods(said["methods"])
+    if "by" in said:
+        said["by"] = comma_list(said["by"])
+    if "bins" in said:
+        pairs = dict(_pair("--bins", part) for part in said["bins"])
+        said["bins"] = {
+            column: [_number("--bins", e, float) for e in comma_list(edges)]
+            for column, edges in pairs.items()
+        }
+    return said
+
+
+def _number(option: str, value: str, kind: type) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        raise UsageError(f"{option} must be {what}; got {quoted(value)}") from None
+
+
+def _pair(option: str, value: str) -> tuple[str, str]:
+    column, equals, rest = value.partition("=")
+    if not (column and equals):
+        raise UsageError(f"{option} must be COL=VALUE; got {quoted(value)}")
+    return column, rest
+
+
+def _report(results: Results, summary: Mapping[str, Any], folder: Path) -> None:
+    """Write the report and print its main table."""
+    from fewlabels.cli.output import write_outputs
+    from fewlabels.report.benchmark import render
+    from fewlabels.report.benchmark_notes import notes
+    from fewlabels.report.benchmark_text import render_text
+
+    files = render(dict(summary))
+    for path in files:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    write_outputs({str(folder / path): _writer(content) for path, content in files.items()})
+    width = terminal.width()
+    click.echo(render_text(dict(summary), width=width))
+    for dataset in results.datasets:
+        for note in dataset.notes:
+            click.echo("\n" + fill(one_line(f"{dataset.name}: {note}"), width))
+    terminal.print_warnings(notes(summary))
+    where = one_line(str(folder))
+    click.echo(f"\nReport: {where}/report.html, {where}/report.md\nData:   {where}/results.csv")
+
+
+def _writer(content: str) -> Any:
+    def write(path: Path) -> None:
+        path.write_text(content, encoding="utf-8")
+
+    return write

@@ -1,0 +1,396 @@
+"""SSME-NF: a semi-supervised mixture of Gaussians in the latent space of a normalising flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from numbers import Real
+from operator import add
+
+import numpy as np
+
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.keyed import exponentials, uniforms
+from fewlabels.kernels.real_nvp import BLOCK, RealNVP
+from fewlabels.kernels.simplex import (
+    additive_log_ratio,
+    clip,
+    filled,
+    linear_pool,
+    mean_probability,
+)
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    probabilities_of,
+    with_probabilities,
+)
+from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.flow_training import (
+    Items,
+    Trained,
+    Training,
+    TrainingOptions,
+    latent_blocks,
+    mean_log_likelihood,
+)
+from fewlabels.models.kde_mixture import choose_support, posterior
+from fewlabels.models.latent_mixture import Expectation, LatentMixture, MixturePrior
+from fewlabels.models.method import Method
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+# One stream of randomness per use, all from one seed.
+_HELD_OUT_SALT, _REFIT_SALT = 0x4E1D, 0xF2EF
+
+REFIT_STEPS = 20
+"""EM steps of a bootstrap replicate; it starts at the mixture of the fit."""
+
+
+@dataclass(frozen=True)
+class SSMEFlow(LabelModel):
+    """P(scores | class) by a normalising flow, P(class), and labels where they are known.
+
+    A RealNVP maps the classifiers' log-ratios, standardised, to a latent space in which every
+    class is a Gaussian. Flow and Gaussians maximise sum_i weight_i log sum_k exp(evidence_ik)
+    P(k) P(scores_i | k): an item with a known label has evidence for that class alone. First the
+    flow is trained with the Gaussians as they are estimated from the scores under the mean
+    classifier; then both, the Gaussians by one EM step per epoch.
+
+    The intervals hold the trained flow fixed: each bootstrap replicate refits the latent mixture
+    alone, by EM under Exp(1) row weights.
+
+    Source: Shanmugam et al. (2025), section 4 and appendix; Dinh et al. (2017).
+
+    Parameters
+    ----------
+    n_couplings, hidden
+        Coupling layers, and the width of their networks of three fully connected layers.
+    flow_epochs, joint_epochs
+        Epochs of the two stages, each on all items at once.
+    learning_rate
+        Step of Adam; over the second stage it falls to a hundredth (cosine).
+    noise
+        Standard deviation of the noise that is added to the standardised scores in every epoch.
+        It keeps the density from collapsing onto ties and onto single items.
+    weight_decay
+        Share of each of the flow's parameters that a step takes away, times the learning rate.
+    covariance_prior
+        How many pseudo-items per dimension each class's covariance starts from; they have the
+        covariance within classes, pooled, at the start.
+    unlabeled_weight
+        Weight of an unlabeled item against a labeled one (the paper's lambda).
+    validation_share, patience
+        Share of the items, chosen by their keys, that is held out of training; each stage then
+        ends when their likelihood has not improved for `patience` epochs, and its best epoch is
+        kept. 0 holds out none (the paper).
+    replicates
+        Bootstrap refits of the latent mixture.
+    max_support
+        Up to this many items training uses all; beyond, half as many (labeled ones first, for up
+        to half of them), with the labels' weight scaled to match.
+    dtype
+        Type that the flow is trained in: "float32" or "float64", at twice the time.
+    """
+
+    n_couplings: int = 10
+    hidden: int = 128
+    flow_epochs: int = 300
+    joint_epochs: int = 700
+    learning_rate: float = 3e-4
+    noise: float = 0.2
+    weight_decay: float = 0.0
+    covariance_prior: float = 5.0
+    unlabeled_weight: float = 1.0
+    validation_share: float = 0.0
+    patience: int = 50
+    replicates: int = 20
+    max_support: int = 5_000
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name in (
+            "n_couplings", "hidden", "flow_epochs", "joint_epochs", "patience", "replicates",
+            "max_support",
+        ):  # fmt: skip
+            check_count(name, getattr(self, name))
+        for name in ("learning_rate", "covariance_prior"):
+            if not _is_number(value := getattr(self, name)) or not value > 0:
+                raise UsageError(f"`{name}` must be a number above 0; got {value!r}")
+        for name in ("noise", "weight_decay", "unlabeled_weight"):
+            if not _is_number(value := getattr(self, name)) or not value >= 0:
+                raise UsageError(f"`{name}` must be a number, 0 or larger; got {value!r}")
+        if not _is_number(self.validation_share) or not 0 <= self.validation_share < 1:
+            raise UsageError(
+                f"`validation_share` must be at least 0 and below 1; got {self.validation_share!r}"
+            )
+        if self.dtype not in ("float32", "float64"):
+            raise UsageError(f"`dtype` must be 'float32' or 'float64'; got {self.dtype!r}")
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Choose the support, standardise its scores, and train.
+
+        Raises
+        ------
+        InputError
+            If no classifier gives probabilities, or nothing has any weight.
+        """
+        served, p = with_probabilities(predictions, "ssme-flow")
+        salt = int(rng.integers(2**63))
+        average = mean_probability(p)
+        informed = (served.evidence != 0).any(axis=1)
+        support, label_scale = choose_support(served.keys, informed, self.max_support, salt)
+        # In the order of the keys, so that no sum depends on the order of the items.
+        support = support[np.argsort(served.keys[support])]
+        weight = np.where(informed[support], label_scale, float(self.unlabeled_weight))
+        if not weight.any():
+            raise InputError(
+                "method 'ssme-flow' with unlabeled_weight=0 learns from labels alone, and there "
+                "are none; label some items, or raise unlabeled_weight"
+            )
+        scores = log_ratios(p[support], average)
+        scale = scores.std(axis=0)
+        # A dimension without spread carries no information.
+        standard = Standard(average, scores.mean(axis=0), np.where(scale > 1e-9, scale, 1.0))
+        pool = with_evidence(linear_pool(p[support], average), served.evidence[support])
+        items = Items(standard.of(scores), served.evidence[support].T, weight)
+        train = partial(self._train, served.models, standard, items, pool, salt, rng)
+        # One block: BLAS is held to one thread, and its sums do not depend on their number.
+        (fitted,) = map_blocks(train, [served.keys[support]])
+        return fitted
+
+    def _train(
+        self, models: tuple[str, ...], standard: Standard, items: Items, pool: Floats,
+        salt: int, rng: np.random.Generator, keys: UInts,
+    ) -> _FittedFlow:  # fmt: skip
+        d = len(items.scores)
+        flow = RealNVP(d, self.n_couplings, self.hidden, getattr(np, self.dtype))
+        prior, start = MixturePrior.of_scores(
+            items.scores, pool, items.weight, self.noise, self.covariance_prior * d
+        )
+        u = uniforms(keys, np.arange(1), salt ^ _HELD_OUT_SALT)[:, 0]
+        inside = np.flatnonzero(u >= self.validation_share)
+        outside = np.flatnonzero(u < self.validation_share)
+        if not items.weight[inside].any() or not items.weight[outside].any():
+            inside, outside = np.arange(len(keys)), outside[:0]
+        cast = replace(items, scores=items.scores.astype(flow.dtype))
+        held_out = cast.take(outside) if len(outside) else None
+        options = TrainingOptions(
+            self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
+            self.weight_decay, self.patience,
+        )  # fmt: skip
+        training = Training(flow, prior, options, cast.take(inside), held_out, rng)
+        at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))
+        trained = training.run(start)
+        outcome = {
+            "log_likelihood_start": at_start,
+            "log_likelihood": trained.log_likelihood,
+            "log_likelihood_held_out": None
+            if held_out is None
+            else mean_log_likelihood(flow, trained.parameters, trained.mixture, held_out),
+        }
+        return _FittedFlow(self, models, standard, flow, prior, trained, items, keys, salt, outcome)
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """Log-ratios standardised by the support's mean and standard deviation, both (d,)."""
+
+    average: Floats
+    mean: Floats
+    scale: Floats
+
+    def of(self, scores: Floats) -> Floats:
+        """Standardised scores (d, n) of log-ratios (n, d)."""
+        return np.ascontiguousarray(((scores - self.mean) / self.scale).T)
+
+
+def log_ratios(p: Floats, average: Floats) -> Floats:
+    """Additive log-ratios (n, M(K-1)) of probabilities (n, M, K); see `SSMEKDE.log_ratios`."""
+    return additive_log_ratio(filled(clip(p), average))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and bool(np.isfinite(float(value)))
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedFlow(FittedLabelModel):
+    model: SSMEFlow
+    models: tuple[str, ...]
+    standard: Standard
+    flow: RealNVP
+    prior: MixturePrior
+    trained: Trained
+    items: Items
+    keys: UInts
+    salt: int
+    outcome: dict[str, float | None]
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        p = probabilities_of(predictions, self.models, "ssme-flow")
+        rows = _Rows(self, predictions.evidence, p)
+        labeled = bool((self.items.evidence != 0).any())
+        return LabelPosterior(
+            rows.under([self.trained.mixture])[:, :, 0],
+            _Replicates(rows, self.model.replicates),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=self._status(labeled),
+            warnings=self._warnings(labeled),
+            diagnostics={
+                "epochs": self.trained.epochs,
+                **self.outcome,
+                "stopped_early": self.trained.stopped_early,
+                "smallest_class_share": float(self.trained.mixture.shares.min()),
+                "latent_dimension": self.flow.n_dimensions,
+                "support_points": len(self.keys),
+            },
+        )
+
+    @cached_property
+    def exact(self) -> tuple[RealNVP, Array]:
+        """The flow in double precision: an item's posterior then shows no trace of its block."""
+        flow = replace(self.flow, dtype=np.float64)
+        return flow, self.trained.parameters.astype(np.float64)
+
+    def latent(self, p: Floats) -> Floats:
+        """Latent scores (d, n) of probabilities (n, M, K)."""
+        flow, parameters = self.exact
+        scores = self.standard.of(log_ratios(p, self.standard.average))
+        return flow.forward(parameters, scores)[0]
+
+    def refit(self, size: int) -> list[LatentMixture]:
+        """Latent mixtures of `size` bootstrap replicates, the flow as it is."""
+        weights = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
+        views = self.flow.views(self.trained.parameters)
+        scores = self.items.scores.astype(self.flow.dtype)
+        blocks = [(b, z.copy()) for b, z, _ in latent_blocks(self.flow, views, scores)]
+
+        def run(row_weights: Floats) -> LatentMixture:
+            counted = replace(self.items, weight=self.items.weight * row_weights)
+            return _refit_mixture(self.prior, self.trained.mixture, blocks, counted)
+
+        return list(map_blocks(run, list(weights.T)))
+
+    def _status(self, labeled: bool) -> Status:
+        if self.trained.failed:
+            return Status.NOT_CONVERGED
+        return Status.OK if labeled else Status.ASSUMPTION
+
+    def _warnings(self, labeled: bool) -> tuple[str, ...]:
+        said = []
+        if not labeled:
+            said.append(
+                "assumption: no labels; the classes are those that the averaged classifier starts "
+                "the mixture with"
+            )
+        if self.trained.failed:
+            said.append(
+                f"not-converged: {self.trained.failed} after {self.trained.epochs} epochs; the "
+                "flow of the epoch before serves (a smaller learning_rate may mend it)"
+            )
+        return tuple(said)
+
+
+def _refit_mixture(
+    prior: MixturePrior, mixture: LatentMixture, blocks: list[tuple[slice, Array]], items: Items
+) -> LatentMixture:
+    """EM of the latent mixture alone, from `mixture`, on latent blocks of the items."""
+    memory = {
+        z.shape[1]: Expectation(len(items.evidence), len(z), z.shape[1], z.dtype.type)
+        for _, z in blocks
+    }
+    for _ in range(REFIT_STEPS):
+        parts = []
+        for block, z in blocks:
+            step = memory[z.shape[1]]
+            step.run(mixture, z, items.evidence[:, block], items.weight[block])
+            parts.append(step.moments())
+        mixture = prior.update(reduce(add, parts), mixture.means)
+    return mixture
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The items of a posterior: what is known of their labels (n, K), and predictions (n, M, K)."""
+
+    fitted: _FittedFlow
+    evidence: Floats
+    probabilities: Floats
+
+    def under(self, mixtures: list[LatentMixture]) -> Floats:
+        """P(label) of every item under each mixture, (n, K, B), known labels at 1."""
+        d, n_classes = self.fitted.flow.n_dimensions, self.evidence.shape[1]
+        # The joint has the shares in it already.
+        even = np.ones((n_classes, len(mixtures)))
+
+        def run(rows: slice) -> Floats:
+            z = self.fitted.latent(self.probabilities[rows])
+            step = Expectation(n_classes, d, z.shape[1], np.float64)
+            joint = [step.log_joint(mixture, z).T for mixture in mixtures]
+            return posterior(np.stack(joint, axis=2), even, self.evidence[rows])
+
+        out = np.empty((len(self.evidence), n_classes, len(mixtures)))
+        blocks = spans(len(out), BLOCK)
+        for rows, part in zip(blocks, map_blocks(run, blocks), strict=True):
+            out[rows] = part
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
+
+    rows: _Rows
+    size: int
+
+    @cached_property
+    def probabilities(self) -> Array:
+        return self.rows.under(self.rows.fitted.refit(self.size)).astype(np.float32)
+
+    def prepare(self) -> None:
+        """Run the refits."""
+        _ = self.probabilities
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        block: Floats = self.probabilities[rows][:, :, index].astype(np.float64)
+        return block / block.sum(axis=1, keepdims=True)
+
+
+METHOD = Method(
+    "ssme-flow",
+    SSMEFlow,
+    "semi-supervised mixture of Gaussians behind a normalising flow (SSME-NF, 2025)",
+    "A normalising flow maps all classifiers' scores to a space in which every class is a "
+    "Gaussian; flow, Gaussians and class shares maximise the likelihood of all scores and of the "
+    "labels there are. Known labels stay.",
+    (
+        "labeled items are a random sample of all items",
+        "the scores form one cluster per class",
+    ),
+    (
+        "the scores form clusters of another kind, such as items that the classifiers agree on: "
+        "the clusters then stand for these, and few labels do not correct it",
+        "intervals must carry what the flow itself leaves open: only the latent mixture is "
+        "refitted in the bootstrap",
+    ),
+    "Shanmugam, Sadhuka, Raghavan, Guttag, Berger, Pierson (NeurIPS 2025); Dinh, Sohl-Dickstein, "
+    "Bengio (2017)",
+    diagnostics={
+        "epochs": "steps of training taken",
+        "log_likelihood_start": "mean log-likelihood of an item (standardised scores) under the "
+        "Gaussians that training starts with",
+        "log_likelihood": "the same at the end",
+        "log_likelihood_held_out": "the same of items held out of training, where any are",
+        "stopped_early": "whether the held-out likelihood ended a stage early",
+        "smallest_class_share": "estimated share of the rarest class",
+        "latent_dimension": "numbers per item that the flow maps",
+        "support_points": "items trained on, or held out",
+    },
+    exempt={"classes": "log-ratios have a reference class, and the flow splits their dimensions"},
+)

@@ -1,0 +1,125 @@
+"""Kills at random moments: a resumed benchmark equals an uninterrupted one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fewlabels.bench import Results
+from fewlabels.cli import main
+
+Write = Callable[..., Path]
+Same = Callable[[Results, Results], bool]
+
+OPTIONS = [
+    "--methods", "labeled,ensemble,tempered-ensemble", "--n-labeled", "10,20",
+    "--n-unlabeled", "60", "--curve-runs", "2", "--metrics", "accuracy,ece_quantile",
+]  # fmt: skip
+
+
+def _start(path: Path, out: Path, runs: int, *more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "fewlabels", "benchmark", "ssme-binary", "--data", str(path)]
+    return subprocess.Popen(
+        [*command, "--out", str(out), "--workers", "2", "--runs", str(runs), *OPTIONS, *more],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _workers_of(pid: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(child) for child in text.split()]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _kill_and_resume(path: Path, folder: Path, kills: int, runs: int) -> Results:
+    """Kill a run several times, when a random number of parts is there, then let it finish."""
+    rng = random.Random(kills)
+    for kill in range(kills):
+        parts = folder / "parts"
+        before = len(list(parts.glob("*.json")))
+        resume = ["--resume"] if (folder / "manifest.json").exists() else []
+        started = _start(path, folder, runs, *resume)
+        enough, deadline = before + rng.randint(0, 25), time.monotonic() + 60
+        while len(list(parts.glob("*.json"))) < enough and started.poll() is None:
+            assert time.monotonic() < deadline, f"kill {kill}: no progress"
+            time.sleep(0.005)
+        time.sleep(rng.random() * 0.02)
+        workers = _workers_of(started.pid)
+        started.send_signal(signal.SIGKILL)
+        started.wait()
+        assert started.stderr is not None
+        started.stderr.close()
+        for _ in range(400):
+            if not any(map(_alive, workers)):
+                break
+            time.sleep(0.01)
+        assert not any(map(_alive, workers)), "a worker outlived the run"
+    assert main(["benchmark", "ssme-binary", "--out", str(folder), "--resume"]) == 0
+    return Results.load(folder)
+
+
+def _uninterrupted(path: Path, folder: Path, runs: int) -> Results:
+    arguments = ["benchmark", "ssme-binary", "--data", str(path), "--out", str(folder)]
+    assert main([*arguments, "--workers", "1", "--runs", str(runs), *OPTIONS]) == 0
+    return Results.load(folder)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
+@pytest.mark.parametrize(
+    ("kills", "runs"),
+    [(2, 3), pytest.param(10, 20, marks=pytest.mark.slow)],
+    ids=["twice", "ten times"],
+)
+def test_killed_and_resumed(
+    write: Write, tmp_path: Path, same: Same, kills: int, runs: int
+) -> None:
+    path = write()
+    killed = _kill_and_resume(path, tmp_path / "killed", kills, runs)
+    assert same(killed, _uninterrupted(path, tmp_path / "whole", runs))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_interrupted(write: Write, tmp_path: Path) -> None:
+    path, folder = write(), tmp_path / "out"
+    started = _start(path, folder, 20)
+    deadline = time.monotonic() + 60
+    while len(list((folder / "parts").glob("*.json"))) < 3:
+        assert time.monotonic() < deadline
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    _, said = started.communicate(timeout=30)
+    assert started.returncode == 130
+    lines = said.decode().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("interrupted; what is finished is kept, go on with: fewlabels bench")
+    assert lines[0].endswith(f"benchmark ssme-binary --out {folder} --resume")
+
+
+def test_a_script_without_a_guard_is_told(write: Write, tmp_path: Path) -> None:
+    call = f"run('ssme-binary', {str(write(n=3000))!r}, {str(tmp_path / 'out')!r}, workers=2, "
+    script = tmp_path / "script.py"
+    script.write_text(f"from fewlabels.bench import run\n{call}methods=['labeled'], runs=2)\n")
+    ended = subprocess.run(
+        [sys.executable, script], stderr=subprocess.PIPE, timeout=60, check=False, text=True
+    )
+    assert ended.returncode == 1
+    assert "must do so under `if __name__ == '__main__':`" in ended.stderr.splitlines()[-1]

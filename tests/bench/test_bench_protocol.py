@@ -1,0 +1,132 @@
+"""Protocols: those that come along, options over them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fewlabels.bench import load, names
+from fewlabels.bench.methods import canonical, make, split_methods
+from fewlabels.bench.protocol import from_plain, parse
+from fewlabels.bench.summary import FIGURES, TABLES
+from fewlabels.errors import InputError, UsageError
+from fewlabels.metrics.registry import resolve
+from fewlabels.models import METHODS, SSMEKDE
+
+EXPECTED = [
+    "ssme-binary",
+    "ssme-correlation",
+    "ssme-drawn-vs-expected",
+    "ssme-ensembling",
+    "ssme-ess",
+    "ssme-multiclass",
+    "ssme-per-classifier",
+    "ssme-semisynthetic",
+    "ssme-subgroup",
+]
+LEAST = 'title = "t"\nmethods = ["labeled"]\nmetrics = "accuracy"\nn_labeled = 5\nn_unlabeled = 9\n'
+
+
+def test_the_protocols_that_come_along() -> None:
+    assert list(names()) == EXPECTED
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_protocol(name: str) -> None:
+    protocol = load(name)
+    assert protocol.name == name
+    assert set(protocol.methods) <= set(METHODS)
+    assert set(protocol.tables) <= set(TABLES)
+    assert set(protocol.figures) <= set(FIGURES)
+    assert len(f"{name:24}{protocol.title}") <= 80
+    assert protocol.source
+    resolve(list(protocol.metrics))
+    assert from_plain(json.loads(json.dumps(protocol.plain()))) == protocol
+
+
+def test_options_over_a_protocol() -> None:
+    changed = load("ssme-ensembling").with_options(runs=3, n_labeled=7, levels=[".50", 2])
+    assert (changed.runs, changed.n_labeled, changed.levels) == (3, (7,), ("0.5", "2"))
+
+
+def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(LEAST + "runs = 2\n[bins]\nage = [30, 50]\n")
+    mine = load(path)
+    assert (mine.name, mine.metrics, mine.bins) == ("mine", ("accuracy",), {"age": (30.0, 50.0)})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_labelled": [3]}, r"unknown option 'n_labelled'; did you mean 'n_labeled'\?"),
+        ({"runs": 0}, "`runs` must be a whole number, at least 1; got 0"),
+        ({"n_labeled": []}, "`n_labeled` is empty"),
+        ({"n_labeled": [2.5]}, "`n_labeled` must be a whole number"),
+        ({"sampler": "fair"}, "`sampler` must be 'released', 'uniform'; got 'fair'"),
+        ({"confidence_level": 95}, "`confidence_level` must be between 0 and 1; got 95"),
+        ({"bins": {"age": [5, 2]}}, "must map 'age' to rising edges"),
+        ({"bins": {"age": ["x"]}}, "must map 'age' to numbers"),
+        ({"seed": -1}, "`seed` must be a whole number, at least 0"),
+        ({"factor": "sharpness"}, "needs `levels`"),
+        ({"factor": "labels", "levels": ["draw"]}, "drawn and expected; got 'draw'"),
+        ({"factor": "sharpness", "levels": [-1]}, "are numbers above 0; got '-1'"),
+        ({"factor": "classifiers", "levels": [2.5]}, "are whole numbers above 0; got '2.5'"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load("ssme-binary").with_options(**options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("methods = [", "protocol 'x' is not valid TOML"),
+        (LEAST, "protocol 'x': `runs` is missing"),
+        (LEAST + "runs = 2\nrun = 3\n", "unknown field of protocol 'x' 'run'; did you mean 'runs'"),
+        (LEAST + "runs = true\n", "`runs` must be a whole number"),
+    ],
+)
+def test_files_that_are_no_protocol(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(text, "x")
+
+
+def test_unknown_protocols(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown protocol 'ssme-binray'; did you mean 'ssme-bin"):
+        load("ssme-binray")
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        load(tmp_path / "none.toml")
+
+
+def test_methods_with_settings() -> None:
+    text = "labeled, ssme-kde[ leave_one_out=true,bandwidth = 0.5 ],labeled"
+    assert split_methods(text) == ["labeled", "ssme-kde[ leave_one_out=true,bandwidth = 0.5 ]"]
+    spelled = canonical(split_methods(text)[1])
+    assert spelled == "ssme-kde[bandwidth=0.5,leave_one_out=true]"
+    assert make(spelled) == SSMEKDE(bandwidth=0.5, leave_one_out=True)
+    assert make("ssme-kde[compat=official]") == SSMEKDE(compat="official")
+    assert canonical("ssme-kde[]") == "ssme-kde"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ssme-kd", r"unknown method 'ssme-kd'; did you mean 'ssme-kde'\?"),
+        ("ssme-kde[bandwith=1]", r"unknown setting 'bandwith'; did you mean 'bandwidth'\?"),
+        ("ssme-kde[bandwidth]", "'bandwidth' must be SETTING=VALUE"),
+        ("ssme-kde[bandwidth=wide]", "`bandwidth` must be"),
+        ("ssme-kde[leave_one_out=3]", "leave_one_out must be true or false; got '3'"),
+        ("ssme-kde[replicates=few]", "replicates must be a number; got 'few'"),
+        ("ssme-kde[epochs=many]", "`epochs` must be a whole number"),
+        ("ssme-kde[epochs=1,epochs=2]", "'epochs' is set twice"),
+        ("ssme-kde]", r"a method is NAME or NAME\[SETTING=VALUE,..\]"),
+        ("active-testing[budget=3]", "unknown setting 'budget'"),
+    ],
+)
+def test_methods_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        canonical(text)
