@@ -1,4 +1,4 @@
-"""Make moderation.csv: 1,000 simulated comments, four classifiers, 50 labels kept at random."""
+"""Make moderation.csv, 1,000 simulated comments of which 50 keep their label, and another whole."""
 
 from pathlib import Path
 
@@ -28,7 +28,10 @@ def make(seed: int = 0, n: int = 1000, known: int = 50) -> pa.Table:
 
 
 if __name__ == "__main__":
-    table = make()
-    pc.write_csv(table, Path(__file__).with_name("moderation.csv"))
-    known = table.num_rows - table["label"].null_count
-    print(f"moderation.csv: {table.num_rows} comments, {known} labels")
+    for name, table in {
+        "moderation.csv": make(),
+        "moderation_labeled.csv": make(seed=1, n=1500, known=1500),
+    }.items():
+        pc.write_csv(table, Path(__file__).with_name(name))
+        known = table.num_rows - table["label"].null_count
+        print(f"{name}: {table.num_rows} comments, {known} labels")

@@ -180,12 +180,14 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
         if predictions.histogram is not None:
             said.append("labeled does not use the histograms of annotators (h__ columns)")
     else:
-        if predictions.n_annotated:
+        known = METHODS.get(method)
+        if predictions.n_annotated and known is not None and known.serves == "means":
+            said.append(f"{method} does not use the histograms of annotators (h__ columns)")
+        elif predictions.n_annotated:
             said.append(
                 f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
                 "columns), which weigh in as evidence of their labels"
             )
-        known = METHODS.get(method)
         what = "probabilities" if known is None else known.learns_from
         kind: Needs = "hard" if what == "hard predictions" else "probabilities"
         gives = predictions.provides(kind).any(axis=0)

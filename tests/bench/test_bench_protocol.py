@@ -74,6 +74,11 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
         ({"factor": "labels", "levels": ["draw"]}, "drawn and expected; got 'draw'"),
         ({"factor": "sharpness", "levels": [-1]}, "are numbers above 0; got '-1'"),
         ({"factor": "classifiers", "levels": [2.5]}, "are whole numbers above 0; got '2.5'"),
+        ({"factor": "classifiers", "levels": [3]}, "`factor` of design 'predictions' must be"),
+        (
+            {"design": "trained sets", "factor": "labels", "levels": ["drawn"]},
+            "`factor` of design 'trained sets' must be 'classifiers'; got 'labels'",
+        ),
     ],
 )
 def test_options_that_are_refused(options: dict[str, object], message: str) -> None:

@@ -130,6 +130,15 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table.parquet"
 
 
+def test_trained_sets_may_grow(short: Run, table: Path, tmp_path: Path) -> None:
+    options = {"data": table, "train_rows": 20, "truth_rows": 200, "metrics": ["accuracy"]}
+    short("ssme-semisynthetic", levels=[2], **options)
+    grown = short("ssme-semisynthetic", levels=[3], resume=True, **options)
+    whole = short("ssme-semisynthetic", levels=[2, 3], out=tmp_path / "whole", **options)
+    assert grown.datasets == whole.datasets
+    assert np.array_equal(_column(grown, "estimate"), _column(whole, "estimate"))
+
+
 def test_trained_sets(short: Run, table: Path, tmp_path: Path) -> None:
     options = {"data": table, "train_rows": 20, "truth_rows": 200, "levels": [2, 3]}
     found = short("ssme-semisynthetic", metrics=["accuracy"], **options)

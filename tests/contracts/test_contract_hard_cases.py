@@ -90,7 +90,7 @@ class TestEveryMethod:
             return float(np.mean((y_proba > 0.5) == y_true))
 
         found = fl.estimate(
-            fl.Predictions(p, labels, weight=weight), method, [share_right, "accuracy"]
+            fl.Predictions(p, labels, weight=weight), quick(method), [share_right, "accuracy"]
         )
         for model in found.models:
             own, built_in = (found.get(model, m) for m in ("share_right", "accuracy"))

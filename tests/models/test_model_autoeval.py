@@ -71,21 +71,33 @@ def test_own_proxies_are_the_classifiers_own_confidence():
     assert own.get("model0", "brier").value == pytest.approx(shared.get("model0", "brier").value)
 
 
-def test_perfect_proxies_need_no_labels():
-    """Proxies that are right beyond doubt make the estimate that of all items."""
+def test_perfect_proxies_correct_unlucky_labels():
+    """Proxies that know which items are wrong make the estimate that of all items."""
     rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=400)
-    good = np.clip(truth, 1e-9, 1 - 1e-9)
-    weak = np.where(rng.random(400) < 0.7, good, 1 - good)
-    # The pool of both is unsure where they differ, so take the good one as the other's proxy.
-    predictions = fl.Predictions(
-        np.stack([good, weak], axis=1), np.where(np.arange(400) < 100, truth, -1)
-    )
-    estimates = fl.estimate(predictions, AutoEval(proxy="own"), "accuracy", estimand="sample")
-    row = estimates.get("model0", "accuracy")
-    assert row.value == pytest.approx(1)
-    # Twenty labels that agree do not make certain: what has not been seen keeps the width.
-    assert row.low < 1
+    sure = rng.random(400) < 0.6
+    truth = np.ones(400, dtype=int)
+    truth[~sure] = 0  # an unsure positive prediction is wrong, as its probability all but says
+    p = np.where(sure, 0.999, 0.501)
+    known = np.argsort(~sure)[:100]  # labels only where it is right, but for twenty
+    known[:20] = np.flatnonzero(~sure)[:20]
+    labels = np.full(400, -1)
+    labels[known] = truth[known]
+    found = fl.estimate(fl.Predictions(p[:, None], labels), "autoeval", "accuracy")
+    alone = fl.estimate(fl.Predictions(p[:, None], labels), "labeled", "accuracy")
+    assert alone.rows[0].value == pytest.approx(0.8)
+    assert abs(found.rows[0].value - sure.mean()) < 0.5 * abs(0.8 - sure.mean())
+
+
+def test_sample_and_population_agree_on_the_value():
+    """Lambda is tuned for what is asked, and the shares of the items make up for the difference."""
+    predictions, _ = world(1100, 100, skill=0.5)  # over-confident: lambda is not clipped at 1
+    for metric in ("accuracy", "brier"):
+        sample, population = (
+            fl.estimate(predictions, "autoeval", metric, estimand=e, confidence_level=None)
+            for e in ("sample", "population")
+        )
+        for a, b in zip(sample.rows, population.rows, strict=True):
+            assert a.value == pytest.approx(b.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("estimand", ["population", "sample"])
@@ -150,3 +162,15 @@ def test_coverage(known):
 def test_bad_settings():
     with pytest.raises(fl.UsageError, match="`proxy` must be"):
         AutoEval(proxy="mine")  # type: ignore[arg-type]
+
+
+def test_it_says_that_annotators_do_not_count():
+    predictions, _ = world(200, 50)
+    assert predictions.probabilities is not None
+    counts = np.zeros((200, 2))
+    counts[100:, 1] = 3
+    told = fl.Predictions(predictions.probabilities, predictions.labels, histogram=counts)
+    found, plain = (fl.estimate(p, "autoeval", "accuracy") for p in (told, predictions))
+    for a, b in zip(found.rows, plain.rows, strict=True):
+        assert a.value == pytest.approx(b.value, abs=1e-12)
+    assert "autoeval does not use the histograms of annotators (h__ columns)" in found.warnings

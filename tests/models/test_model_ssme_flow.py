@@ -344,3 +344,17 @@ def test_options_are_checked(options, message):
 def test_needs_probabilities():
     with pytest.raises(fl.InputError, match="'ssme-flow' needs class probabilities"):
         SSMEFlow().infer(fl.Predictions(votes=[[0, 1], [1, 1]], labels=[0, 1]), 0)
+
+
+def test_refits_with_equal_weights_stay_at_the_fit(monkeypatch):
+    """EM without the noise of training would narrow every Gaussian, and sharpen every posterior."""
+    predictions, _ = clusters(600)
+    small = SMALL | {"joint_epochs": 200, "learning_rate": 1e-3}
+    fitted = SSMEFlow(**small).fit(predictions, np.random.default_rng(0))
+    monkeypatch.setattr(
+        "fewlabels.models.ssme_flow.exponentials", lambda keys, streams, salt: np.ones((600, 1))
+    )
+    (refit,) = fitted.refit(1)
+    for now, before in zip(refit.covariances, fitted.trained.mixture.covariances, strict=True):
+        change = np.linalg.slogdet(now)[1] - np.linalg.slogdet(before)[1]
+        assert abs(change) < 0.2

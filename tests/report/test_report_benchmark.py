@@ -14,6 +14,7 @@ from test_report_html import Page
 import fewlabels.report
 from fewlabels.report.benchmark import render, render_text
 from fewlabels.report.benchmark_markdown import escaped
+from fewlabels.report.benchmark_notes import reading
 from fewlabels.report.words import cell_width, clean
 
 samples = pytest.mark.parametrize("name", SAMPLES)
@@ -234,3 +235,20 @@ def test_lines_can_be_seen(scheme: str, card: str) -> None:
     for colour in colours.values():
         darker, lighter = sorted([_luminance(colour), _luminance(card)])
         assert (lighter + 0.05) / (darker + 0.05) >= 3
+
+
+def test_how_to_read_goes_by_what_ran() -> None:
+    summary = binary()
+    said = dict(reading(summary))
+    assert "one half of the data" in said["Error"]
+    assert "rare class" in said["Labels"]
+    assert "active-testing" in said["Labels"]
+    assert "of other items" in said["Coverage"]
+    changes = {"design": "trained sets", "sampler": "uniform", "estimand": "population"}
+    said = dict(reading(summary | {"protocol": summary["protocol"] | changes}))
+    assert "half" not in said["Error"] + said["All labels known"]
+    assert "Labels" not in said
+    assert "of other items" not in said["Coverage"]
+    assert "Coverage" not in dict(
+        reading(summary | {"protocol": summary["protocol"] | {"confidence_level": None}})
+    )

@@ -175,7 +175,11 @@ class Bench:
         return world.predictions(split.rows, cell.level, cell.run), split
 
     def _seed(self, cell: Cell) -> int:
-        """Levels share it: what they vary is then all that differs between them."""
+        """Levels share it: little else differs between them than what they vary.
+
+        The randomness of single items does: it is keyed by their scores, which sharpening or other
+        classifiers change.
+        """
         return seed_of(
             "fit", self.protocol.seed, cell.dataset, cell.n_labeled, cell.n_unlabeled, cell.run,
             cell.method,

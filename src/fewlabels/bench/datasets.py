@@ -226,6 +226,8 @@ def _read(
         notes.append("weights are not used")
     assert read.probabilities is not None
     given = rows & read.has_probabilities.any(axis=1)
+    if given.sum() < rows.sum():
+        notes.append(f"{int(rows.sum() - given.sum()):,} rows without any prediction are left out")
     everything = Predictions(
         read.probabilities[given], labels[given],
         groups={c: named[c][given] for c in by}, models=read.models, classes=read.classes,

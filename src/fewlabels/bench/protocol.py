@@ -19,6 +19,8 @@ DESIGNS = ("predictions", "trained sets")
 SAMPLERS = ("released", "uniform")
 ESTIMANDS = ("sample", "population")
 FACTORS = ("", "sharpness", "labels", "classifiers", "subset")
+_VARIES = {"predictions": ("sharpness", "labels", "subset"), "trained sets": ("classifiers",)}
+"""What each design can vary; it would take the levels of another for empty ones."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,12 @@ class Protocol:
             raise UsageError(f"a protocol that varies {changed.factor!r} needs `levels`")
         for level in changed.levels:
             _check_level(changed.factor, level)
+        varies = _VARIES[changed.design]
+        if changed.factor and changed.factor not in varies:
+            raise UsageError(
+                f"`factor` of design {changed.design!r} must be {listed(map(quoted, varies))}; got "
+                f"{changed.factor!r}"
+            )
         return changed
 
     def plain(self) -> dict[str, Any]:

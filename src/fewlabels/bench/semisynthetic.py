@@ -170,7 +170,10 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
     if any(c.startswith("p__") for c in table):
         raise InputError("holds predictions; classifiers are trained on a table of features")
     given = np.array([v is not None and v == v for v in table[label].tolist()])
-    classes, labels = np.unique(table[label][given], return_inverse=True)
+    try:
+        classes, labels = np.unique(table[label][given], return_inverse=True)
+    except TypeError:
+        raise InputError(f"column {quoted(label)} mixes kinds of values; give one kind") from None
     notes = [] if given.all() else [f"{int((~given).sum()):,} rows without a label are left out"]
     if len(classes) != 2:
         raise InputError(f"{protocol.name} serves two classes; {quoted(label)} has {len(classes)}")
@@ -183,6 +186,8 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
     slices = table[protocol.slice_by][given]
     if slices.dtype == object:
         raise InputError(f"column {quoted(protocol.slice_by)} (--slice-by) is not numeric")
+    if np.isnan(slices.astype(float)).all():
+        raise InputError(f"column {quoted(protocol.slice_by)} (--slice-by) has no numbers")
     _check_rows(protocol, len(labels))
     digest = hashlib.blake2b(digest_size=16)
     for block in (features, labels.astype(np.int64), slices.astype(float)):
@@ -211,8 +216,9 @@ def _open(file: Path) -> dict[str, Array]:
     import pyarrow.csv
     import pyarrow.parquet
 
+    parquet = file.suffix.lower() == ".parquet"
     try:
-        table = (pa.parquet.read_table if file.suffix == ".parquet" else pa.csv.read_csv)(file)
+        table = (pa.parquet.read_table if parquet else pa.csv.read_csv)(file)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {one_line(str(error))}") from None
     found: dict[str, Array] = {}
@@ -240,6 +246,9 @@ def _features(table: dict[str, Array]) -> tuple[Floats, list[str], list[str]]:
             names += [f"{column}={c}" for c in categories]
         else:
             numbers = values.astype(float)
+            if np.isnan(numbers).all():
+                notes.append(f"{column} is left out: it is empty")
+                continue
             middle = np.nanmean(numbers)
             numbers = np.where(np.isnan(numbers), middle, numbers) - middle
             parts.append((numbers / (numbers.std() or 1.0))[:, None])

@@ -10,6 +10,7 @@ import numpy as np
 
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.pseudo_items import pseudo_items
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
@@ -19,6 +20,7 @@ from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
 _ORDER_SALT, _ROWS_SALT = 0xAC71, 0xAC72
+_BLOCK = 2**22
 
 Oracle = Callable[[Ints], Any]
 """Given indices of items (m,), their labels: class indices (m,)."""
@@ -255,8 +257,12 @@ class _LevelledRisk:
         heavy = self.weights[rows[place]]
         unseen = (mass * np.abs(best - values[place])).sum(axis=1) * heavy
         total = mass.sum(axis=1) * (1.0 if unbiased else heavy)
-        e = exponentials(keys[known], np.arange(size), self.salt ^ _ROWS_SALT)
-        draws = best - side * (loss @ e + unseen) / (norm @ e + total)
+        sums = np.empty((2, size))
+        for draw in spans(size, max(_BLOCK // len(known), 1)):
+            streams = np.arange(draw.start, draw.stop)
+            e = exponentials(keys[known], streams, self.salt ^ _ROWS_SALT)
+            sums[:, draw] = loss @ e, norm @ e
+        draws = best - side * (sums[0] + unseen) / (sums[1] + total)
         if not population and len(known) == len(rows):
             draws = np.full(size, plain)
         return plain, draws

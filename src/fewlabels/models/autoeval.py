@@ -117,7 +117,7 @@ class _Rectified:
         ones = np.ones((1, 1))
         here = _Moments.of(both, weight[known, None] * ones)
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
-        plain = self._rectify(here, there, len(rows))
+        plain = self._rectify(here, there, len(rows), population=population)
 
         drawn = pseudo_items(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
@@ -130,18 +130,24 @@ class _Rectified:
             there = _Moments.resampled(
                 expected[rest, None], weight[rest], keys[rest], size, self.salt ^ _REST_SALT
             )
-            return float(plain.mean[0]), self._rectify(here, there, len(rows)).mean
+            tuned = self._rectify(here, there, len(rows), population=True)
+            return float(plain.mean[0]), tuned.mean
         share = weight[rest].sum() / weight.sum()
         certain = (1 - share) * float(both[:, 0] @ weight[known] / weight[known].sum())
-        tuned = self._rectify(here, there, len(rows))
+        tuned = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.
         chance = np.random.default_rng([self.salt, 1]).standard_normal(size)
-        spread = np.sqrt(tuned.residual / max(len(rest), 1))
+        effective = weight[rest].sum() ** 2 / (weight[rest] ** 2).sum() if len(rest) else 1.0
+        spread = np.sqrt(tuned.residual / effective)
         value = certain + share * float(plain.mean[0])
         return value, certain + share * (tuned.mean + chance * spread)
 
-    def _rectify(self, here: _Moments, there: _Moments, n: int) -> _Tuned:
-        """PPI++ from moments of (metric, proxy) of labeled items and of the proxy of others."""
+    def _rectify(self, here: _Moments, there: _Moments, n: int, *, population: bool) -> _Tuned:
+        """PPI++ from moments of (metric, proxy) of labeled items and of the proxy of others.
+
+        The unlabeled items' own mean needs the plain slope; the paper's factor 1 + n/N is for the
+        population's. With it the shares of labeled and unlabeled items make the two agree.
+        """
         if not there.total.any():
             return _Tuned(here.mean[0], here.second[0, 0] - here.mean[0] ** 2)
         covariance = here.second[0, 1] - here.mean[0] * here.mean[1]
@@ -151,7 +157,7 @@ class _Rectified:
         variance = np.maximum(second - mean**2, 0.0) * n / (n - 1)
         tuning = np.ones_like(mean)
         if self.power_tuning:
-            scale = (1 + here.total / there.total) * variance
+            scale = variance * (1 + here.total / there.total if population else 1.0)
             tuning = np.divide(covariance, scale, out=np.zeros_like(mean), where=scale > 0)
             tuning = np.clip(tuning, 0.0, 1.0)
         rectified = here.mean[0] + tuning * (there.mean[0] - here.mean[1])

@@ -29,7 +29,7 @@ FLOOR = 1e-10
 """Least count, in items, of a vote under a class, and least class share: what has not been seen is
 nearly impossible, as in maximum likelihood, but has a logarithm."""
 
-_REFIT_SALT, _ROWS = 0xDA51D, 65_536
+_REFIT_SALT, _ROWS, _MOST = 0xDA51D, 65_536, 2**24
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,13 @@ class _FittedDawidSkene(FittedLabelModel):
         for block in spans(len(self.keys), _ROWS):
             rows = exponentials(self.keys[block], streams, self.salt ^ _REFIT_SALT)
             counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
-        return self.table.maximise(self._run(counts).before, counts)
+        # EM holds a few arrays of all patterns, which are as many as the items in the worst case.
+        width = max(_MOST // self.start.size, 1)
+        parts = [
+            self.table.maximise(self._run(counts[:, part]).before, counts[:, part])
+            for part in spans(len(streams), width)
+        ]
+        return _Rates(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
 
     def _run(self, counts: Floats) -> EMResult:
         start = np.repeat(self.start, counts.shape[1], axis=2)

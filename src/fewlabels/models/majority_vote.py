@@ -8,6 +8,7 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import vote_shares
@@ -18,6 +19,7 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 _DRAWS_SALT = 0x307E
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,22 @@ class MajorityVote(LabelModel):
         served, votes = with_hard_votes(predictions, "majority-vote")
         salt = int(rng.integers(2**63))
         informed = np.flatnonzero((served.evidence != 0).any(axis=1))
-        once = np.ones((len(informed), 1))
-        if self.weighted and len(informed):
-            rows = exponentials(served.keys[informed], np.arange(self.n_draws), salt ^ _DRAWS_SALT)
-        else:
-            informed, once, rows = informed[:0], once[:0], once[:0]
+        if not self.weighted:
+            informed = informed[:0]
         told, voted = softmax(served.evidence[informed]), votes[informed]
+        once = _accuracies(voted, told, np.ones((len(informed), 1)))
+
+        def drawn(draw: slice) -> Floats:
+            streams = np.arange(draw.start, draw.stop)
+            rows = exponentials(served.keys[informed], streams, salt ^ _DRAWS_SALT)
+            return _accuracies(voted, told, rows)
+
+        parts = spans(self.n_draws, max(_BLOCK // len(informed), 1)) if len(informed) else []
         return _FittedMajority(
             hard=self.hard,
             models=served.models,
-            weights=_accuracies(voted, told, once)[:, 0],
-            draws=_accuracies(voted, told, rows),
+            weights=once[:, 0],
+            draws=np.hstack([drawn(part) for part in parts]) if parts else once,
             average=_average(votes, served.n_classes),
             salt=salt,
         )
@@ -85,7 +92,7 @@ def _accuracies(votes: Ints, told: Floats, rows: Floats) -> Floats:
     total = given.T @ rows
     measured: Bools = np.asarray(given.any(axis=0))
     if not measured.any():
-        return np.ones((votes.shape[1], max(rows.shape[1], 1)))
+        return np.ones((votes.shape[1], rows.shape[1]))
     out = (right.T @ rows) / np.where(measured[:, None], total, 1.0)
     out[~measured] = out[measured].mean(axis=0)
     return out

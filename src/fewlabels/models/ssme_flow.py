@@ -8,6 +8,7 @@ from numbers import Real
 from operator import add
 
 import numpy as np
+from scipy.special import ndtri
 
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
@@ -44,7 +45,7 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 # One stream of randomness per use, all from one seed.
-_HELD_OUT_SALT, _REFIT_SALT = 0x4E1D, 0xF2EF
+_HELD_OUT_SALT, _REFIT_SALT, _NOISE_SALT = 0x4E1D, 0xF2EF, 0x2015E
 
 REFIT_STEPS = 20
 """EM steps of a bootstrap replicate; it starts at the mixture of the fit."""
@@ -268,7 +269,10 @@ class _FittedFlow(FittedLabelModel):
         """Latent mixtures of `size` bootstrap replicates, the flow as it is."""
         weights = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
         views = self.flow.views(self.trained.parameters)
-        scores = self.items.scores.astype(self.flow.dtype)
+        # With the noise of training: without it, each refit would be narrower than the fit.
+        dimensions = np.arange(self.flow.n_dimensions)
+        noise = ndtri(uniforms(self.keys, dimensions, self.salt ^ _NOISE_SALT)).T
+        scores = (self.items.scores + self.model.noise * noise).astype(self.flow.dtype)
         blocks = [(b, z.copy()) for b, z, _ in latent_blocks(self.flow, views, scores)]
 
         def run(row_weights: Floats) -> LatentMixture:

@@ -77,11 +77,18 @@ def reading(summary: bw.Summary) -> list[tuple[str, str]]:
     """How the numbers are made: a term and its meaning each."""
     has_points = any(m["unit"] == "points" for m in summary["metrics"].values())
     unit = " It is in percentage points." if has_points else ""
+    trained = summary["protocol"].get("design") == "trained sets"
+    apart = (
+        "In each run classifiers are trained on some rows, the items are drawn from others, and "
+        "the truth is the metric on yet others."
+        if trained
+        else "In each run the items come from one half of the data, and the truth is the metric on "
+        "the other half."
+    )
     found = [
         (
             "Error",
-            "In each run the items come from one half of the data, and the truth is the metric on "
-            "the other half. The error of a run is |estimate - truth|, averaged over the "
+            f"{apart} The error of a run is |estimate - truth|, averaged over the "
             f"classifiers; a cell is its mean ± standard deviation over the runs.{unit}",
         ),
         (
@@ -94,9 +101,14 @@ def reading(summary: bw.Summary) -> list[tuple[str, str]]:
             "RMAE",
             "A method's mean error divided by that of Labeled on the same splits; in brackets the "
             f"{percent(summary['level'])} bootstrap interval over runs, in pairs "
-            f"({count(summary['resamples'])} resamples).",
+            f"({count(summary['resamples'])} resamples). The runs share their data, so it says "
+            "nothing of other data.",
         ),
     ]
+    if summary["protocol"].get("sampler") == "released":
+        found.append(("Labels", _released(summary)))
+    if summary["protocol"].get("confidence_level"):
+        found.append(("Coverage", _coverage(summary)))
     if summary["curve_runs"]:
         few, most = summary["curve_runs"]
         behind = plural(few, "sample") if few == most else f"{few} to {plural(most, 'sample')}"
@@ -113,10 +125,41 @@ def reading(summary: bw.Summary) -> list[tuple[str, str]]:
         (
             "All labels known",
             "The floor: the same items with all their labels. What is left is the difference "
-            "between the two halves of the data.",
+            + (
+                "between them and the rows of the truth."
+                if trained
+                else "between the two halves of the data."
+            ),
         )
     )
     return found
+
+
+def _released(summary: bw.Summary) -> str:
+    """Who is labeled by the released sampler, and whom that puts at a disadvantage."""
+    text = (
+        "As in the released SSME code, each class has a label and the others are drawn at random: "
+        "labels hold more of a rare class than the data do, and what takes them for a random "
+        "sample (Labeled, too) inherits that bias."
+    )
+    if any(m["name"].startswith("active-testing") for m in summary["methods"]):
+        text += (
+            " active-testing asks for as many labels of its own choice among the same items, and "
+            "so is spared it."
+        )
+    return text
+
+
+def _coverage(summary: bw.Summary) -> str:
+    """What coverage means: intervals and truth may be of different items."""
+    text = "The share of intervals that hold the truth, averaged over classifiers and runs."
+    if summary["protocol"].get("estimand") == "sample":
+        text += (
+            " These intervals are for the items of the run alone, and the truth is that of other "
+            "items: coverage below the level is no fault of theirs (--estimand population asks for "
+            "intervals that should hold it)."
+        )
+    return text
 
 
 def notes(summary: bw.Summary) -> list[str]:
