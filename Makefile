@@ -10,7 +10,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce clean
+.PHONY: help demo test lint test-slow test-install bench reproduce paper clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ bench: $(VENV)/.dev  ## speed and memory
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py
 	$(BIN)/python benchmarks/coverage.py
+
+paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
+	$(BIN)/python benchmarks/paper.py
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html
