@@ -9,6 +9,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.models import AutoEval
+from fewlabels.models.autoeval import _Moments
 
 
 def world(
@@ -135,6 +136,21 @@ def test_sampling_weights_are_those_of_repeated_items():
     )
     for a, b in zip(one.rows, other.rows, strict=True):
         assert a.value == pytest.approx(b.value, abs=1e-12)
+
+
+def test_sums_of_many_items_are_those_of_drawn_weights():
+    rng = np.random.default_rng(0)
+    x, weight = rng.uniform(size=(30_000, 1)), rng.uniform(0.5, 2, 30_000)
+    keys = rng.integers(2**63, size=30_000).astype(np.uint64)
+    drawn = _Moments.resampled(x, weight, keys, 300, 1)
+    gaussian = _Moments.resampled_many(x, weight, keys, 300, 1)
+    for one, other in zip(drawn, gaussian, strict=True):
+        assert other.shape == one.shape
+        error = one.std() / np.sqrt(300)
+        assert abs(one.mean() - other.mean()) < 5 * error
+        assert other.std() == pytest.approx(one.std(), rel=0.2)
+    again = np.corrcoef(drawn.total, drawn.mean[0])[0, 1]
+    assert np.corrcoef(gaussian.total, gaussian.mean[0])[0, 1] == pytest.approx(again, abs=0.2)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from fewlabels.predictions import Predictions
 
 _ROWS_SALT, _REST_SALT = 0xA07E, 0xA07F
 _BLOCK = 2**22
+_MANY = 20_000
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class _Rectified:
         here = _Moments.resampled(both, weight[known], keys[known], size, self.salt ^ _ROWS_SALT)
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
-            there = _Moments.resampled(
+            resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
+            there = resample(
                 expected[rest, None], weight[rest], keys[rest], size, self.salt ^ _REST_SALT
             )
             tuned = self._rectify(here, there, len(rows), population=True)
@@ -200,6 +202,19 @@ class _Moments(NamedTuple):
             for s in spans(size, max(_BLOCK // max(len(x), 1), 1))
         ]
         return _Moments(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
+
+    @staticmethod
+    def resampled_many(x: Floats, weight: Floats, keys: UInts, size: int, salt: int) -> _Moments:
+        """As `resampled`, of one variable of so many items that their sums are Gaussian."""
+        powers = np.column_stack([np.ones(len(x)), x, x**2]) * weight[:, None]
+        # Exp(1) weights have variance 1; sorted sums, so that the order of the rows is not seen.
+        middle = np.sort(powers, axis=0).sum(axis=0)
+        products = powers.T @ powers
+        # A proxy of two values at most makes this singular: a little on the diagonal.
+        spread = np.linalg.cholesky(products + 1e-9 * np.trace(products) * np.eye(3))
+        noise = np.random.default_rng([salt, len(keys)]).standard_normal((3, size))
+        total, first, second = middle[:, None] + spread @ noise
+        return _Moments(total, (first / total)[None], (second / total)[None, None])
 
     def plus(self, x: Floats, weight: Floats) -> _Moments:
         """With one more item per draw: x (C, D) of weight (D,)."""
