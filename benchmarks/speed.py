@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 
 import fewlabels as fl
+from fewlabels.kernels.blocks import using_workers
 
 MODELS = 7
 
@@ -204,6 +207,67 @@ def default_method() -> Line:
     )
 
 
+# --- the flow, and a whole protocol --------------------------------------------------------------
+
+
+def flow(models: int, classes: int) -> Line:
+    """The paper's 300 + 700 epochs on 1,020 items, on one thread of BLAS as it always is."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(classes, size=1020)
+    logits = 2 * np.eye(classes)[truth][:, None, :] + rng.normal(size=(1020, models, classes))
+    p = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    predictions = fl.Predictions(p, np.where(np.arange(1020) < 20, truth, -1))
+    ours, _ = best(lambda: fl.models.SSMEFlow().infer(predictions, 0), 1)
+    size, dimensions = 1024, models * (classes - 1)
+    a = np.ones((size, size), dtype=np.float32)
+    with using_workers(1):
+        product, _ = best(lambda: a @ a, 20)
+    # Multiply-adds of the networks, forward and twice that backward, 10 couplings, 1,000 epochs.
+    half = dimensions - dimensions // 2
+    work = 2 * 3 * 1020 * 1e4 * (128 * (half + 128) + 2 * 128 * half)
+    floor = work / (2 * size**3 / product)
+    return Line(
+        f"ssme-flow fit, n=1020, d={dimensions}, 1,000 epochs",
+        f"{ours:.0f} s",
+        f"{floor:.0f} s (its matrix products alone, at the speed of a large one)",
+        f"{floor / ours:.2f} of the limit",
+        "60 s" if dimensions < 10 else "120 s",
+    )
+
+
+QUICK = "labeled,majority-vote,pseudo-label,dawid-skene,autoeval,bayesian-calibration,ssme-kde"
+
+
+def protocol(n: int = 133_782) -> Line:
+    """`fewlabels benchmark ssme-binary` on a file as large as CivilComments, and its report."""
+    scores, labels = make_scores(n, 6)
+    columns = {f"p__m{j}__1": scores[:, j].astype(np.float32) for j in range(MODELS)}
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder) / "predictions.parquet", Path(folder) / "out"
+        pyarrow.parquet.write_table(pyarrow.table({"label": labels, **columns}), file)
+        command = ["benchmark", "ssme-binary", "--data", str(file), "--methods", QUICK]
+        program = str(Path(sys.executable).with_name("fewlabels"))
+        started = time.perf_counter()
+        subprocess.run([program, *command, "--out", str(out)], check=True, capture_output=True)
+        ours = time.perf_counter() - started
+        rows = pyarrow.parquet.read_table(
+            out / "results.parquet", filters=[("method", "=", "ssme-kde")]
+        )
+    of_ssme = float(np.mean(rows["seconds"].to_numpy()))
+    points = np.log(scores[:1020] / (1 - scores[:1020]))
+    weights = np.column_stack([1 - labels[:1020], labels[:1020]]).astype(float)
+    epoch, _ = best(lambda: sklearn_epoch(points, weights), 3)
+    return Line(
+        "ssme-binary: 7 methods x 3 n_l x 50 runs x 4 metrics, curve and report; one ssme-kde run "
+        f"with metrics {of_ssme:.2f} s",
+        f"{ours:.0f} s",
+        f"{150 * 20 * epoch:.0f} s (150 SSME fits by scikit-learn's KernelDensity alone; one epoch "
+        "timed)",
+        f"{20 * epoch / of_ssme:.0f}x per run (9.4 s by the reference: {9.4 / of_ssme:.0f}x)",
+        "300 s",
+    )
+
+
 def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
     """What a user runs instead for an interval: the labeled items, resampled."""
     from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
@@ -222,15 +286,12 @@ def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
 
 def large_file(rows: int) -> Line:
     """A Parquet file of many rows through the command line, with intervals."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with tempfile.TemporaryDirectory() as folder:
         scores, truth = make_scores(rows, 5)
         labels = np.where(np.random.default_rng(6).random(rows) < 100 / rows, truth, -1)
         columns = {"label": labels} | {f"p__m{j}__1": scores[:, j] for j in range(MODELS)}
         path = Path(folder) / "large.parquet"
-        pq.write_table(pa.table(columns), path)
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
         del scores, columns
         code = (
             "from fewlabels.cli import main\n"
@@ -284,7 +345,10 @@ def main() -> None:
         draws(),
         default_method(),
         *start_up(),
+        flow(8, 2),
+        flow(10, 10),
         large_file(options.rows),
+        protocol(),
     ]
     page = [
         "# Speed and memory",

@@ -142,6 +142,9 @@ def test_suggested_items_are_the_doubtful_ones():
         (lambda rows: np.zeros(3), "was asked for the labels of 20 items"),
         (lambda rows: np.full(len(rows), 2), "no class index from 0 to 1"),
         (lambda rows: np.full(len(rows), 0.5), "no class index"),
+        (lambda rows: np.full(len(rows), np.nan), "no class index"),
+        (lambda rows: np.full(len(rows), "a"), "no class index"),
+        (lambda rows: np.full(len(rows), -1), "no class index"),
     ],
 )
 def test_bad_oracles(answer, said):

@@ -13,7 +13,12 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.pseudo_items import pseudo_items
-from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    with_probabilities,
+)
 from fewlabels.models.ensemble import Ensemble, with_evidence
 from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
@@ -80,7 +85,15 @@ class ActiveTesting(LabelModel):
             )
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Pick the items and ask the oracle for their labels."""
+        """Pick the items and ask the oracle for their labels.
+
+        Raises
+        ------
+        InputError
+            If the oracle's answer is not one class index per item.
+        """
+        if isinstance(self.surrogate, Ensemble):
+            with_probabilities(predictions, "active-testing")  # its refusal names this method
         surrogate = self.surrogate.fit(predictions, rng)
         salt = int(rng.integers(2**63))
         pool = np.flatnonzero(~predictions.labeled)
@@ -137,17 +150,20 @@ def _lure(q: Floats, m: Ints | int, budget: int, n: int | None = None) -> Floats
 
 def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
     found = np.asarray(oracle(picked))
+    whole = found.dtype.kind in "iub" or (
+        found.dtype.kind == "f" and bool((np.isfinite(found) & (found == np.round(found))).all())
+    )
     if found.shape != picked.shape:
         raise InputError(
             f"the oracle was asked for the labels of {len(picked)} items and gave an array of "
             f"shape {found.shape}; give one class index for each"
         )
-    labels: Ints = found.astype(np.int64)
-    if (labels != found).any() or (labels < 0).any() or (labels >= n_classes).any():
+    if not whole or (found < 0).any() or (found >= n_classes).any():
         raise InputError(
             f"the oracle gave a label that is no class index from 0 to {n_classes - 1}; "
             "translate class names to their places in `predictions.classes`"
         )
+    labels: Ints = found.astype(np.int64)
     return labels
 
 

@@ -52,7 +52,8 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     if predictions.probabilities is None or not gives.any():
         raise InputError(
             f"method {method!r} needs class probabilities (columns p__<model>__<class>), and no "
-            "classifier gives any; use method 'labeled', or provide probabilities"
+            "classifier gives any; provide them, or use a method for hard predictions "
+            "('dawid-skene', 'majority-vote') or 'labeled'"
         )
     if gives.all():
         return predictions, predictions.probabilities

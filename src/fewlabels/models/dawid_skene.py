@@ -179,7 +179,7 @@ class _FittedDawidSkene(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            status=self._status(swapped),
+            status=self._status,
             warnings=self._warnings(swapped),
             diagnostics={
                 "error_rate": dict(zip(self.models, self._error_rates(), strict=True)),
@@ -209,10 +209,9 @@ class _FittedDawidSkene(FittedLabelModel):
             return []
         return [self.classes[present[k]] for k in vote[vote != true]]
 
-    def _status(self, swapped: list[str]) -> Status:
-        if not self.result.converged:
-            return Status.NOT_CONVERGED
-        return Status.ASSUMPTION if swapped or not self.n_informed else Status.OK
+    @property
+    def _status(self) -> Status:
+        return Status.ASSUMPTION if self.result.converged else Status.NOT_CONVERGED
 
     def _warnings(self, swapped: list[str]) -> tuple[str, ...]:
         said = []
@@ -226,6 +225,11 @@ class _FittedDawidSkene(FittedLabelModel):
             said.append(
                 "assumption: no labels; error rates rest on classifiers that err independently of "
                 "each other and are right more often than not"
+            )
+        else:
+            said.append(
+                "assumption: classifiers err independently of each other, given the class; where "
+                "they share mistakes their error rates come out too low"
             )
         if swapped:
             said.append(

@@ -118,6 +118,11 @@ class _FittedMajority(FittedLabelModel):
             value_from="marginals",
             status=Status.ASSUMPTION,
             warnings=(
+                "assumption: there is one classifier, and it is compared with its own votes; the "
+                "labels alone say more (method 'labeled')",
+            )
+            if len(self.models) == 1
+            else (
                 "assumption: what most classifiers vote for is taken as true; labels do no "
                 "more than weigh the classifiers",
             ),

@@ -185,7 +185,7 @@ class _FittedPseudoLabel(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            status=Status.ASSUMPTION if only else Status.OK if converged else Status.NOT_CONVERGED,
+            status=Status.ASSUMPTION if only or converged else Status.NOT_CONVERGED,
             warnings=_warnings(only, converged),
             diagnostics={"labels_learned_from": len(self.training.keys)},
         )
@@ -210,7 +210,7 @@ def _warnings(only: str | None, converged: bool) -> tuple[str, ...]:
         )
     if not converged:
         return ("not-converged: the logistic regression did not reach its optimum",)
-    return ()
+    return ("assumption: what a regression learned from the labels is taken at its word",)
 
 
 @dataclass(frozen=True, eq=False)
