@@ -105,7 +105,8 @@ def run(
     figures = PAGES / "figures" / name
     if figures.exists():
         shutil.rmtree(figures)
-    shutil.copytree(out / "figures", figures)
+    if (out / "figures").exists():  # a protocol may have tables alone
+        shutil.copytree(out / "figures", figures)
 
 
 SETS = {

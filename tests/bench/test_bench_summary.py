@@ -91,10 +91,10 @@ def test_mean_sd_bias_and_ratio_by_hand() -> None:
     assert labeled["se"] == pytest.approx(10 / math.sqrt(3))
     assert labeled["bias"] == pytest.approx(100 * 0.2 / 3)
     assert labeled["n_runs"] == labeled["n_of"] == 3
-    assert labeled["rmae"] == labeled["rmae_low"] == labeled["rmae_high"] == 1
+    assert labeled["rmae"] == 1
     assert ensemble["mean"] == pytest.approx(3)
     assert ensemble["rmae"] == pytest.approx(0.15)
-    assert 0.1 <= ensemble["rmae_low"] <= 0.15 <= ensemble["rmae_high"] <= 0.2 + 1e-12
+    assert ensemble["rmae_low"] is ensemble["rmae_high"] is None
     assert ensemble["seconds"] == 0.25
     assert (labeled["best"], ensemble["best"]) == (False, True)
 

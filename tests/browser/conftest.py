@@ -49,6 +49,13 @@ function measure(frame) {
     scroll: root.scrollWidth,
     smallest: Math.min(...texts.map(e => parseFloat(style(e).fontSize))),
     background: style(page.body).backgroundColor,
+    tables: [...page.querySelectorAll(".bench-scroll")].map(e => ({
+      scrolls: e.scrollWidth > e.clientWidth,
+      first: style(e.querySelector("tbody th")).position,
+      shadow: style(e).backgroundAttachment,
+      fades: style(e).animationTimeline,
+      hint: style(e.querySelector(".hint")).animationTimeline,
+    })),
     ticks: forest ? [...forest.querySelectorAll(".ticks text")].map(middle) : [],
     lines: forest ? [...forest.querySelectorAll(".bar")].slice(0, 2)
       .map(bar => [...bar.querySelectorAll(".grid")].map(left)) : [],

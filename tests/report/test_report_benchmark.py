@@ -242,13 +242,12 @@ def test_how_to_read_goes_by_what_ran() -> None:
     said = dict(reading(summary))
     assert "one half of the data" in said["Error"]
     assert "rare class" in said["Labels"]
-    assert "active-testing" in said["Labels"]
+    assert "picks which items are labeled" in said["active-testing"]
     assert "of other items" in said["Coverage"]
     changes = {"design": "trained sets", "sampler": "uniform", "estimand": "population"}
     said = dict(reading(summary | {"protocol": summary["protocol"] | changes}))
     assert "half" not in said["Error"] + said["All labels known"]
     assert "Labels" not in said
+    assert "picks which items are labeled" in said["active-testing"]
     assert "of other items" not in said["Coverage"]
-    assert "Coverage" not in dict(
-        reading(summary | {"protocol": summary["protocol"] | {"confidence_level": None}})
-    )
+    assert "it should be 90%" in said["Coverage"]

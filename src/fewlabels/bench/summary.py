@@ -10,6 +10,7 @@ import numpy as np
 
 from fewlabels import __version__
 from fewlabels.bench.summary_cells import LEVEL, RESAMPLES
+from fewlabels.bench.summary_command import command
 from fewlabels.bench.summary_errors import FLOOR, REFERENCE, failures
 from fewlabels.bench.summary_facts import Facts, scale
 from fewlabels.bench.summary_figures import figures
@@ -73,12 +74,14 @@ def summarise(results: Results) -> dict[str, Any]:
     return {
         "fewlabels": __version__,
         "protocol": _plain(protocol.plain()),
+        "command": command(results),
         "datasets": [_dataset(dataset, facts) for dataset in results.datasets],
         "metrics": {metric: _metric(metric) for metric in _metrics(facts)},
         "methods": [{"name": m, "floor": m == FLOOR} for m in _methods(facts)],
         "reference": REFERENCE,
         "level": LEVEL,
         "resamples": RESAMPLES,
+        "runs": max((len(c.runs) for c in facts.compared.values()), default=0),
         "glance": _glance(facts),
         "cells": list(_cells(facts)),
         "tables": laid_out,
@@ -96,11 +99,12 @@ def _check(asked: Sequence[str], known: Sequence[str], kind: str) -> None:
 
 
 def _tables(facts: Facts, wanted: Sequence[str], drawn: Sequence[str]) -> Iterator[dict[str, Any]]:
+    last = "methods" if "methods" in wanted else next(iter(wanted), "")
     for kind in wanted:
         if kind == "methods":
             yield from tables(facts, "overview")
         yield from tables(facts, kind)
-        if kind == "methods":
+        if kind == last:
             yield from tables(facts, "intervals")
     if "correlation" not in wanted and _TRENDS & set(drawn):
         yield from tables(facts, "associations")
@@ -116,9 +120,12 @@ def _cells(facts: Facts) -> Iterator[dict[str, Any]]:
 def _glance(facts: Facts) -> list[dict[str, Any]]:
     """Each method over all columns: how often no other is better, and the mean ratio to Labeled.
 
-    Ratios are averaged as logarithms, so that halving and doubling cancel.
+    n_contested of the n_columns are those in which at least two methods have a value: in the
+    others nobody is best. Ratios are averaged as logarithms, so that halving and doubling cancel;
+    n_ratios says over how many columns.
     """
     found = []
+    contested = sum(any(c["best"] for c in by.values()) for by in facts.cells.values())
     for method in _methods(facts):
         parts = [by_method[method] for by_method in facts.cells.values() if method in by_method]
         ratios = [p["rmae"] for p in parts if p["rmae"] is not None and p["rmae"] > 0]
@@ -128,9 +135,11 @@ def _glance(facts: Facts) -> list[dict[str, Any]]:
                 "method": method,
                 "floor": method == FLOOR,
                 "n_best": sum(p["best"] for p in parts),
+                "n_contested": contested,
                 "n_columns": len(facts.cells),
                 "n_known": sum(p["mean"] is not None for p in parts),
                 "rmae": math.exp(np.mean(np.log(ratios))) if ratios else None,
+                "n_ratios": len(ratios),
                 "seconds": float(np.mean(seconds)) if seconds else None,
             }
         )

@@ -19,6 +19,9 @@ RESAMPLES = 2000
 LEVEL = 0.95
 """Confidence level of the bootstrap interval of a ratio."""
 
+FEWEST_RUNS = 5
+"""Of fewer runs a bootstrap has too few different resamples for an interval."""
+
 
 def cells(compared: Comparison, curve: Curve | None, scale: float) -> dict[str, Cell]:
     """Method -> its cell; errors, bias and width are multiplied by `scale`.
@@ -27,7 +30,8 @@ def cells(compared: Comparison, curve: Curve | None, scale: float) -> dict[str, 
     error; rmae, the ratio of mean errors to Labeled's on the runs that both know, with a paired
     bootstrap interval over runs; ess, the effective size; coverage and width of intervals;
     seconds per run; n_runs of n_of; reasons, why runs are missing; best, whether no method is
-    better by more than one paired standard error. Unknown numbers are None.
+    better by more than one paired standard error. Unknown numbers are None. The effective size of
+    Labeled is its own number of labels: read from the curve it would be that and noise.
     """
     winners = best(compared.errors[:, None, :], compared.methods)
     reference = compared.of(REFERENCE)
@@ -39,7 +43,7 @@ def cells(compared: Comparison, curve: Curve | None, scale: float) -> dict[str, 
             "bias": _mean(compared.signed[k][~np.isnan(errors)] * scale),
             "n_of": len(compared.runs),
             "coverage": _mean(compared.covered[k]),
-            "coverage_se": spread(compared.covered[k])["se"],
+            "coverage_se": coverage_error(compared.covered[k], compared.n_classifiers),
             "width": _mean(compared.width[k] * scale),
             "seconds": _mean(compared.seconds[k]),
             "reasons": dict(sorted(compared.reasons[method].items())),
@@ -49,6 +53,8 @@ def cells(compared: Comparison, curve: Curve | None, scale: float) -> dict[str, 
         cell |= ratio(errors, beside)
         mean = cell["mean"]
         cell |= Curve.NOTHING if curve is None or mean is None else curve.size(mean / scale)
+        if method == REFERENCE and cell["ess"] is not None:
+            cell |= {**Curve.NOTHING, "ess": compared.setting.n_labeled}
         found[method] = cell
     return found
 
@@ -61,8 +67,30 @@ def spread(values: Floats) -> Cell:
     return {"mean": _mean(known), "sd": sd, "se": se, "n_runs": len(known)}
 
 
+def coverage_error(covered: Floats, n_classifiers: int) -> float | None:
+    """Standard error of a coverage, above nothing even where every interval covers, or none does.
+
+    The larger of that over runs, to which the classifiers of a run are one observation, and that
+    of Agresti and Coull (1998), sqrt(p (1 - p) / n) with two successes and two failures added to
+    the runs x classifiers intervals.
+
+    Parameters
+    ----------
+    covered
+        (runs,) share of the classifiers whose interval covers; NaN where not known.
+    n_classifiers
+        How many classifiers each run has.
+    """
+    known = covered[~np.isnan(covered)]
+    if not len(known):
+        return None
+    n = len(known) * n_classifiers + 4
+    p = (float(known.sum()) * n_classifiers + 2) / n
+    return max(math.sqrt(p * (1 - p) / n), spread(known)["se"] or 0.0)
+
+
 def ratio(errors: Floats, reference: Floats | None) -> Cell:
-    """Ratio of mean errors over the runs that both know, with its bootstrap interval."""
+    """Ratio of mean errors over the runs that both know, with a bootstrap interval of 5 or more."""
     nothing: Cell = {"rmae": None, "rmae_low": None, "rmae_high": None}
     if reference is None:
         return nothing
@@ -71,7 +99,7 @@ def ratio(errors: Floats, reference: Floats | None) -> Cell:
         return nothing
     found = nothing | {"rmae": float(errors[both].mean() / reference[both].mean())}
     n = int(np.count_nonzero(both))
-    if n > 1:
+    if n >= FEWEST_RUNS:
         above, below = (resamples(n) @ part[both] for part in (errors, reference))
         # A resample of runs in which Labeled happens to make no error has no ratio.
         ratios = above[below > 0] / below[below > 0]

@@ -45,7 +45,8 @@ class Comparison:
 
     runs (R,); errors, signed, covered, width, seconds (methods, R), NaN where not known. An error
     is NaN if that of some classifier is; `reasons` says for each method why, and in how many
-    runs. Errors are in the metric's own unit, seconds those of the whole cell.
+    runs. Errors are in the metric's own unit, seconds those of the whole cell; each is a mean
+    over `n_classifiers` but the seconds.
     """
 
     setting: Setting
@@ -57,6 +58,7 @@ class Comparison:
     width: Floats
     seconds: Floats
     reasons: Mapping[str, Mapping[str, int]]
+    n_classifiers: int
 
     def of(self, method: str) -> int | None:
         """Row of the method, None if it has none."""
@@ -157,7 +159,8 @@ class _Table:
         every = np.unique(np.append(runs, np.asarray(lost, dtype=runs.dtype)))
         place = np.asarray([order.index(m) if m in order else -1 for m in self.names["method"]])
         at = place[self.method[pairs]], np.searchsorted(every, runs)
-        complete = self.count[pairs] == self.count[pairs].max()
+        most = int(self.count[pairs].max())
+        complete = self.count[pairs] == most
         matrices = {}
         for name, means in self.means.items():
             part = np.full((len(order), len(every)), np.nan)
@@ -168,7 +171,9 @@ class _Table:
             missing = len(every) - np.count_nonzero(at[0] == k) - len(failed.get(method, {}))
             if missing:
                 reasons[method][NOT_RUN] = int(missing)
-        return Comparison(setting, tuple(order), every, **matrices, reasons=reasons)
+        return Comparison(
+            setting, tuple(order), every, **matrices, reasons=reasons, n_classifiers=most
+        )
 
     def _reasons(
         self,

@@ -21,6 +21,8 @@ from fewlabels.bench.summary_trends import associations, pairs_of_classifiers
 
 Table = dict[str, Any]
 
+_NO_RATIO = "there is no ratio to the error of labeled"
+
 
 def tables(facts: Facts, kind: str) -> Iterator[Table]:
     """All tables of a kind; none where the results have nothing for it."""
@@ -55,13 +57,18 @@ def _names(parts: Sequence[dict[str, Cell]]) -> list[str]:
 
 
 def _mean_ratio(parts: Sequence[dict[str, Cell]], method: str) -> Cell:
-    ratios = [part[method]["rmae"] for part in parts if method in part]
-    known = [r for r in ratios if r is not None]
-    reasons = merged_reasons([part[method]["reasons"] for part in parts if method in part])
+    """Mean over the data sets; reasons count those without a ratio."""
+    ratios = [part[method]["rmae"] if method in part else None for part in parts]
+    why = [
+        dict.fromkeys(part[method]["reasons"] if method in part else (), 1) or {_NO_RATIO: 1}
+        for part, found in zip(parts, ratios, strict=True)
+        if found is None
+    ]
     return {
-        **spread(np.asarray(known, dtype=float)),
+        **spread(np.asarray([r for r in ratios if r is not None], dtype=float)),
         "n_of": len(parts),
-        "reasons": reasons,
+        "over": "data set",
+        "reasons": merged_reasons(why),
         "best": False,
     }
 
@@ -123,6 +130,8 @@ def _mean_of_groups(facts: Facts, settings: Sequence[Setting]) -> dict[str, Cell
             "reasons": {} if complete else {"a group has no error": 1},
             "best": mark and complete,
         }
+    if sum(cell["mean"] is not None for m, cell in found.items() if m != FLOOR) < 2:
+        found = {m: cell | {"best": False} for m, cell in found.items()}
     labeled = found.get(REFERENCE, {}).get("mean")
     for cell in found.values():
         known_both = labeled and cell["mean"] is not None
@@ -183,9 +192,18 @@ def _effective_sizes(facts: Facts) -> Iterator[Table]:
 
 
 def _intervals(facts: Facts) -> Iterator[Table]:
-    """Coverage and width, where a confidence level was asked for."""
-    for table in _methods(facts, "intervals"):
-        if any(c and c["coverage"] is not None for row in table["rows"] for c in row["cells"]):
+    """Coverage and width, where a confidence level was asked for; levels are side by side."""
+    for settings in facts.together(
+        lambda s: s._replace(level="") if s.factor else s._replace(n_labeled=0),
+        lambda s: not s.group and s.factor != "subset",
+    ):
+        what = "level" if settings[0].factor else "n_labeled"
+        columns = [{"what": what, "value": getattr(s, what)} for s in settings]
+        found = [facts.cells[s] for s in settings]
+        if any(c["coverage"] is not None for part in found for c in part.values()):
+            table = _table("intervals", facts, settings, columns, found)
+            if what == "level":
+                table |= {"n_labeled": settings[0].n_labeled, "level": ""}
             yield table
 
 

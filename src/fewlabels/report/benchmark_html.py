@@ -12,8 +12,8 @@ from fewlabels.report.benchmark_plot import LEADER, View, views
 from fewlabels.report.benchmark_tables import glance, sections
 from fewlabels.report.html import _environment
 
-_SECOND = frozenset({"intervals", "classifiers"})
-"""Kinds of tables that are folded: many of them, of second rank."""
+_SECOND = frozenset({"classifiers"})
+"""Kinds of tables that are folded, many of them and of second rank, unless they are the content."""
 
 _ABOUT = {
     "error-by-labels": "Shaded: one standard error over the runs, to both sides.",
@@ -109,6 +109,7 @@ def render_page(summary: bw.Summary) -> str:
             headline=notes.headline(summary),
             facts=notes.facts(summary),
             settings=notes.settings(summary),
+            command=summary.get("command"),
             notes=notes.notes(summary),
             reading=notes.reading(summary),
             datasets=[notes.data_set(dataset) for dataset in summary["datasets"]],
@@ -135,7 +136,8 @@ def _figure(figure: Mapping[str, Any], summary: bw.Summary) -> dict[str, str | l
 def _sections(summary: bw.Summary) -> list[dict[str, Any]]:
     found = []
     for title, tables in sections(summary):
-        folded = tables[0][0]["kind"] in _SECOND
+        kind = tables[0][0]["kind"]
+        folded = kind in _SECOND and kind != summary["tables"][0]["kind"]
         grids = [grid for _, part in tables for grid in part]
         found.append({"title": title, "grids": grids, "folded": folded})
     return found

@@ -60,6 +60,8 @@ def _head(summary: bw.Summary) -> Iterator[str]:
     yield from [f"**{escaped(headline(summary))}**", ""]
     for name, value in [*facts(summary), *settings(summary)]:
         yield f"- {name}: {escaped(value)}"
+    if summary.get("command"):
+        yield f"- Command: {escaped(summary['command'])}"
     yield ""
 
 

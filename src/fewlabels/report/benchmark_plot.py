@@ -127,7 +127,10 @@ class Line:
 
 @dataclass(frozen=True)
 class View:
-    """A panel with its scales and lines; `height` is that of the plot in pixels."""
+    """A panel with its scales and lines; `height` is that of the plot in pixels.
+
+    `notes` says in words what stands behind the names, for screens that have no room there.
+    """
 
     title: str
     x_name: str
@@ -137,6 +140,7 @@ class View:
     y: Scale
     lines: tuple[Line, ...]
     description: str
+    notes: str
 
 
 def views(figure: Mapping[str, Any], summary: bw.Summary) -> list[View]:
@@ -183,8 +187,22 @@ def _view(
         title += f", {bw.level_name(figure['factor'], panel['level'])}"
     y_name = "mean absolute error" + (", points" if unit == "points" else "")
     return View(
-        title, bw.axis_name(figure["x"]), y_name, height, x, y, lines, _described(entries, unit)
+        title,
+        bw.axis_name(figure["x"]),
+        y_name,
+        height,
+        x,
+        y,
+        lines,
+        _described(entries, unit),
+        _noted(figure["kind"], lines),
     )
+
+
+def _noted(kind: str, lines: Sequence[Line]) -> str:
+    said = ", ".join(f"{line.full} {line.note}" for line in lines if line.note)
+    what = "As many labels alone" if kind == "labeled-curve" else "Rank correlation"
+    return f"{what}: {said}." if said else ""
 
 
 def _series(
@@ -297,7 +315,7 @@ def _x_scale(
         )
     values = {p["x"] for s in panel["series"] for p in s["points"]}
     if figure["x"] != "n_labeled":
-        return Scale(fit_axis(values, (None, None), ticks=5))
+        return Scale(_thinned(fit_axis(values, (None, None), ticks=5)))
     if len(values) <= 6:
         return _through({float(v): count(v) for v in sorted(values)}, True)
     low, high = min(values), max(values)

@@ -67,7 +67,7 @@ class _Part:
     short: str
     write: Callable[[bw.Cell], tuple[str, str]]
     strong: bool = False
-    notes: bool = False
+    footnote: Callable[[bw.Cell, str], str] = lambda cell, method: ""
 
 
 def grids(table: Table, summary: bw.Summary) -> list[Grid]:
@@ -78,7 +78,7 @@ def grids(table: Table, summary: bw.Summary) -> list[Grid]:
     made = [_grid(table, _parts(table, unit))]
     if table["kind"] == "methods":
         points = ", points" if unit == "points" else ""
-        bias = _Part(f"Bias{points}, n_l =", "bias", _writes_bias(unit))
+        bias = _Part(f"Bias{points}{_over(table)}", "bias", _writes_bias(unit))
         title = f"{bw.place(table)}: bias (mean signed error)"
         made.append(replace(_grid(table, [bias]), title=title, folded=True))
     if table.get("curve"):
@@ -89,12 +89,14 @@ def grids(table: Table, summary: bw.Summary) -> list[Grid]:
 def glance(summary: bw.Summary) -> Grid:
     """Each method over all comparisons."""
     columns = ("least error", "RMAE", "values", "time per run")
+    most = max((entry["n_ratios"] for entry in summary["glance"]), default=0)
+    marks = _Marks()
     rows = [
         GridRow(
             bw.method_name(entry["method"]),
             (
                 GridCell(bw.NOTHING if entry["floor"] else count(entry["n_best"])),
-                GridCell(bw.ratio_text(entry["rmae"])),
+                GridCell(bw.ratio_text(entry["rmae"]), mark=marks.of(_fewer(entry, most))),
                 GridCell(f"{count(entry['n_known'])} of {count(entry['n_columns'])}"),
                 GridCell(bw.seconds_text(entry["seconds"])),
             ),
@@ -103,35 +105,47 @@ def glance(summary: bw.Summary) -> Grid:
         for entry in summary["glance"]
     ]
     caption = (
-        "Over all comparisons (columns of the tables): in how many a method has the least error "
-        "or one within a standard error of it, its geometric mean RMAE, in how many it has a "
-        "value, and the time of fit and metrics."
+        "Over all comparisons (columns of the tables): in how many of "
+        f"{count(summary['glance'][0]['n_contested'])} a method has the least error or one within "
+        "a standard error of it (those in which only one method has a value are left out), its "
+        "geometric mean RMAE, in how many it has a value, and the time of fit and metrics."
     )
-    return Grid("", caption, "method", (), columns, columns, tuple(rows))
+    return Grid("", caption, "method", (), columns, columns, tuple(rows), marks.notes)
+
+
+def _fewer(entry: Mapping[str, Any], most: int) -> str:
+    """Said of a mean ratio over fewer comparisons than others have: it is of another mixture."""
+    if not 0 < entry["n_ratios"] < most:
+        return ""
+    return (
+        f"mean over {count(entry['n_ratios'])} of {count(most)} comparisons only: not to be "
+        "compared with rows that have all"
+    )
 
 
 def _parts(table: Table, unit: str) -> list[_Part]:
-    kind = table["kind"]
+    kind, over = table["kind"], _over(table)
     points = ", points" if unit == "points" else ""
-    error = _Part(f"Error{points}", "", _writes_error(unit), strong=True, notes=True)
+    error = _Part(f"Error{points}{over}", "", _writes_error(unit), strong=True, footnote=_missing)
     if kind == "overview":
-        return [_Part("Mean RMAE, n_l =", "", _writes_ratio_mean, strong=True, notes=True)]
+        return [_Part(f"Mean RMAE{over}", "", _writes_ratio_mean, strong=True, footnote=_missing)]
     if kind == "associations":
-        return [_Part("", "", _writes_correlation, notes=True)]
+        return [_Part("", "", _writes_correlation, footnote=_missing)]
     if kind == "intervals":
         return [
-            _Part("Coverage, n_l =", "coverage", _writes_coverage),
-            _Part(f"Mean width{points}, n_l =", "width", _writes_width(unit)),
+            _Part(f"Coverage{over}", "coverage", _writes_coverage),
+            _Part(f"Mean width{points}{over}", "width", _writes_width(unit)),
         ]
     if kind == "effective-sizes":
-        return [_Part("ESS (sizes within a standard error), n_l =", "ESS", _writes_size_range)]
+        heading = f"ESS (sizes within a standard error){over}"
+        return [_Part(heading, "ESS", _writes_size_range, footnote=_own_size)]
     if kind != "methods":
         return [error]
     cells = [c for row in table["rows"] for c in row["cells"] if c]
     wanted = [
-        _Part(f"Error{points}, n_l =", "", error.write, strong=True, notes=True),
-        _Part("RMAE, n_l =", "RMAE", _writes_ratio),
-        _Part("ESS, n_l =", "ESS", lambda c: (bw.size_text(c), "")),
+        error,
+        _Part(f"RMAE{over}", "RMAE", _writes_ratio),
+        _Part(f"ESS{over}", "ESS", lambda c: (bw.size_text(c), ""), footnote=_own_size),
     ]
     known = (True, any(c["rmae"] is not None for c in cells), any(c["ess"] for c in cells))
     return list(itertools.compress(wanted, known))
@@ -144,7 +158,9 @@ def _grid(table: Table, parts: Sequence[_Part]) -> Grid:
     rows = [
         GridRow(
             bw.method_name(row["method"]),
-            tuple(_cell(cell, part, marks) for part in parts for cell in row["cells"]),
+            tuple(
+                _cell(cell, row["method"], part, marks) for part in parts for cell in row["cells"]
+            ),
             row["floor"],
         )
         for row in table["rows"]
@@ -181,11 +197,22 @@ class _Marks:
         return tuple((mark, text) for text, mark in self._marks.items())
 
 
-def _cell(cell: bw.Cell | None, part: _Part, marks: _Marks) -> GridCell:
+def _missing(cell: bw.Cell, method: str) -> str:
+    return bw.footnote(cell)
+
+
+def _own_size(cell: bw.Cell, method: str) -> str:
+    """ESS of the labels alone, read from their own curve, would be n_l and noise."""
+    if method != "labeled" or cell.get("ess") is None:
+        return ""
+    return "labeled is what the others are measured by: its ESS is its own number of labels"
+
+
+def _cell(cell: bw.Cell | None, method: str, part: _Part, marks: _Marks) -> GridCell:
     if cell is None:
         return GridCell(bw.NOTHING, mark=marks.of("no value: the method was not run here"))
     text, spread = part.write(cell)
-    mark = marks.of(bw.footnote(cell)) if part.notes else ""
+    mark = marks.of(part.footnote(cell, method))
     return GridCell(text, spread, part.strong and bool(cell.get("best")), mark)
 
 
@@ -206,12 +233,33 @@ def _heading(column: Mapping[str, Any], table: Table) -> str:
 
 def _full_heading(column: Mapping[str, Any], table: Table) -> str:
     text = _heading(column, table)
-    return f"n_l = {text}" if column["what"] == "n_labeled" else text
+    match column["what"]:
+        case "n_labeled":
+            return f"n_l = {text}"
+        case "level":
+            return bw.level_name(table["factor"], text)
+        case _:
+            return text
+
+
+def _over(table: Table) -> str:
+    """What the heads of the columns are values of, behind the head of their group."""
+    first = table["columns"][0]["what"]
+    name = bw.varied(table["factor"]) if first == "level" else {"n_labeled": "n_l ="}.get(first, "")
+    return f", {name}" if name else ""
 
 
 def _caption(table: Table) -> str:
+    said = []
+    if table["kind"] == "levels" and table["factor"] == "sharpness":
+        said.append(
+            "The scores p of two classes become p^a / (p^a + (1 - p)^a), of more p^a / sum p^a: "
+            "a = 1 leaves them as they are, a larger a makes them surer."
+        )
     if table["kind"] == "levels" and table["columns"][-1]["what"] == "difference":
-        return "The difference is paired by run; ± its standard error."
+        said.append("The difference is paired by run; ± its standard error.")
+    if said:
+        return " ".join(said)
     if table["kind"] == "groups":
         return "The mean weighs all groups alike."
     if table["kind"] == "associations":
@@ -300,7 +348,7 @@ def _curve(table: Table, unit: str) -> Grid:
 def _pairs(table: Table) -> Grid:
     values = table["values"]
     rows = [
-        GridRow(str(model), tuple(GridCell(bw.NOTHING if v is None else f"{v:.2f}") for v in row))
+        GridRow(str(model), tuple(GridCell(bw.ratio_text(v)) for v in row))
         for model, row in zip(table["models"], values, strict=True)
     ]
     names = tuple(str(m) for m in table["models"])

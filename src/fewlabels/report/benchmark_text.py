@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fewlabels.report import benchmark_words as bw
 from fewlabels.report.benchmark_notes import headline
 from fewlabels.report.benchmark_tables import Grid, GridCell, grids
-from fewlabels.report.words import cell_width, clean, fit, pad, wrap
+from fewlabels.report.words import cell_width, clean, fit, pad, percent, wrap
 
 NARROWEST = 60
 """Smaller widths are treated as this one: no table fits there."""
 
 _GAP = 2
 _NAMES = 24  # Columns of the methods' names at most, and half of that at least.
+_NAME_LINES = 3
+_WHOLE = 40  # Columns of a group that may have to be broken.
 _MOST_TABLES = 12
+_INTERVALS = "intervals"
+_JOINTS = re.compile(r"(?=\[)|(?<=,)|(?<=-)")
 
 
 def render_text(summary: bw.Summary, width: int = 80) -> str:
-    """The first kind of table that the protocol asks for, at most twelve of them.
+    """The first kind of table that the protocol asks for, at most twelve, and any of coverage.
 
     Parameters
     ----------
@@ -39,10 +45,23 @@ def render_text(summary: bw.Summary, width: int = 80) -> str:
     kinds = list(dict.fromkeys(t["kind"] for t in tables))
     main = kinds[: 2 if kinds[:1] == ["overview"] else 1]
     chosen = [grids(t, summary)[0] for t in tables if t["kind"] in main]
+    level = summary["protocol"].get("confidence_level")
+    coverage = [
+        replace(grid, title=f"{grid.title}: {_INTERVALS}{f' of {percent(level)}' if level else ''}")
+        for t in tables
+        if t["kind"] == "intervals"
+        for grid in grids(t, summary)[:1]
+    ]
     lines = wrap(headline(summary), width)
-    for grid in chosen[:_MOST_TABLES]:
+    said = ""
+    for grid in [*chosen[:_MOST_TABLES], *coverage[:_MOST_TABLES]]:
+        # What holds for all tables of a kind is said once.
+        grid, said = (
+            replace(grid, caption="" if grid.caption == said else grid.caption),
+            grid.caption,
+        )
         lines += ["", *wrap(grid.title, width), *_grid(grid, width)]
-    more = len(chosen) - _MOST_TABLES
+    more = sum(max(0, len(part) - _MOST_TABLES) for part in (chosen, coverage))
     if more > 0:
         lines += ["", f"{more} more such tables are in the report."]
     if any(cell.strong for grid in chosen for row in grid.rows for cell in row.cells):
@@ -59,16 +78,34 @@ def _grid(grid: Grid, width: int) -> Iterator[str]:
     columns = _widened(grid, [_column(grid, k) for k in range(len(grid.columns))])
     widest = max(map(_width, columns))
     room = min(longest, max(_NAMES // 2, min(_NAMES, width - widest - _GAP)))
-    names = bw.labels([row.name for row in grid.rows], room)
+    names = bw.labels([row.name for row in grid.rows], room * _NAME_LINES)
     for start, end in _chunks(grid, columns, width - room):
-        heading = _headings(grid, columns, start, end)
-        if heading:
+        for heading in _headings(grid, columns, start, end):
             yield (" " * room + heading).rstrip()
         for k, name in enumerate(["", *names.values()]):
             cells = (pad(column[k], _width(column), right=True) for column in columns[start:end])
-            yield pad(name, room) + "".join(" " * _GAP + cell for cell in cells)
+            first, *rest = _name(name, room)
+            yield pad(first, room) + "".join(" " * _GAP + cell for cell in cells)
+            yield from rest
     for mark, text in grid.notes:
         yield from wrap(f"[{mark}] {text}", width, "    ")
+
+
+def _name(name: str, room: int) -> list[str]:
+    """A name on as many lines as it takes, broken before a bracket and behind commas and joints."""
+    lines = [""]
+    for part in _JOINTS.split(name):
+        if lines[-1] and cell_width(lines[-1] + part) > room:
+            lines.append(" ")
+        while cell_width(lines[-1] + part) > room:
+            cut = 1
+            while cell_width(lines[-1] + part[: cut + 1]) <= room:
+                cut += 1
+            lines[-1] += part[:cut]
+            lines.append(" ")
+            part = part[cut:]
+        lines[-1] += part
+    return lines
 
 
 def _column(grid: Grid, k: int) -> list[str]:
@@ -84,10 +121,13 @@ def _column(grid: Grid, k: int) -> list[str]:
 
 
 def _widened(grid: Grid, columns: list[list[str]]) -> list[list[str]]:
-    """Room for the heading of a group before its first column."""
+    """Room for the heading of a group before its first column, and for its words over each."""
     first = 0
     for heading, size in grid.groups:
         part = columns[first : first + size]
+        word = max(map(cell_width, clean(heading).split()), default=0)
+        for column in part if size > 1 and _total(part) > _WHOLE else ():
+            column[0] = pad(column[0], min(word, _GAP * 5), right=True)
         short = cell_width(clean(heading)) + _GAP - _total(part)
         if short > 0:
             part[0][0] = pad(part[0][0], _width(part[0]) + short, right=True)
@@ -123,13 +163,20 @@ def _total(columns: Sequence[Sequence[str]]) -> int:
     return sum(_width(column) + _GAP for column in columns)
 
 
-def _headings(grid: Grid, columns: Sequence[Sequence[str]], start: int, end: int) -> str:
-    """The names of the groups over their columns, cut to their width."""
-    text, first = "", 0
+def _headings(grid: Grid, columns: Sequence[Sequence[str]], start: int, end: int) -> list[str]:
+    """The names of the groups over their columns, on as many lines as the longest takes."""
+    parts, first = [], 0
     for heading, size in grid.groups:
         inside = range(max(first, start), min(first + size, end))
         first += size
         if inside:
             room = sum(_width(columns[k]) + _GAP for k in inside)
-            text += pad(fit(clean(heading), room - _GAP), room, right=True)
-    return text
+            parts.append((wrap(heading, room - _GAP), room))
+    height = max((len(lines) for lines, _ in parts), default=0)
+    return [
+        "".join(
+            pad(["", *lines][max(0, k - height + len(lines) + 1)], room, right=True)
+            for lines, room in parts
+        )
+        for k in range(height)
+    ]

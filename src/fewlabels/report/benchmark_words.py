@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ NOTHING = "-"
 """Stands where there is no number; a footnote says why."""
 
 KINDS = {
-    "overview": "Ratio to Labeled, mean over the data sets",
+    "overview": "RMAE (error over that of labeled), mean over the data sets",
     "methods": "Error by number of labels",
     "intervals": "Intervals: coverage and width",
     "classifiers": "Error of each classifier",
@@ -47,7 +48,7 @@ _AXES = {
     "mean_accuracy": "mean accuracy of the classifiers",
     "mean_ece": "mean calibration error of the classifiers",
     "error_correlation": "mean correlation of the classifiers' errors",
-    "sharpness": "exponent a of the scores",
+    "sharpness": "sharpness a of the scores",
     "classifiers": "classifiers",
 }
 
@@ -76,6 +77,12 @@ def factor_name(factor: str) -> str:
     return _FACTORS.get(factor, factor.replace("_", " "))
 
 
+def varied(factor: str) -> str:
+    """What the numbers in the heads of columns of levels are."""
+    heads = {"sharpness": "sharpness a =", "classifiers": "classifiers ="}
+    return heads.get(factor, "")
+
+
 def level_name(factor: str, level: str) -> str:
     """A level of a factor, in words."""
     patterns = {"labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers"}
@@ -90,6 +97,28 @@ def trait_name(trait: str) -> str:
 def axis_name(x: str) -> str:
     """What an axis shows."""
     return _AXES.get(x, factor_name(x))
+
+
+def short_paths(paths: Sequence[str]) -> dict[str, str]:
+    """Each path by the end of it that no other one has: its file, and folders where files agree.
+
+    Examples
+    --------
+    >>> short_paths(["/mine/a/data.csv", "/mine/b/data.csv", "/mine/c.csv"]).values()
+    dict_values(['a/data.csv', 'b/data.csv', 'c.csv'])
+    """
+    parts = {path: [p for p in re.split(r"[/\\]", path) if p] or [path] for path in paths}
+
+    def end(path: str, size: int) -> str:
+        return "/".join(parts[path][-size:])
+
+    found = {}
+    for path in parts:
+        sizes = range(1, len(parts[path]) + 1)
+        others = [other for other in parts if other != path]
+        alone = (n for n in sizes if end(path, n) not in {end(other, n) for other in others})
+        found[path] = end(path, next(alone, len(parts[path])))
+    return found
 
 
 def kind_title(names: Mapping[str, str], entry: Mapping[str, Any]) -> str:
@@ -124,7 +153,7 @@ def error_text(value: float | None, unit: str) -> str:
     """An error: two decimals in points, else as the values of estimates are written."""
     if value is None:
         return NOTHING
-    return f"{value:.2f}" if unit == "points" else number_format([value])(value)
+    return ratio_text(value) if unit == "points" else number_format([value])(value)
 
 
 def signed_text(value: float | None, unit: str) -> str:
@@ -144,7 +173,8 @@ def size_text(cell: Cell) -> str:
 
 def ratio_text(value: float | None) -> str:
     """A ratio of errors."""
-    return NOTHING if value is None else f"{value:.2f}"
+    # + 0.0: nothing is written as minus nothing.
+    return NOTHING if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
 def correlation_text(value: float | None) -> str:
@@ -170,11 +200,12 @@ def footnote(cell: Cell) -> str:
     reasons = cell.get("reasons") or {}
     if not reasons:
         return ""
+    noun = cell.get("over") or "run"
     listed = "; ".join(
-        f"{reason} ({plural(n, 'run')})" if cell.get("mean") is not None or len(reasons) > 1
+        f"{reason} ({plural(n, noun)})" if cell.get("mean") is not None or len(reasons) > 1
         else reason
         for reason, n in reasons.items()
     )  # fmt: skip
     if cell.get("mean") is None:
         return f"no value: {listed}"
-    return f"mean over {count(cell['n_runs'])} of {plural(cell['n_of'], 'run')}: {listed}"
+    return f"mean over {count(cell['n_runs'])} of {plural(cell['n_of'], noun)}: {listed}"
