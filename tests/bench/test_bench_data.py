@@ -87,7 +87,7 @@ def test_files_whose_models_differ(write: Write) -> None:
     assert [w.facts.models for w in worlds] == [("good", "fair", "poor"), ("good", "other")]
     worlds, skipped = _read([here, there], models=("fair",))
     assert [w.facts.name for w in worlds] == ["here"]
-    assert "there.parquet: has no classifier fair (--models); it has good, other" in skipped[0]
+    assert "there.parquet: has no classifier fair (`models`); it has good, other" in skipped[0]
     with pytest.raises(UsageError, match=r"unknown model 'fiar'; did you mean 'fair'\?"):
         _read([here, there], models=("fiar",))
     with pytest.raises(UsageError, match="unknown model 'nobody'"):
@@ -102,7 +102,7 @@ def test_files_whose_models_differ(write: Write) -> None:
         ({"models": ()}, {}, "no prediction columns"),
         ({"label": np.zeros(300, dtype=int)}, {}, "class 1 has fewer than 2 items"),
         ({}, {"where": (("place", "north"),)}, "has no column 'place'"),
-        ({}, {"where": (("site", "east"),)}, "no row is left by --where site=east"),
+        ({}, {"where": (("site", "east"),)}, "no row is left by `where` site=east"),
         ({}, {"exclude_models": ("good", "fair", "poor")}, "no classifier is left"),
     ],
 )
@@ -137,7 +137,7 @@ def test_numeric_groups_are_cut() -> None:
     values = np.array([str(k) for k in range(100)] + [None], dtype=object)
     rows = np.ones(101, dtype=bool)
     groups, notes = cut(values, rows, "age", None)
-    assert notes == ["column 'age' is cut at its quintiles (19, 39, 59, 79); other edges by --bins"]
+    assert notes == ["column 'age' is cut at its quintiles (19, 39, 59, 79); other edges by `bins`"]
     assert groups[[0, 19, 99]].tolist() == ["<19", "19 to <39", ">=79"]
     assert groups[100] is None
     few, notes = cut(values[:12], rows[:12], "age", None)

@@ -62,7 +62,7 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"n_labelled": [3]}, r"unknown option 'n_labelled'; did you mean 'n_labeled'\?"),
-        ({"runs": 0}, "`runs` must be a whole number, at least 1; got 0"),
+        ({"runs": 0}, "`runs` must be a whole number from 1 to 100,000; got 0"),
         ({"n_labeled": []}, "`n_labeled` is empty"),
         ({"n_labeled": [2.5]}, "`n_labeled` must be a whole number"),
         ({"sampler": "fair"}, "`sampler` must be 'released', 'uniform'; got 'fair'"),
@@ -91,7 +91,7 @@ def test_options_that_are_refused(options: dict[str, object], message: str) -> N
     [
         ("methods = [", "protocol 'x' is not valid TOML"),
         (LEAST, "protocol 'x': `runs` is missing"),
-        (LEAST + "runs = 2\nrun = 3\n", "unknown field of protocol 'x' 'run'; did you mean 'runs'"),
+        (LEAST + "runs = 2\nrun = 3\n", "protocol 'x': unknown field 'run'; did you mean 'runs'"),
         (LEAST + "runs = true\n", "`runs` must be a whole number"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_resumed_benchmark_may_grow(short: Run, write: Write, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seed": 3}, r"--resume: seed was 0 and is 3 now, and finished cells depend on it"),
+        ({"seed": 3}, r"`resume`: seed was 0 and is 3 now, and finished cells depend on it"),
         ({"metrics": ["accuracy"]}, "metrics was accuracy, ece_quantile and is accuracy now"),
         ({"sampler": "uniform"}, "sampler was 'released' and is 'uniform' now"),
         ({"curve_runs": 5}, "curve_runs was 2 and is 5 now"),
@@ -149,7 +149,7 @@ def test_what_must_not_change_on_resume(
 
 def test_folders_that_cannot_go_on(short: Run, write: Write, tmp_path: Path) -> None:
     path = write()
-    with pytest.raises(InputError, match="nothing to resume; leave --resume out"):
+    with pytest.raises(InputError, match="nothing to resume; leave `resume` out"):
         short(data=path, resume=True)
     short(data=path, runs=1)
     with pytest.raises(UsageError, match="holds parts of a benchmark already; go on with it by"):
@@ -181,7 +181,9 @@ def test_a_full_disk_is_one_line(
         real(place, text)
 
     monkeypatch.setattr(parts_module, "replace_text", full)
-    with pytest.raises(InputError, match=r"No space left on device; what is finished is kept.*--r"):
+    with pytest.raises(
+        InputError, match=r"the disk is full; what is finished is kept: .* `resume`"
+    ):
         short(data=path)
     monkeypatch.undo()
     assert len(list((tmp_path / "out" / "parts").glob("*.json"))) == 5
@@ -240,8 +242,9 @@ def test_sizes_larger_than_the_data(short: Run, write: Write, tmp_path: Path) ->
     path = write()
     found = short(data=path, n_labeled=[10, 200])
     assert found.skipped == (
-        "toy: n_labeled 200 with n_unlabeled 40 needs 242 items, and a run draws from 150; ask for "
-        "fewer",
+        "toy: n_labeled 200 with n_unlabeled 40 needs 242 items, and a run draws from 150 (half "
+        "of its 300 items are kept for the truth); the largest `n_unlabeled` that works with "
+        "n_labeled 10 is 138",
     )
     assert set(found.columns["n_labeled"][_rows(found, factor="")]) == {10}
     with pytest.raises(InputError, match=r"nothing can run: toy: n_labeled 200"):

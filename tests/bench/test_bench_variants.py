@@ -92,7 +92,7 @@ def test_subsets_and_how_alike_they_are(short: Run, write: Write, tmp_path: Path
 
 
 def test_too_few_classifiers_for_a_subset(short: Run, write: Write) -> None:
-    with pytest.raises(InputError, match="has 2 classifiers, and subsets need 3"):
+    with pytest.raises(InputError, match=r"has 2 classifiers, and subsets need 3: .*`subset_size`"):
         short("ssme-correlation", data=write(models=("a", "b")))
 
 
@@ -162,11 +162,11 @@ def test_trained_sets(short: Run, table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slice_by": "height"}, r"has no column 'height' \(--slice-by\)"),
-        ({"slice_by": "town"}, r"column 'town' \(--slice-by\) is not numeric"),
+        ({"slice_by": "height"}, r"has no column 'height' \(`slice_by`\)"),
+        ({"slice_by": "town"}, r"column 'town' \(`slice_by`\) is not numeric"),
         ({"truth_rows": 10_000}, "has 600 labeled rows; 10,000 for the truth"),
         ({"columns": {"label": "town"}}, r"serves two classes"),
-        ({"columns": {"label": "truth"}}, r"has no column 'truth' \(--label\)"),
+        ({"columns": {"label": "truth"}}, r"has no column 'truth' \(`label`\)"),
     ],
 )
 def test_tables_that_cannot_be_used(
@@ -178,5 +178,5 @@ def test_tables_that_cannot_be_used(
 
 
 def test_predictions_are_no_table_to_train_on(short: Run, write: Write) -> None:
-    with pytest.raises(InputError, match="holds predictions; classifiers are trained on a table"):
+    with pytest.raises(InputError, match="holds predictions; ssme-semisynthetic trains its own"):
         short("ssme-semisynthetic", data=write())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,6 +101,73 @@ def test_what_could_not_run_is_said(
     assert "n_labeled 90 with n_unlabeled 40 needs 132 items" in warnings[1]
 
 
+def test_options_add_up(cli: Cli, labeled_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, _, _ = cli(
+        "benchmark", "ssme-subgroup", "--data", labeled_file, "--out", out, *SHORT,
+        "--methods", "majority-vote", "--n-labeled", 12, "--n-unlabeled", 30, "--metrics", "brier",
+        "--by", "site", "--by", "age", "--bins", "age=40", "--models", "good", "--models", "poor",
+    )  # fmt: skip
+    assert code == 0
+    ran = json.loads((out / "manifest.json").read_text())
+    protocol = ran["protocol"]
+    assert protocol["methods"] == ["labeled", "ensemble", "majority-vote"]
+    assert (protocol["n_labeled"], protocol["n_unlabeled"]) == ([10, 12], [40, 30])
+    assert (protocol["metrics"], protocol["by"]) == (["accuracy", "brier"], ["site", "age"])
+    assert ran["reading"]["models"] == ["good", "poor"]
+
+
+@pytest.mark.parametrize("said_by_hand", [(), ("--estimand", "sample")])
+def test_intervals_say_what_they_are_for(
+    cli: Cli, labeled_file: Path, tmp_path: Path, said_by_hand: tuple[str, ...]
+) -> None:
+    options = ("--out", tmp_path / "out", *SHORT, "--confidence-level", ".9", *said_by_hand)
+    code, said, _ = cli("benchmark", "ssme-binary", "--data", labeled_file, *options)
+    assert code == 0
+    assert ("(estimand population), since" in " ".join(said.split())) == (not said_by_hand)
+    again = cli("benchmark", "ssme-binary", "--out", tmp_path / "out", "--resume")
+    assert again[1] == said
+
+
+def test_a_persons_report_is_kept(cli: Cli, labeled_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "report.md").write_text("mine")
+    code, _, said = cli("benchmark", "ssme-binary", "--data", labeled_file, "--out", out, *SHORT)
+    assert code == 2
+    assert said.count("\n") == 1
+    assert "holds report.md, which no benchmark wrote; name another --out" in said
+    assert (out / "report.md").read_text() == "mine"
+
+
+def test_a_report_that_cannot_be_written(cli: Cli, labeled_file: Path, tmp_path: Path) -> None:
+    options = ("ssme-binary", "--data", labeled_file, "--out", tmp_path / "out")
+    assert cli("benchmark", *options, *SHORT)[0] == 0
+    (tmp_path / "out" / "report.md").unlink()
+    (tmp_path / "out" / "report.md").mkdir()
+    code, _, said = cli("benchmark", *options, "--resume")
+    assert code == 2
+    assert said.count("\n") == 1
+    assert "a folder is in the way; what is finished is kept: mend that, and go on with --r" in said
+
+
+def test_help_names_the_defaults(cli: Cli) -> None:
+    from fewlabels.bench import load, names
+
+    said = " ".join(cli("benchmark", "--help")[1].split())
+    protocols = [load(name) for name in names()]
+    assert {p.n_unlabeled for p in protocols} == {(1000,)}
+    assert {p.n_labeled for p in protocols} == {(20,), (20, 50, 100)}
+    assert {(p.runs, p.design) for p in protocols} == {(50, "predictions"), (500, "trained sets")}
+    for words in (
+        "1,000 unlabeled items and 20, 50 or 100 labels",
+        "How many labels: 20, 50 and 100, in some protocols 20 alone.",
+        "How many unlabeled items: 1,000.",
+        "Repetitions of each setting: 50, trained sets 500.",
+    ):
+        assert words in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -124,7 +192,22 @@ def test_what_could_not_run_is_said(
         (("ssme-binary", "--data", "{file}", "--resume"), "nothing to resume; leave --resume out"),
         (("ssme-binary", "--data", "{file}", "--confidence-level", "95"), "between 0 and 1"),
         (("ssme-binary", "--data", "{file}", "--runs", "0"), "--runs"),
-        (("ssme-binary", "--data", "{file}", "--out", "{file}", *SHORT[4:8]), "cannot write in"),
+        (("ssme-binary", "--data", "{file}", "--out", "{file}"), "csv' is a file; name a folder"),
+        (("ssme-binary", "--data", "{file}", "--out", ""), "--out must name a folder; got ''"),
+        (("ssme-binary", "--data", ""), "--data '': there is no such file or folder"),
+        (("ssme-binary", "--data", "{file}", "--runs", "100000000"), "--runs must be a whole num"),
+        (("ssme-binary", "--data", "{file}", "--levels", "2"), "--levels have no use in protocol"),
+        (("ssme-binary", "--data", "{file}", "--slice-by", "age"), "--slice-by serves protocols"),
+        (("ssme-ess", "--data", "{file}", "--curve-runs", "0"), "--curve-runs must be at least 1"),
+        (("ssme-subgroup", "--data", "{file}", "--by", "sex"), "--by: there are 'site', 'age'"),
+        (("ssme-binary", "--data", "{file}", "--bins", "age=3"), "--bins cuts column 'age', which"),
+        (("ssme-binary", "--data", "{file}"), "the largest --n-unlabeled that works with n_labele"),
+        (
+            ("ssme-binary", "--data", "{file}", "--where", "site=a", "--where", "site=b"),
+            "--where names column 'site' twice; name it once",
+        ),
+        (("ssme-semisynthetic", "--data", "{file}"), "holds predictions; ssme-semisynthetic trai"),
+        (("{own}", "--data", "{file}"), "protocol 'own': unknown field 'x'; there are name, ti"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -132,7 +215,10 @@ def test_bad_input_is_one_line(
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    filled = [a.format(file=labeled_file, folder=empty) for a in arguments]
+    own = empty.with_suffix(".own") / "own.toml"
+    own.parent.mkdir()
+    own.write_text("x = 3\n")
+    filled = [a.format(file=labeled_file, folder=empty, own=own) for a in arguments]
     if "--out" not in filled and filled:
         filled += ["--out", str(tmp_path / "out")]
     if "--methods" not in filled and filled:

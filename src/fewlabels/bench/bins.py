@@ -43,10 +43,12 @@ def cut(
         known = numbers[rows & ~np.isnan(numbers)]
         cuts = np.unique(np.quantile(known, _QUINTILES, method="inverted_cdf"))
         shown = listed([f"{e:g}" for e in cuts])
-        note = f"column {quoted(column)} is cut at its quintiles ({shown}); other edges by --bins"
+        note = f"column {quoted(column)} is cut at its quintiles ({shown}); other edges by `bins`"
         return _binned(numbers, cuts), [note]
     if numbers is None:
-        raise InputError(f"column {quoted(column)} cannot be cut: not all its values are numbers")
+        raise InputError(
+            f"column {quoted(column)} cannot be cut (`bins`): not all its values are numbers"
+        )
     return _binned(numbers, np.asarray(edges, dtype=float)), []
 
 

@@ -27,6 +27,7 @@ from fewlabels.wording import listed, one_line, quoted, unknown
 
 SUFFIXES = (".parquet", ".csv", ".npz")
 _NAMELESS = ("data", "predictions")
+_PREDICTIONS = ("p__", "y__", "s__", "h__")
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def find_files(sources: Iterable[str | Path]) -> list[Path]:
                     f"({', '.join(SUFFIXES)}), nor do the folders in it"
                 )
         else:
-            raise UsageError(f"--data {quoted(str(source))}: there is no such file or folder")
+            raise UsageError(f"`data` {quoted(str(source))}: there is no such file or folder")
         found |= dict.fromkeys(files)
     return list(found)
 
@@ -202,7 +203,7 @@ def read_datasets(
 def _read(
     file: Path, name: str, protocol: Protocol, reading: Reading, offered: dict[str, None]
 ) -> Dataset:
-    has = set(column_names(file))
+    has = column_names(file)
     wanted = [*protocol.by, *(c for c, _ in reading.where)]
     keep = [c for c in dict.fromkeys(wanted) if c in has] if has else None
     read = read_predictions(file, keep=keep, **reading.columns)
@@ -220,7 +221,8 @@ def _read(
     rows &= labels >= 0
     read, said = _classifiers(read, reading)
     notes += said
-    by, named, said = _groups(protocol, groups, rows)
+    others = [c for c in has if not c.startswith(_PREDICTIONS) and c != "label"] if has else groups
+    by, named, said = _groups(protocol, groups, rows, others)
     notes += said
     if np.ptp(read.weight) > 0:
         notes.append("weights are not used")
@@ -244,17 +246,17 @@ def _read(
 
 
 def _rows(n: int, groups: Mapping[str, Array], where: Sequence[tuple[str, str]]) -> Bools:
-    """Rows that --where keeps."""
+    """Rows that `where` keeps."""
     rows = np.ones(n, dtype=bool)
     for column, value in where:
         if column not in groups:
-            raise InputError(f"has no column {quoted(column)} (--where {column}={value})")
+            raise InputError(f"has no column {quoted(column)} (`where` {column}={value})")
         texts = np.array([str(v) for v in groups[column]], dtype=object)
         rows &= texts == value
         if not rows.any():
             shown = listed(dict.fromkeys(texts), 5)
             raise InputError(
-                f"no row is left by --where {column}={value}; the column holds {shown}"
+                f"no row is left by `where` {column}={value}; the column holds {shown}"
             )
     return rows
 
@@ -265,7 +267,7 @@ def _truth(read: Predictions, rows: Bools) -> tuple[Ints, list[str]]:
         return read.labels, []
     h = read.histogram
     if h is None:
-        raise InputError("has no labels to compare with; name their column with --label")
+        raise InputError("has no labels to compare with; name their column with `label`")
     top = h.max(axis=1)
     clear = (top > 0) & ((h == top[:, None]).sum(axis=1) == 1)
     ties = int((rows & ~clear).sum())
@@ -279,14 +281,21 @@ def _classifiers(read: Predictions, reading: Reading) -> tuple[Predictions, list
     absent = [m for m in reading.models if m not in read.models]
     if absent:
         raise InputError(
-            f"has no classifier {listed(absent)} (--models); it has {listed(read.models)}"
+            f"has no classifier {listed(absent)} (`models`); it has {listed(read.models)}"
         )
     asked = [m for m in reading.models or read.models if m not in reading.exclude_models]
     gives = np.asarray(read.has_probabilities.any(axis=0))
     kept = [m for m in asked if gives[read.models.index(m)]]
-    if not kept:
+    if not gives.any():
         raise InputError(
-            "no classifier is left that gives probabilities (columns p__<model>__<class>)"
+            "has votes or scores alone, and a benchmark needs probabilities (columns "
+            "p__<model>__<class>)"
+        )
+    if not kept:
+        able = listed(m for m, given in zip(read.models, gives, strict=True) if given)
+        raise InputError(
+            "no classifier is left that gives probabilities (`models`, `exclude_models`); those "
+            f"that do are {able}"
         )
     silent = [m for m in asked if m not in kept]
     said = [f"left out, as they give no probabilities: {listed(silent, 5)}"] if silent else []
@@ -294,13 +303,20 @@ def _classifiers(read: Predictions, reading: Reading) -> tuple[Predictions, list
 
 
 def _groups(
-    protocol: Protocol, groups: Mapping[str, Array], rows: Bools
+    protocol: Protocol, groups: Mapping[str, Array], rows: Bools, others: Iterable[str]
 ) -> tuple[tuple[str, ...], dict[str, Array], list[str]]:
-    """Columns to estimate by, their groups as text (n,), and notes."""
+    """Columns to estimate by, their groups as text (n,), and notes.
+
+    `others` are all columns of the file that could be asked for.
+    """
     by = tuple(c for c in protocol.by if c in groups)
     absent = [c for c in protocol.by if c not in groups]
     if absent and not by:
-        raise InputError(f"has no column {listed(map(quoted, absent))} to estimate by")
+        there = listed(map(quoted, others), 20) or "none"
+        raise InputError(
+            f"has no column {listed(map(quoted, absent))} to estimate by; name others with `by`: "
+            f"there are {there}"
+        )
     notes = [f"no column {quoted(c)} to estimate by" for c in absent]
     named = {}
     for column in by:
@@ -309,7 +325,8 @@ def _groups(
         count = len(set(named[column][rows].tolist()))
         if count > MAX_GROUPS:
             raise InputError(
-                f"column {quoted(column)} has {count} groups, more than {MAX_GROUPS}; leave it out"
+                f"column {quoted(column)} has {count} groups, more than {MAX_GROUPS}; leave it out "
+                "of `by`, or cut a numeric one with `bins`"
             )
     return by, named, notes
 
@@ -324,7 +341,8 @@ def _check_classes(everything: Predictions, protocol: Protocol) -> None:
     rare = [everything.classes[j] for j in np.flatnonzero(count < 2)]
     if rare:
         raise InputError(
-            f"a class is rarer than needed: class {listed(rare)} has fewer than 2 items"
+            f"a class is rarer than needed: class {listed(rare)} has fewer than 2 items; label "
+            "more of it, or take its rows and columns out of the file"
         )
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = ".tmp"
+LOCK = ".lock"
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -54,7 +55,7 @@ def alone_in(folder: Path) -> Iterator[bool]:
     except ImportError:
         yield True
         return
-    with (folder / ".lock").open("a") as file:
+    with (folder / LOCK).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

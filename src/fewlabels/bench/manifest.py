@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from fewlabels.bench.files import replace_text
 from fewlabels.bench.protocol import Protocol, from_plain
 from fewlabels.bench.results import DatasetFacts
 from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import one_line, quoted
+from fewlabels.wording import listed, one_line, quoted
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -56,6 +57,18 @@ class Manifest:
         replace_text(folder / NAME, json.dumps(said, indent=2) + "\n")
 
 
+_FIELDS = {"format", "fewlabels", "protocol", "data", "reading", "datasets", "skipped"}
+
+
+def is_one(path: Path) -> bool:
+    """Whether a file is the manifest of a benchmark, of whatever version."""
+    try:
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and set(said) >= _FIELDS
+
+
 def read(folder: Path) -> Manifest:
     """The manifest of a benchmark that is to go on.
 
@@ -70,7 +83,7 @@ def read(folder: Path) -> Manifest:
         if said["format"] != FORMAT or said["fewlabels"] != __version__:
             raise InputError(
                 f"{where} was written by fewlabels {said['fewlabels']}, this is {__version__}, and "
-                "the two may compute differently; name another --out"
+                "the two may compute differently; name another `out`"
             )
         return Manifest(
             from_plain(said["protocol"]),
@@ -79,12 +92,18 @@ def read(folder: Path) -> Manifest:
             tuple(DatasetFacts.from_plain(d) for d in said["datasets"]),
             tuple(said["skipped"]),
         )
-    except FileNotFoundError:
-        raise InputError(f"{where} is not there: nothing to resume; leave --resume out") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{where} is not there: nothing to resume; leave `resume` out") from None
+    except OSError as error:
+        raise InputError(
+            f"{where} cannot be read ({error.strerror}); mend that, or name another `out`"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{where} is damaged; name another --out, or delete the folder") from None
+        raise InputError(
+            f"{where} is no manifest of a benchmark, or is damaged; name another `out`"
+        ) from None
 
 
 def grown(before: Protocol, name: str, options: Mapping[str, Any]) -> Protocol:
@@ -100,8 +119,8 @@ def grown(before: Protocol, name: str, options: Mapping[str, Any]) -> Protocol:
     """
     if name != before.name:
         raise UsageError(
-            f"--resume: the folder holds protocol {quoted(before.name)}, not {quoted(name)}; name "
-            "another --out"
+            f"`resume`: the folder holds protocol {quoted(before.name)}, not {quoted(name)}; name "
+            "another `out`"
         )
     asked = before.with_options(**options)
     changes: dict[str, Any] = {}
@@ -113,10 +132,56 @@ def grown(before: Protocol, name: str, options: Mapping[str, Any]) -> Protocol:
             changes[field] = max(old, new)
         elif field not in _SHOWN and old != new:
             raise UsageError(
-                f"--resume: {field} was {_shown(old)} and is {_shown(new)} now, and finished cells "
-                "depend on it; leave it as it was, or name another --out"
+                f"`resume`: {field} was {_shown(old)} and is {_shown(new)} now, and finished cells "
+                "depend on it; leave it as it was, or name another `out`"
             )
     return replace(before, **changes)
+
+
+def places(before: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    """Where the data of a benchmark that goes on are: as before, without what is gone, and new.
+
+    Raises
+    ------
+    UsageError
+        If something is gone and nothing is named.
+    """
+    gone = [place for place in before if not os.path.exists(place)]
+    if gone and not asked:
+        raise UsageError(
+            f"`resume`: there is nothing at {listed(map(quoted, gone))} any more; if the data "
+            "moved, name their new place with `data`"
+        )
+    return union((place for place in before if place not in gone), asked)
+
+
+def known_names(before: Sequence[DatasetFacts], now: Sequence[DatasetFacts]) -> list[str]:
+    """Names of the data sets of now; one of known content keeps its name, wherever its file is.
+
+    Seeds and parts go by the name, which comes from the file's.
+
+    Raises
+    ------
+    UsageError
+        If two would have one name.
+    """
+    in_place = {(d.name, d.digest) for d in before} & {(d.name, d.digest) for d in now}
+    elsewhere = [d for d in before if (d.name, d.digest) not in in_place]
+    names = []
+    for dataset in now:
+        moved = [] if (dataset.name, dataset.digest) in in_place else elsewhere
+        old = next((d for d in moved if d.digest == dataset.digest), None)
+        if old is not None:
+            elsewhere.remove(old)
+        names.append(dataset.name if old is None else old.name)
+    double = [(d, n) for k, (d, n) in enumerate(zip(now, names, strict=True)) if n in names[:k]]
+    if double:
+        dataset, name = double[0]
+        raise UsageError(
+            f"`resume`: {one_line(dataset.file)} and another file would both be data set "
+            f"{quoted(name)}; give the new one another name"
+        )
+    return names
 
 
 def check_data(before: Sequence[DatasetFacts], now: Sequence[DatasetFacts]) -> None:
@@ -136,13 +201,14 @@ def check_data(before: Sequence[DatasetFacts], now: Sequence[DatasetFacts]) -> N
         for field, what in (("models", "classifiers"), ("groups", "groups"), ("digest", "content")):
             if getattr(old, field) != getattr(dataset, field):
                 raise UsageError(
-                    f"--resume: the {what} of data set {quoted(dataset.name)} ({dataset.file}) "
-                    "changed since the benchmark began; name another --out"
+                    f"`resume`: the {what} of data set {quoted(dataset.name)} ({dataset.file}) "
+                    "changed since the benchmark began; name another `out`, or with `data` the new "
+                    "place of the unchanged file"
                 )
-    if known:
+    for name, old in known.items():
         raise UsageError(
-            f"--resume: data set {quoted(next(iter(known)))} is missing; name its file with --data "
-            "as before"
+            f"`resume`: data set {quoted(name)} ({one_line(old.file)}) is missing; name its new "
+            "place with `data`"
         )
 
 

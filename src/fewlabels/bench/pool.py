@@ -80,7 +80,7 @@ def _death(process: BaseProcess) -> str:
         name = signal.Signals(-code).name
         return (
             f"a worker process was killed ({name}); the machine may be out of memory: go on with "
-            "--resume and fewer --workers"
+            "`resume` and fewer `workers`"
         )
     return (
         "a worker process ended too early; a script that runs a benchmark with several workers "
@@ -146,7 +146,7 @@ def _work(connection: Connection) -> None:
         return
     except MemoryError:
         connection.send(
-            ("error", "a worker ran out of memory: go on with --resume, fewer --workers", True)
+            ("error", "a worker ran out of memory: go on with `resume`, fewer `workers`", True)
         )
     except Exception as error:
         known = isinstance(error, FewlabelsError)

@@ -22,6 +22,9 @@ FACTORS = ("", "sharpness", "labels", "classifiers", "subset")
 _VARIES = {"predictions": ("sharpness", "labels", "subset"), "trained sets": ("classifiers",)}
 """What each design can vary; it would take the levels of another for empty ones."""
 
+MOST = 100_000
+"""Runs, draws of the curve and subsets: with more of them only their count would be computed."""
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -46,7 +49,8 @@ class Protocol:
     seed
         0 gives the splits of the released code.
     estimand, confidence_level
-        As at `fewlabels.estimate`; no level, no intervals.
+        As at `fewlabels.estimate`; no level, no intervals. Where a level is set and no estimand,
+        it is "population": the truth is that of other items than those of the intervals.
     factor, levels
         What is varied besides: "sharpness", "labels" (drawn or expected), "classifiers" (how
         many), "subset" (which; the levels are then made from the data set).
@@ -115,6 +119,16 @@ class Protocol:
             )
         return changed
 
+    def with_fitting_estimand(self) -> Protocol:
+        """The same with the estimand of intervals, if it has any: nobody said which.
+
+        Intervals for the very items of a run cannot be held against the truth of other items.
+        Where labels are varied, the levels say what is estimated.
+        """
+        if self.confidence_level is None or self.factor == "labels":
+            return self
+        return replace(self, estimand="population")
+
     def plain(self) -> dict[str, Any]:
         """Every field as plain JSON values."""
         values = asdict(self)
@@ -124,11 +138,11 @@ class Protocol:
         }
 
     @property
-    def curve_sizes(self) -> tuple[int, ...]:
+    def curve_sizes(self) -> range:
         """Numbers of labels on the labeled-only curve; none where it is not drawn."""
         if not self.curve_runs:
-            return ()
-        return tuple(range(self.curve_first, self.curve_last + 1, self.curve_step))
+            return range(0)
+        return range(self.curve_first, self.curve_last + 1, self.curve_step)
 
 
 def names() -> tuple[str, ...]:
@@ -174,7 +188,13 @@ def parse(text: str, name: str) -> Protocol:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"protocol {quoted(name)} is not valid TOML: {error}") from None
-    return from_plain({"name": name} | said)
+    protocol = from_plain({"name": name} | said)
+    try:
+        _check_levels_used(protocol)
+        _check_curve_used(protocol)
+    except UsageError as error:
+        raise InputError(f"protocol {quoted(name)}: {error}") from None
+    return protocol
 
 
 def from_plain(said: Mapping[str, Any]) -> Protocol:
@@ -187,13 +207,69 @@ def from_plain(said: Mapping[str, Any]) -> Protocol:
     """
     name = quoted(str(said.get("name", "")))
     try:
-        values = _checked(said, f"field of protocol {name}")
+        values = _checked(said, "field")
         missing = [f for f in _REQUIRED if f not in values]
         if missing:
             raise UsageError(f"`{missing[0]}` is missing")
-        return Protocol(**values).with_options()
+        protocol = Protocol(**values).with_options()
+        return protocol if "estimand" in values else protocol.with_fitting_estimand()
     except UsageError as error:
         raise InputError(f"protocol {name}: {error}") from None
+
+
+# --- what would be ignored -------------------------------------------------------------------
+
+
+def check_used(protocol: Protocol, options: Mapping[str, Any]) -> None:
+    """Refuse options that the protocol, with them, would ignore.
+
+    Raises
+    ------
+    UsageError
+        Naming the option and why it has no use.
+    """
+    name, trains = quoted(protocol.name), protocol.design == "trained sets"
+    for field_ in ("slice_by", "train_rows", "truth_rows"):
+        if field_ in options and not trains:
+            raise UsageError(
+                f"`{field_}` serves protocols that train their classifiers; protocol {name} reads "
+                "predictions: leave it out"
+            )
+    if "levels" in options:
+        _check_levels_used(protocol)
+    if "curve_runs" in options:
+        _check_curve_used(protocol)
+    if "estimand" in options and protocol.factor == "labels":
+        raise UsageError(
+            f"`estimand` has no use in protocol {name}: its levels, drawn and expected, say it; "
+            "leave it out"
+        )
+    unused = [c for c in protocol.bins if c not in protocol.by]
+    if "bins" in options and unused and not trains:
+        columns = listed(map(quoted, protocol.by)) or "none"
+        raise UsageError(
+            f"`bins` cuts column {quoted(unused[0])}, which is not among those to estimate by "
+            f"({columns}); name it with `by` too"
+        )
+
+
+def _check_levels_used(protocol: Protocol) -> None:
+    if protocol.levels and protocol.factor in ("", "subset"):
+        why = "makes its levels from the classifiers" if protocol.factor else "varies nothing"
+        raise UsageError(
+            f"`levels` have no use in protocol {quoted(protocol.name)}, which {why}; leave them out"
+        )
+
+
+def _check_curve_used(protocol: Protocol) -> None:
+    if protocol.curve_runs:
+        return
+    shown = {"effective-sizes", "labeled-curve"} & {*protocol.tables, *protocol.figures}
+    if shown:
+        raise UsageError(
+            f"`curve_runs` must be at least 1 in protocol {quoted(protocol.name)}, which shows "
+            f"{listed(sorted(shown))}; got 0"
+        )
 
 
 # --- what a field may hold -------------------------------------------------------------------
@@ -222,10 +298,13 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
     return check
 
 
-def _whole(least: int) -> Callable[[str, Any], int]:
+def _whole(least: int, most: int | None = None) -> Callable[[str, Any], int]:
+    span = f", at least {least}" if most is None else f" from {least} to {most:,}"
+
     def check(name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-            raise UsageError(f"`{name}` must be a whole number, at least {least}; got {value!r}")
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not whole or int(value) < least or (most is not None and int(value) > most):
+            raise UsageError(f"`{name}` must be a whole number{span}; got {value!r}")
         return int(value)
 
     return check
@@ -276,7 +355,7 @@ def _edges(name: str, value: Any) -> dict[str, tuple[float, ...]]:
 
 def _check_level(factor: str, level: str) -> None:
     if factor == "labels" and level not in ("drawn", "expected"):
-        raise UsageError(f"levels of 'labels' are drawn and expected; got {quoted(level)}")
+        raise UsageError(f"`levels` of 'labels' are drawn and expected; got {quoted(level)}")
     if factor in ("sharpness", "classifiers"):
         try:
             number = float(level)
@@ -285,7 +364,7 @@ def _check_level(factor: str, level: str) -> None:
         least = 1 if factor == "classifiers" else 1e-6
         if number < least or (factor == "classifiers" and not number.is_integer()):
             kind = "whole numbers" if factor == "classifiers" else "numbers"
-            raise UsageError(f"levels of {factor!r} are {kind} above 0; got {quoted(level)}")
+            raise UsageError(f"`levels` of {factor!r} are {kind} above 0; got {quoted(level)}")
 
 
 _KINDS: Mapping[str, Callable[[str, Any], Any]] = {
@@ -298,7 +377,7 @@ _KINDS: Mapping[str, Callable[[str, Any], Any]] = {
     "metrics": _several(_text),
     "n_labeled": _several(_whole(1)),
     "n_unlabeled": _several(_whole(0)),
-    "runs": _whole(1),
+    "runs": _whole(1, MOST),
     "sampler": _one_of(SAMPLERS),
     "seed": _whole(0),
     "estimand": _one_of(ESTIMANDS),
@@ -310,9 +389,9 @@ _KINDS: Mapping[str, Callable[[str, Any], Any]] = {
     "curve_first": _whole(1),
     "curve_last": _whole(1),
     "curve_step": _whole(1),
-    "curve_runs": _whole(0),
+    "curve_runs": _whole(0, MOST),
     "subset_size": _whole(1),
-    "subsets": _whole(1),
+    "subsets": _whole(1, MOST),
     "slice_by": _text,
     "train_rows": _whole(2),
     "truth_rows": _whole(1),

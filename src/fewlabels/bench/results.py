@@ -168,7 +168,7 @@ class Results:
                 raise
             raise InputError(
                 f"{one_line(str(folder))} holds no finished benchmark ({one_line(str(error))}); "
-                "run it, or finish it with --resume"
+                "run it, or finish it with `resume`"
             ) from None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,21 @@ from typing import Any
 from fewlabels.bench import manifest, methods
 from fewlabels.bench.cells import Body, Cell
 from fewlabels.bench.datasets import Reading, read_datasets
-from fewlabels.bench.files import alone_in
+from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.manifest import Manifest
 from fewlabels.bench.merge import tidy, traits
-from fewlabels.bench.parts import Parts, any_parts
+from fewlabels.bench.parts import Parts
 from fewlabels.bench.plan import plan
 from fewlabels.bench.pool import Job, run_jobs
-from fewlabels.bench.protocol import Protocol, load, names
+from fewlabels.bench.protocol import Protocol, check_used, load, names
 from fewlabels.bench.results import Results
 from fewlabels.bench.semisynthetic import read_tables
+from fewlabels.bench.summary import FIGURES, TABLES
 from fewlabels.bench.world import World
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import UsageError
 from fewlabels.kernels.blocks import available_workers
 from fewlabels.metrics.registry import resolve
-from fewlabels.wording import one_line, quoted
+from fewlabels.wording import quoted, unknown
 
 Progress = Callable[[int, int], None]
 
@@ -51,12 +53,13 @@ def run(
         Name of a protocol of the package (`fewlabels.bench.names()`), path of a .toml file, or a
         `Protocol`.
     data
-        Files of predictions, or folders of them; every item needs a label.
+        Paths of files of predictions, or of folders of them; every item needs a label.
     out
-        Folder for parts and results; ./benchmark-<name> unless given.
+        Folder for parts and results; ./benchmark-<name> unless given. Nothing in it is overwritten
+        that no benchmark wrote.
     resume
         Go on in a folder where a benchmark was interrupted, or add to it: more runs, methods,
-        sizes, levels or data. What is not named stays as it was.
+        sizes, levels or data. What is not named stays as it was; data that moved are named anew.
     workers
         Processes; the answer does not depend on them. None: one per available processor.
     models, exclude_models
@@ -69,7 +72,8 @@ def run(
         Called with (cells done, cells in all).
     **options
         Fields of `Protocol` to set otherwise: methods, metrics, n_labeled, n_unlabeled, runs,
-        seed, sampler, confidence_level, by, bins, ...
+        seed, sampler, confidence_level, by, bins, ... With a `confidence_level` and no `estimand`
+        the estimand is "population", since the truth is that of other items.
 
     Returns
     -------
@@ -81,34 +85,34 @@ def run(
         One line that says what is wrong and how to mend it. What is finished is kept.
     """
     begun, given = _protocol(protocol, options, resume)
-    folder = Path(out if out is not None else f"benchmark-{begun.name}")
+    folder = folder_of(out, begun.name)
     asked = Manifest(
         begun,
-        _places([data] if isinstance(data, str | Path) else data),
+        _places(data),
         _reading(models, exclude_models, where or {}, columns or {}),
     )
     before = _before(folder, asked, given) if resume else None
     wanted = before or asked
     _check(wanted)
+    check_used(wanted.protocol, options)
     if not wanted.data:
-        raise UsageError("no data; name files or folders of predictions with --data")
-    if not resume and any_parts(folder / "parts"):
-        raise UsageError(
-            f"{one_line(str(folder))} holds parts of a benchmark already; go on with it by "
-            "--resume, or name another --out"
-        )
+        raise UsageError("no data; name files or folders of predictions with `data`")
+    if not resume:
+        check_free(folder)
     worlds, skipped = _worlds(wanted)
     if before is not None:
-        manifest.check_data(before.datasets, [w.facts for w in worlds])
-    jobs, lines = _jobs(wanted.protocol, worlds)
+        worlds = _under_known_names(worlds, before)
+    jobs, lines = plan(wanted.protocol, worlds)
     wanted = replace(wanted, datasets=tuple(w.facts for w in worlds), skipped=(*skipped, *lines))
-    with _held(folder):
+    with held(folder):
+        if not resume:
+            check_free(folder)  # another process may have begun while this one read the data
         found = _compute(folder, wanted, worlds, jobs, workers, progress)
         results = Results(
             wanted.protocol, wanted.datasets, tidy(found, wanted.protocol), traits(found),
             wanted.skipped, folder,
         )  # fmt: skip
-        with _writing(folder):
+        with writing(folder):
             results.save(folder)
     return results
 
@@ -121,6 +125,10 @@ def _protocol(
     begun = protocol if isinstance(protocol, Protocol) else load(protocol)
     given = list(options) if named else [f.name for f in fields(Protocol) if f.name != "name"]
     asked = begun.with_options(**options)
+    if begun.confidence_level is None and "estimand" not in options:
+        asked = asked.with_fitting_estimand()
+        if asked.estimand != begun.estimand:
+            given = [f for f in given if f != "estimand"]  # what goes on keeps its own
     if not resume or "methods" in given:
         asked = replace(asked, methods=_methods(asked.methods))
     return asked, {field: getattr(asked, field) for field in given}
@@ -134,12 +142,21 @@ def _methods(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(methods.canonical(m) for m in spelled))
 
 
-def _places(data: Sequence[str | Path]) -> tuple[str, ...]:
+def _places(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     """Absolute paths, so that a benchmark can go on from elsewhere."""
-    for source in data:
-        if not Path(source).exists():
-            raise UsageError(f"--data {quoted(str(source))}: there is no such file or folder")
-    return tuple(str(Path(source).resolve()) for source in data)
+    # A frame is an iterable of texts, too: the names of its columns.
+    given: Any = data
+    one = isinstance(given, str) or not isinstance(given, Sequence | Iterator)
+    found: list[Any] = [given] if one else list(given)
+    for source in found:
+        if not isinstance(source, str | os.PathLike):
+            raise UsageError(
+                "`data` must be paths of files or folders of predictions; got "
+                f"{type(source).__name__}: save it as a file, and name that"
+            )
+        if not str(source) or not os.path.exists(source):
+            raise UsageError(f"`data` {quoted(str(source))}: there is no such file or folder")
+    return tuple(str(Path(source).resolve()) for source in found)
 
 
 def _reading(
@@ -170,24 +187,33 @@ def _before(folder: Path, asked: Manifest, given: Mapping[str, Any]) -> Manifest
     return replace(
         before,
         protocol=manifest.grown(before.protocol, asked.protocol.name, given),
-        data=manifest.union(before.data, asked.data),
+        data=manifest.places(before.data, asked.data),
         reading=dict(before.reading) | dict(asked.reading),
     )
 
 
 def _check(wanted: Manifest) -> None:
-    """Refuse unknown metrics, and what does not go together, before anything is read."""
+    """Refuse unknown names, and what does not go together, before anything is read."""
     protocol = wanted.protocol
     resolve(list(protocol.metrics))
+    shown = (("table", protocol.tables, TABLES), ("figure", protocol.figures, FIGURES))
+    for kind, asked, known in shown:
+        for name in asked:
+            if name not in known:
+                raise UsageError(unknown(kind, name, known))
     if protocol.design != "trained sets":
         return
-    if not protocol.slice_by:
-        raise UsageError("name the numeric column that classifiers are trained on with --slice-by")
     unused = [k for k in ("models", "exclude_models", "where") if wanted.reading.get(k)]
-    if protocol.by or unused:
+    unused = [k for k in ("by", "bins") if getattr(protocol, k)] + unused
+    if unused:
         raise UsageError(
-            f"`{'by' if protocol.by else unused[0]}` serves files of predictions; protocol "
-            f"{protocol.name!r} trains its classifiers"
+            f"`{unused[0]}` serves files of predictions; protocol {protocol.name!r} trains its "
+            "classifiers: leave it out"
+        )
+    if set(wanted.reading.get("columns", ())) - {"label"}:
+        raise UsageError(
+            f"protocol {protocol.name!r} trains its classifiers; of the columns only `label` can "
+            "be named"
         )
 
 
@@ -207,15 +233,15 @@ def _worlds(wanted: Manifest) -> tuple[list[World], list[str]]:
     return list(datasets), skipped
 
 
-def _jobs(protocol: Protocol, worlds: Sequence[World]) -> tuple[list[Job], list[str]]:
-    jobs, lines = [], []
-    for world in worlds:
-        own, skipped = plan(protocol, world)
-        jobs += own
-        lines += skipped
-    if not jobs:
-        raise InputError(f"nothing can run: {'; '.join(lines)}")
-    return jobs, lines
+def _under_known_names(worlds: Sequence[World], before: Manifest) -> list[World]:
+    """The data sets of a benchmark that goes on, which must be those it began with."""
+    names = manifest.known_names(before.datasets, [w.facts for w in worlds])
+    named = [
+        world if world.facts.name == name else replace(world, facts=replace(world.facts, name=name))  # type: ignore[type-var]
+        for world, name in zip(worlds, names, strict=True)
+    ]
+    manifest.check_data(before.datasets, [w.facts for w in named])
+    return named
 
 
 def _compute(
@@ -228,12 +254,12 @@ def _compute(
 ) -> dict[Cell, Body]:
     """What every cell found: read where it is there, else computed and kept."""
     parts = Parts(
-        folder / "parts",
+        folder / PARTS,
         {w.facts.name: manifest.fingerprint(wanted.protocol, w.facts) for w in worlds},
     )
-    with _writing(folder):
+    with writing(folder):
+        wanted.write(folder)  # first: without it nobody could tell whose the parts are
         parts.prepare()
-        wanted.write(folder)
     found = {c: b for job in jobs for c in job if (b := parts.read(c)) is not None}
     missing = [tuple(c for c in job if c not in found) for job in jobs]
     missing = [job for job in missing if job]
@@ -244,36 +270,11 @@ def _compute(
     named = {w.facts.name: w for w in worlds}
     with closing(run_jobs(missing, named, wanted.protocol, count)) as running:
         for cell, body in running:
-            with _writing(folder):
+            with writing(folder):
                 parts.write(cell, body)
             found[cell] = body
             advance(len(found), total)
     return found
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """The folder is there, and no other process computes in it."""
-    with _writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder) as alone:
-        if not alone:
-            raise UsageError(
-                f"another process runs a benchmark in {one_line(str(folder))}; wait for it, or "
-                "name another --out"
-            )
-        yield
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {one_line(str(folder))}: {error.strerror or error}; what is finished "
-            "is kept: make room or name another --out, and go on with --resume"
-        ) from None
 
 
 def _silent(done: int, total: int) -> None:

@@ -24,6 +24,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, one_line, quoted
 
+_PREDICTIONS = ("p__", "y__", "s__")
 _NOT_FEATURES = ("split", "partition", "fold", "id", "index")
 _MOST_CATEGORIES = 100
 _LEAST_SPARE = 4
@@ -162,13 +163,19 @@ def read_tables(
 
 def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
     table = _open(file)
-    for column, option in ((label, "--label"), (protocol.slice_by, "--slice-by")):
+    if any(c.startswith(_PREDICTIONS) for c in table):
+        raise InputError(
+            f"holds predictions; {protocol.name} trains its own classifiers on a table of features"
+        )
+    there = listed(map(quoted, table))
+    if not protocol.slice_by:
+        raise InputError(
+            "needs a numeric column from whose ranges classifiers learn; name it with `slice_by`: "
+            f"there are {there}"
+        )
+    for column, option in ((label, "label"), (protocol.slice_by, "slice_by")):
         if column not in table:
-            raise InputError(
-                f"has no column {quoted(column)} ({option}); it has {listed(map(quoted, table))}"
-            )
-    if any(c.startswith("p__") for c in table):
-        raise InputError("holds predictions; classifiers are trained on a table of features")
+            raise InputError(f"has no column {quoted(column)} (`{option}`); it has {there}")
     given = np.array([v is not None and v == v for v in table[label].tolist()])
     try:
         classes, labels = np.unique(table[label][given], return_inverse=True)
@@ -185,9 +192,9 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
         notes.append(f"not used as features: {listed(unused)}")
     slices = table[protocol.slice_by][given]
     if slices.dtype == object:
-        raise InputError(f"column {quoted(protocol.slice_by)} (--slice-by) is not numeric")
+        raise InputError(f"column {quoted(protocol.slice_by)} (`slice_by`) is not numeric")
     if np.isnan(slices.astype(float)).all():
-        raise InputError(f"column {quoted(protocol.slice_by)} (--slice-by) has no numbers")
+        raise InputError(f"column {quoted(protocol.slice_by)} (`slice_by`) has no numbers")
     _check_rows(protocol, len(labels))
     digest = hashlib.blake2b(digest_size=16)
     for block in (features, labels.astype(np.int64), slices.astype(float)):
@@ -206,7 +213,7 @@ def _check_rows(protocol: Protocol, n: int) -> None:
     if n < needed:
         raise InputError(
             f"has {n:,} labeled rows; {protocol.truth_rows:,} for the truth and "
-            f"{protocol.train_rows} per classifier need {needed:,}"
+            f"{protocol.train_rows} per classifier need {needed:,} (`truth_rows`, `train_rows`)"
         )
 
 

@@ -69,6 +69,11 @@ def draw(
     return uniform(labels, rows, n_labeled, n_unlabeled, n_classes, rng)
 
 
+def items_needed(sampler: str, n_labeled: int, n_unlabeled: int) -> int:
+    """How many items a half must have; the released sampler draws two more in place of two."""
+    return n_labeled + n_unlabeled + (2 if sampler == "released" else 0)
+
+
 def check_size(
     sampler: str, available: int, n_labeled: int, n_unlabeled: int, n_classes: int
 ) -> None:
@@ -79,7 +84,7 @@ def check_size(
     InputError
         Saying how many items are needed.
     """
-    needed = n_labeled + n_unlabeled + (2 if sampler == "released" else 0)
+    needed = items_needed(sampler, n_labeled, n_unlabeled)
     sizes = f"n_labeled {n_labeled:,} with n_unlabeled {n_unlabeled:,}"
     if needed > available:
         raise InputError(

@@ -54,8 +54,12 @@ def _manifest(folder: Path | None) -> Mapping[str, Any]:
 
 def _changes(shipped: Protocol, ran: Protocol) -> Iterator[str]:
     shipped = replace(shipped, methods=tuple(canonical(m) for m in shipped.methods))
+    # A confidence level brings an estimand of its own unless one is named.
+    named = ran.confidence_level is not None and ran.factor != "labels"
     for field in _OPTIONS:
         before, now = _value(shipped, field), _value(ran, field)
+        if field == "estimand" and named:
+            before = None
         if now != before and now is not None:
             yield from (f"--{field.replace('_', '-')}", _written(now))
     for column, edges in ran.bins.items():

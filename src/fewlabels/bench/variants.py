@@ -34,7 +34,11 @@ def levels_of(protocol: Protocol, models: tuple[str, ...], dataset: str) -> tupl
 def _subsets(protocol: Protocol, models: tuple[str, ...], dataset: str) -> list[tuple[str, ...]]:
     size = protocol.subset_size
     if len(models) < size:
-        raise InputError(f"has {len(models)} classifiers, and subsets need {size}")
+        have = f"{len(models)} classifier{'' if len(models) == 1 else 's'}"
+        raise InputError(
+            f"has {have}, and subsets need {size}: give it more, or a protocol of your own another "
+            "`subset_size`"
+        )
     if comb(len(models), size) <= protocol.subsets:
         return list(combinations(models, size))
     rng = generator("subsets", protocol.seed, dataset, size)

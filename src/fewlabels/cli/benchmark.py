@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +14,14 @@ import click
 from fewlabels.cli import terminal
 from fewlabels.cli.options import Columns, file_options
 from fewlabels.cli.text import comma_list, text
-from fewlabels.errors import UsageError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.wording import one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.bench.results import Results
 
 EXIT_INTERRUPTED = 130
+_FIELD = re.compile(r"`([a-z_]+)`")
 
 
 @click.command(short_help="Compare methods by a protocol of the papers, on labeled data.")
@@ -28,37 +30,84 @@ EXIT_INTERRUPTED = 130
 @click.option(
     "--data", type=text, multiple=True, metavar="PATH", help="File or folder. Repeatable."
 )
-@click.option("--out", type=text, metavar="DIR", help="Output. Default: ./benchmark-NAME.")
+@click.option(
+    "--out", type=text, metavar="DIR", help="Output, a new folder. Default: ./benchmark-NAME."
+)
 @click.option("--resume", is_flag=True, help="Go on where a run was interrupted, or add to it.")
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Processes; the answer is the same. Default: all."
 )
-@click.option("--runs", type=click.IntRange(min=1), help="Repetitions of each setting.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), help="Repetitions of each setting: 50, trained sets 500."
+)
 @click.option(
     "--methods",
     type=text,
+    multiple=True,
     metavar="A,B,..",
-    help="Rows of the table; with settings as in 'ssme-kde[compat=official]'.",
+    help="Rows of the table; with settings as in 'ssme-kde[compat=official]'. Repeatable.",
 )
-@click.option("--metrics", type=text, metavar="A,B,..")
-@click.option("--n-labeled", type=text, metavar="N,N,..", help="How many labels.")
-@click.option("--n-unlabeled", type=text, metavar="N,N,..", help="How many unlabeled items.")
+@click.option(
+    "--metrics", type=text, multiple=True, metavar="A,B,..", help="What is estimated. Repeatable."
+)
+@click.option(
+    "--n-labeled",
+    type=text,
+    multiple=True,
+    metavar="N,N,..",
+    help="How many labels: 20, 50 and 100, in some protocols 20 alone. Repeatable.",
+)
+@click.option(
+    "--n-unlabeled",
+    type=text,
+    multiple=True,
+    metavar="N,N,..",
+    help="How many unlabeled items: 1,000. Repeatable.",
+)
 @click.option(
     "--sampler",
     type=click.Choice(["released", "uniform"]),
     help="Labels as the released SSME code draws them, or uniformly until all classes are there.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="0 gives the splits of the papers.")
-@click.option("--estimand", type=click.Choice(["population", "sample"]))
-@click.option("--confidence-level", type=float, help="Compute intervals too, and their coverage.")
-@click.option("--levels", type=text, metavar="A,B,..", help="Levels of what the protocol varies.")
+@click.option(
+    "--estimand",
+    type=click.Choice(["population", "sample"]),
+    help="The metric on what the items come from, or on these items: sample, but population "
+    "with --confidence-level.",
+)
+@click.option(
+    "--confidence-level",
+    type=float,
+    help="Compute intervals too, and their coverage; for the population, as the truth is that of "
+    "other items.",
+)
+@click.option(
+    "--levels",
+    type=text,
+    multiple=True,
+    metavar="A,B,..",
+    help="Levels of what the protocol varies. Repeatable.",
+)
 @click.option("--curve-runs", type=click.IntRange(min=0), help="Draws per curve size; 0: no curve.")
 @click.option("--by", type=text, multiple=True, metavar="COL", help="Within groups. Repeatable.")
 @click.option(
-    "--bins", type=text, multiple=True, metavar="COL=N,N,..", help="Cut a numeric --by column."
+    "--bins",
+    type=text,
+    multiple=True,
+    metavar="COL=N,N,..",
+    help="Cut a numeric --by column. Repeatable.",
 )
-@click.option("--models", type=text, metavar="A,B,..", help="Only these classifiers.")
-@click.option("--exclude-models", type=text, metavar="A,B,..", help="All but these classifiers.")
+@click.option(
+    "--models", type=text, multiple=True, metavar="A,B,..", help="Only these. Repeatable."
+)
+@click.option(
+    "--exclude-models",
+    type=text,
+    multiple=True,
+    metavar="A,B,..",
+    help="All but these. Repeatable.",
+)
 @click.option(
     "--where", type=text, multiple=True, metavar="COL=VALUE", help="Only these rows. Repeatable."
 )
@@ -73,29 +122,32 @@ def benchmark(
     out: str | None,
     resume: bool,
     workers: int | None,
-    models: str | None,
-    exclude_models: str | None,
+    models: tuple[str, ...],
+    exclude_models: tuple[str, ...],
     where: tuple[str, ...],
     columns: Columns,
     **options: Any,
 ) -> int:
     """Compare methods by protocol NAME (a name, or a .toml file) on data whose labels are known.
 
-    Every run hides most labels, estimates, and compares with the other half of the data. Finished
-    cells are kept in the output folder: after an interruption, --resume goes on.
+    Every run hides most labels, estimates, and compares with the other half of the data. Unless
+    options say otherwise, it takes 1,000 unlabeled items and 20, 50 or 100 labels from one half,
+    and there are 50 runs. Finished cells are kept in the output folder: after an interruption,
+    --resume goes on.
     """
     if list_protocols:
         return _list()
     if name is None:
         raise UsageError("name a protocol; `fewlabels benchmark --list` lists them")
     asked = _options(options)
-    rows = dict(_pair("--where", part) for part in where)
+    rows = _pairs("--where", where)
 
     from fewlabels.bench import load, run, summarise
+    from fewlabels.bench.folder import folder_of
 
     protocol = load(name)
-    folder = Path(out if out is not None else f"benchmark-{protocol.name}")
     try:
+        folder = folder_of(out, protocol.name)
         with terminal.progress_bar(f"benchmark {protocol.name}") as progress:
             results = run(
                 name,
@@ -103,8 +155,8 @@ def benchmark(
                 folder,
                 resume=resume,
                 workers=workers,
-                models=comma_list(models or ""),
-                exclude_models=comma_list(exclude_models or ""),
+                models=comma_list(models),
+                exclude_models=comma_list(exclude_models),
                 where=rows,
                 columns={k: v for k, v in columns.arguments().items() if v},
                 progress=progress,
@@ -114,7 +166,20 @@ def benchmark(
     except KeyboardInterrupt:
         click.echo(_interrupted(name, out, folder), err=True)
         return EXIT_INTERRUPTED
+    except (InputError, UsageError) as error:
+        raise type(error)(_as_options(str(error))) from None
     return 0
+
+
+def _as_options(line: str) -> str:
+    """A line of the engine, which names arguments of Python, as the command line spells them."""
+    known = {option.name for option in benchmark.params}
+
+    def spelled(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"--{name.replace('_', '-')}" if name in known else found[0]
+
+    return _FIELD.sub(spelled, line)
 
 
 def _interrupted(name: str, out: str | None, folder: Path) -> str:
@@ -140,7 +205,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     from fewlabels.bench.methods import split_methods
 
     said = {k: v for k, v in given.items() if v is not None and v != ()}
-    for field in ("metrics", "levels"):
+    for field in ("metrics", "levels", "by"):
         if field in said:
             said[field] = comma_list(said[field])
     for field in ("n_labeled", "n_unlabeled"):
@@ -148,14 +213,11 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
             option = f"--{field.replace('_', '-')}"
             said[field] = [_number(option, n, int) for n in comma_list(said[field])]
     if "methods" in said:
-        said["methods"] = split_methods(said["methods"])
-    if "by" in said:
-        said["by"] = comma_list(said["by"])
+        said["methods"] = split_methods(",".join(said["methods"]))
     if "bins" in said:
-        pairs = dict(_pair("--bins", part) for part in said["bins"])
         said["bins"] = {
             column: [_number("--bins", e, float) for e in comma_list(edges)]
-            for column, edges in pairs.items()
+            for column, edges in _pairs("--bins", said["bins"]).items()
         }
     return said
 
@@ -175,29 +237,49 @@ def _pair(option: str, value: str) -> tuple[str, str]:
     return column, rest
 
 
+def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
+    """Column -> the rest; one column cannot mean two things."""
+    found: dict[str, str] = {}
+    for column, rest in (_pair(option, value) for value in values):
+        if found.get(column, rest) != rest:
+            raise UsageError(f"{option} names column {quoted(column)} twice; name it once")
+        found[column] = rest
+    return found
+
+
 def _report(results: Results, summary: Mapping[str, Any], folder: Path) -> None:
     """Write the report and print its main table."""
-    from fewlabels.cli.output import write_outputs
+    from fewlabels.bench.files import replace_text
+    from fewlabels.bench.folder import writing
     from fewlabels.report.benchmark import render
     from fewlabels.report.benchmark_notes import notes
     from fewlabels.report.benchmark_text import render_text
 
     files = render(dict(summary))
-    for path in files:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    write_outputs({str(folder / path): _writer(content) for path, content in files.items()})
+    with writing(folder):
+        for path, content in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            replace_text(folder / path, content)
     width = terminal.width()
     click.echo(render_text(dict(summary), width=width))
     for dataset in results.datasets:
         for note in dataset.notes:
-            click.echo("\n" + fill(one_line(f"{dataset.name}: {note}"), width))
-    terminal.print_warnings(notes(summary))
+            click.echo("\n" + fill(one_line(_as_options(f"{dataset.name}: {note}")), width))
+    click.echo(_said_of_intervals(results, width), nl=False)
+    terminal.print_warnings(map(_as_options, notes(summary)))
     where = one_line(str(folder))
     click.echo(f"\nReport: {where}/report.html, {where}/report.md\nData:   {where}/results.csv")
 
 
-def _writer(content: str) -> Any:
-    def write(path: Path) -> None:
-        path.write_text(content, encoding="utf-8")
-
-    return write
+def _said_of_intervals(results: Results, width: int) -> str:
+    """Which truth the intervals are for, where it can be the one that they are compared with."""
+    protocol = results.protocol
+    if protocol.confidence_level is None or protocol.estimand != "population":
+        return ""
+    if protocol.factor == "labels":
+        return ""
+    note = (
+        "Intervals are for the population that the items come from (estimand population), since "
+        "the truth is that of other items; --estimand sample asks for those of the very items."
+    )
+    return "\n" + fill(note, width) + "\n"
