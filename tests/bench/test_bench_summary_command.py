@@ -32,10 +32,10 @@ def test_what_was_set_otherwise_is_an_option() -> None:
     )
     assert shlex.split(said)[5:] == [
         "--runs", "3", "--methods", "ssme-kde,labeled", "--n-labeled", "20,50",
-        "--estimand", "population", "--confidence-level", "0.9",
+        "--estimand", "sample", "--confidence-level", "0.9",
     ]  # fmt: skip
-    # A level without an estimand would mean the population's: one that was named is written.
-    assert "--estimand sample" in command(ran(confidence_level=0.9, estimand="sample"))
+    # A level without an estimand would mean the population's, so that is written too.
+    assert "--estimand population" in command(ran(confidence_level=0.9, estimand="population"))
     assert command(ran("ssme-subgroup", bins={"age": [30.0, 45.5]})).endswith("--bins age=30,45.5")
 
 
