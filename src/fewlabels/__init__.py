@@ -21,9 +21,10 @@ _LAZY = {
     "estimate": "fewlabels.pipeline",
     "read_predictions": "fewlabels.frames",
 }
-_SUBPACKAGES = ("metrics", "models")
+_SUBPACKAGES = ("bench", "metrics", "models")
 
 if TYPE_CHECKING:
+    from fewlabels import bench as bench
     from fewlabels import metrics as metrics
     from fewlabels import models as models
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
@@ -42,6 +43,7 @@ __all__ = [
     "Status",
     "UsageError",
     "__version__",
+    "bench",
     "diagnose",
     "estimate",
     "metrics",

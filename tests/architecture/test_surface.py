@@ -26,6 +26,7 @@ SURFACE = [
     "Status",
     "UsageError",
     "__version__",
+    "bench",
     "diagnose",
     "estimate",
     "metrics",
