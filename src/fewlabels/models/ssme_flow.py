@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fewlabels.errors import InputError, Status, UsageError
-from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Array, Floats, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.real_nvp import BLOCK, RealNVP
@@ -41,6 +41,7 @@ from fewlabels.models.flow_training import (
 from fewlabels.models.kde_mixture import choose_support, posterior
 from fewlabels.models.latent_mixture import Expectation, LatentMixture, MixturePrior
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -237,7 +238,7 @@ class _FittedFlow(FittedLabelModel):
         labeled = bool((self.items.evidence != 0).any())
         return LabelPosterior(
             rows.under([self.trained.mixture])[:, :, 0],
-            _Replicates(rows, self.model.replicates),
+            _Replicates(self.model.replicates, rows),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -347,23 +348,11 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Replicates:
-    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
-
+class _Replicates(Replicates):
     rows: _Rows
-    size: int
 
-    @cached_property
-    def probabilities(self) -> Array:
-        return self.rows.under(self.rows.fitted.refit(self.size)).astype(np.float32)
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.probabilities
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        block: Floats = self.probabilities[rows][:, :, index].astype(np.float64)
-        return block / block.sum(axis=1, keepdims=True)
+    def refitted(self) -> Floats:
+        return self.rows.under(self.rows.fitted.refit(self.size))
 
 
 METHOD = Method(

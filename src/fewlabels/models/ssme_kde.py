@@ -11,7 +11,7 @@ import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels import bandwidth as rules
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.gaussian import KernelSums
 from fewlabels.kernels.simplex import (
@@ -37,6 +37,7 @@ from fewlabels.models.kde_mixture import (
     posterior,
 )
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -194,7 +195,7 @@ class _FittedKDE(FittedLabelModel):
         narrow = share > NARROW and not self.model.leave_one_out
         return LabelPosterior(
             probabilities,
-            _Replicates(rows, self.model.replicates),
+            _Replicates(self.model.replicates, rows),
             predictions.keys,
             salt=self.mixture.salt,
             value_from="marginals",
@@ -292,24 +293,12 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Replicates:
-    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
-
+class _Replicates(Replicates):
     rows: _Rows
-    size: int
 
-    @cached_property
-    def probabilities(self) -> Array:
+    def refitted(self) -> Floats:
         result, row_weights = self.rows.fitted.mixture.refit(self.size)
-        return self.rows.extend(result, row_weights).astype(np.float32)
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.probabilities
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        block: Floats = self.probabilities[rows][:, :, index].astype(np.float64)
-        return block / block.sum(axis=1, keepdims=True)
+        return self.rows.extend(result, row_weights)
 
 
 METHOD = Method(
