@@ -68,7 +68,7 @@ STUDIES = {
         "ssme-semisynthetic", ("--data", "adult/data.parquet", "--methods", FEW)
     ),
     "flow-cifar10": Study("ssme-multiclass", (*CIFAR, *FLOW, "--runs", "10")),
-    "flow-mix-mnist": Study("ssme-multiclass", (*MNIST, *FLOW, "--runs", "5")),
+    "flow-mix-mnist": Study("ssme-multiclass", (*MNIST, *FLOW, "--runs", "10")),
     "flow-civilcomments": Study("ssme-binary", (*CIVIL, *FLOW, "--runs", "10")),
     "flow-adult": Study("ssme-binary", (*ADULT, *FLOW, "--runs", "5")),
 }
