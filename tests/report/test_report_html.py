@@ -342,7 +342,7 @@ def test_links_are_followed_and_pipes_written_to(tmp_path: Path) -> None:
 
 
 def test_templates_are_found_beside_the_module() -> None:
-    names = html._environment().list_templates()
+    names = html.environment().list_templates()
     assert {"report.html.j2", "report.css"} <= set(names)
 
 

@@ -10,7 +10,7 @@ from fewlabels.report import benchmark_notes as notes
 from fewlabels.report import benchmark_words as bw
 from fewlabels.report.benchmark_plot import LEADER, View, views
 from fewlabels.report.benchmark_tables import glance, sections
-from fewlabels.report.html import _environment
+from fewlabels.report.html import environment
 
 _SECOND = frozenset({"classifiers"})
 """Kinds of tables that are folded, many of them and of second rank, unless they are the content."""
@@ -90,7 +90,7 @@ def render_svg(figure: Mapping[str, Any], summary: bw.Summary) -> str:
     drawn = views(figure, summary)
     sheet = Sheet(len(drawn), drawn[0].height if drawn else 0)
     return (
-        _environment()
+        environment()
         .get_template("benchmark.svg.j2")
         .render(title=figure_title(figure), views=drawn, sheet=sheet, leader=LEADER)
         .lstrip()
@@ -101,7 +101,7 @@ def render_page(summary: bw.Summary) -> str:
     """The whole benchmark as a page that needs no other file, no network and no script."""
     protocol = summary["protocol"]
     return (
-        _environment()
+        environment()
         .get_template("benchmark.html.j2")
         .render(
             summary=summary,

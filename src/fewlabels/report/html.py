@@ -67,7 +67,7 @@ def render_html(report: Report) -> str:
     metrics = _metrics(shown)
     profiles = [profile(entry) for entry in report.get("profiles") or ()]
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
@@ -121,7 +121,8 @@ def _write(path: Path, page: bytes) -> None:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates of every page: each expression is cleaned of what would leave its line, escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
