@@ -50,6 +50,17 @@ class MeanEstimator(Protocol):
         """
 
 
+class ScoreRates(Protocol):
+    """Knows the population's rates at any threshold of one classifier's score."""
+
+    def rates(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats, Floats]:
+        """Prevalence (D,), recall (T, D) and false-positive rate (T, D) of parameter draws.
+
+        An item is called positive where its score is at least the threshold; thresholds (T,) are
+        in the units of the file.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """One certain parameter: the same P(label) in every draw."""
@@ -77,7 +88,8 @@ class LabelPosterior:
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
     is judged (None: by the posterior of all); see `averaged`. A method that estimates means
-    without a posterior gives `means`; it serves no other metric.
+    without a posterior gives `means`; it serves no other metric. `score_rates`, where given, are
+    the rates of the population that follow from the parameters alone.
     """
 
     probabilities: Floats
@@ -89,6 +101,7 @@ class LabelPosterior:
     support: Bools | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
     means: MeanEstimator | None = None
+    score_rates: ScoreRates | None = None
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)

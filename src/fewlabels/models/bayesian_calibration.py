@@ -83,7 +83,8 @@ class BayesianCalibration(LabelModel):
                 f"{predictions.n_classes}; use method 'tempered-ensemble', 'ssme-kde' or "
                 "'dawid-skene'"
             )
-        return fit_each(_BetaCalibration(self), predictions, rng, "bayesian-calibration")
+        served, _ = with_probabilities(predictions, "bayesian-calibration")
+        return fit_each(_BetaCalibration(self), served, rng)
 
 
 @dataclass(frozen=True)

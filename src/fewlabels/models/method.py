@@ -17,7 +17,8 @@ class Method:
     "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
     words what its diagnostics mean. `serves` says whether metrics that are not means over items
     are defined; `learns_from`, what of a classifier it uses; `needs`, without what of the data
-    there is nothing to be had but an error.
+    there is nothing to be had but an error. `chosen_by_score` says whether the items to label may
+    be picked by their scores instead of at random, and why.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Method:
     source: str
     diagnostics: Mapping[str, str] = field(default_factory=dict)
     serves: Literal["all metrics", "means"] = "all metrics"
-    learns_from: Literal["probabilities", "hard predictions"] = "probabilities"
+    learns_from: Literal["probabilities", "hard predictions", "scores"] = "probabilities"
     needs: frozenset[Literal["labels", "two classes"]] = frozenset()
+    chosen_by_score: str = "no: it takes the labeled items for a random sample"
     exempt: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
+from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
@@ -18,20 +18,12 @@ from fewlabels.wording import listed
 _WORST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
-def fit_each(
-    model: LabelModel, predictions: Predictions, rng: np.random.Generator, method: str
-) -> FittedLabelModel:
-    """Fit a label model to every classifier that gives probabilities, by itself.
+def fit_each(model: LabelModel, served: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+    """Fit a label model to every classifier by itself.
 
     All get the same randomness, so that classifiers that say the same get the same answer, and
     differences between classifiers are of what they say.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives probabilities.
     """
-    served, _ = with_probabilities(predictions, method)
     seed = int(rng.integers(2**63))
     fitted = {
         name: model.fit(served.select_models([name]), np.random.default_rng(seed))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fewlabels.models.base import FittedLabelModel, LabelModel
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_probabilities
 from fewlabels.models.method import Method
 from fewlabels.models.per_model import fit_each
 from fewlabels.models.ssme_kde import METHOD as JOINT
@@ -30,7 +30,8 @@ class SSMEKDEMarginal(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Fit a mixture to every classifier alone."""
-        return fit_each(self.mixture, predictions, rng, "ssme-kde-marginal")
+        served, _ = with_probabilities(predictions, "ssme-kde-marginal")
+        return fit_each(self.mixture, served, rng)
 
 
 METHOD = Method(

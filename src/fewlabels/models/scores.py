@@ -1,0 +1,58 @@
+"""Scores: the one number by which a classifier ranks items, in the units of the file."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logit
+
+from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import Floats
+from fewlabels.predictions import Predictions
+
+CLIP = 1e-5
+"""Probabilities are clipped to [1e-5, 1 - 1e-5] before they become logits."""
+
+
+def with_scores(predictions: Predictions, method: str) -> Predictions:
+    """The classifiers that give probabilities or scores.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives any.
+    """
+    gives = predictions.provides("ranking").any(axis=0)
+    if not gives.any():
+        raise InputError(
+            f"method {method!r} needs scores (columns s__<model>) or class probabilities (columns "
+            "p__<model>__<class>), and no classifier gives any; provide them, or use a method for "
+            "hard predictions ('dawid-skene', 'majority-vote') or 'labeled'"
+        )
+    if gives.all():
+        return predictions
+    return predictions.select_models([predictions.models[j] for j in np.flatnonzero(gives)])
+
+
+def is_probability(predictions: Predictions, j: int) -> bool:
+    """Whether classifier j is ranked by its probabilities, which go before its scores."""
+    return bool(predictions.has_probabilities[:, j].any())
+
+
+def score_of(predictions: Predictions, j: int, positive: int = 1) -> Floats:
+    """What classifier j ranks items by, in the units of the file, (n,); NaN where missing.
+
+    P(class `positive`) where the classifier gives probabilities, else its score.
+    """
+    if predictions.probabilities is not None and is_probability(predictions, j):
+        return predictions.probabilities[:, j, positive]
+    if predictions.scores is None:
+        return np.full(predictions.n_items, np.nan)
+    return predictions.scores[:, j]
+
+
+def margin(scores: Floats, *, probability: bool) -> Floats:
+    """Scores on the whole real line: logits of probabilities, other scores as they are."""
+    if not probability:
+        return scores
+    out: Floats = logit(np.clip(scores, CLIP, 1 - CLIP))
+    return out
