@@ -10,7 +10,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce paper clean
+.PHONY: help demo test lint test-slow test-install bench reproduce paper curves clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -42,6 +42,9 @@ reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 
 paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
 	$(BIN)/python benchmarks/paper.py
+
+curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour)
+	$(BIN)/python benchmarks/curves.py
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

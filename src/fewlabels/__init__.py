@@ -17,9 +17,13 @@ _LAZY = {
     "Predictions": "fewlabels.predictions",
     "Status": "fewlabels.errors",
     "UsageError": "fewlabels.errors",
+    "curve": "fewlabels.operating.curve",
+    "curves": "fewlabels.operating.curve",
     "diagnose": "fewlabels.frames",
     "estimate": "fewlabels.pipeline",
+    "label_next": "fewlabels.operating.label_next",
     "read_predictions": "fewlabels.frames",
+    "threshold": "fewlabels.operating.threshold",
 }
 _SUBPACKAGES = ("bench", "metrics", "models")
 
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
     from fewlabels.frames import Diagnosis, diagnose, read_predictions
+    from fewlabels.operating.curve import curve, curves
+    from fewlabels.operating.label_next import label_next
+    from fewlabels.operating.threshold import threshold
     from fewlabels.pipeline import estimate
     from fewlabels.predictions import Predictions
 
@@ -44,11 +51,15 @@ __all__ = [
     "UsageError",
     "__version__",
     "bench",
+    "curve",
+    "curves",
     "diagnose",
     "estimate",
+    "label_next",
     "metrics",
     "models",
     "read_predictions",
+    "threshold",
 ]
 
 

@@ -80,7 +80,7 @@ class Estimates:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
-        plain: dict[str, Any] = _plain(self._fields())
+        plain: dict[str, Any] = plain_values(self._fields())
         return plain
 
     def _fields(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Estimates:
     @cached_property
     def report(self) -> dict[str, Any]:
         """Everything that a report shows, as a dictionary of plain values (computed once)."""
-        return _plain(self.to_dict() | self.describe(self))
+        return plain_values(self.to_dict() | self.describe(self))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
@@ -204,16 +204,16 @@ class Estimates:
             raise UsageError(f"no draws of metric {metric!r} in group {group!r}") from None
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Plain JSON values: no numpy, no NaN, no infinity."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_values(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain_values(v) for v in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain_values(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain_values(value.item())
     if isinstance(value, Status):
         return value.value
     if isinstance(value, float):

@@ -27,6 +27,12 @@ from fewlabels.profiles import describe
 from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed
 
+_LEARNED_FROM: dict[str, Needs] = {
+    "hard predictions": "hard",
+    "probabilities": "probabilities",
+    "scores": "ranking",
+}
+
 DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
 
@@ -84,8 +90,8 @@ def estimate(
     >>> row.low <= row.value <= row.high
     True
     """
-    _check(predictions, confidence_level, estimand, workers)
-    seed = _seed(random_state)
+    check(predictions, confidence_level, estimand, workers)
+    seed = seed_of(random_state)
     chosen = resolve_metrics(metrics)
     name, model = resolve_method(method, predictions)
     groups = all_and_groups(predictions, by)
@@ -135,9 +141,16 @@ def estimate(
     )
 
 
-def _check(
+def check(
     predictions: Any, confidence_level: float | None, estimand: str, workers: int | None
 ) -> None:
+    """Refuse arguments that no estimate can be made with.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
     if not isinstance(predictions, Predictions):
         raise UsageError(
             f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
@@ -153,7 +166,14 @@ def _check(
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
+    """The seed that is meant; None means 0.
+
+    Raises
+    ------
+    UsageError
+        If it is not a whole number, 0 or larger.
+    """
     if random_state is None:
         return 0
     if not isinstance(random_state, Integral) or random_state < 0:
@@ -189,7 +209,7 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
                 "columns), which weigh in as evidence of their labels"
             )
         what = "probabilities" if known is None else known.learns_from
-        kind: Needs = "hard" if what == "hard predictions" else "probabilities"
+        kind = _LEARNED_FROM[what]
         gives = predictions.provides(kind).any(axis=0)
         silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:

@@ -35,15 +35,17 @@ ARROWS = {
     "contradiction": BELOW_MIDDLE | MIDDLE | {"evaluate", "trust"},
     "profiles": BELOW_MIDDLE | MIDDLE,
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
+    "operating": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "bench": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames"},
-    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "demo", "bench"},
+    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "operating", "demo", "bench"},
     "__main__": {"cli"},
 }
 
 # Arrows that point up, only from inside a function, and why.
 LAZY = {
     ("estimates", "report"): "`Estimates.summary` and `save_html` are the road to the report",
+    ("operating", "report"): "so are those of `Curve`, `Curves` and `Thresholds`",
 }
 
 # Heavy packages that a whole room is about: it is loaded when a file or frame is read.

@@ -27,11 +27,15 @@ SURFACE = [
     "UsageError",
     "__version__",
     "bench",
+    "curve",
+    "curves",
     "diagnose",
     "estimate",
+    "label_next",
     "metrics",
     "models",
     "read_predictions",
+    "threshold",
 ]
 
 

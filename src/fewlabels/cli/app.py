@@ -12,9 +12,12 @@ import click
 
 from fewlabels import __version__
 from fewlabels.cli.benchmark import benchmark
+from fewlabels.cli.curve import curve
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
+from fewlabels.cli.label_next import label_next
+from fewlabels.cli.threshold import threshold
 from fewlabels.errors import FewlabelsError
 from fewlabels.wording import one_line
 
@@ -27,7 +30,7 @@ EXIT_BROKEN_PIPE = 141
 
 @click.group(
     help="How good is each classifier, when few labels are known?",
-    epilog="Exit codes: 0 fine, 1 a --require is not met, 2 bad input or usage.",
+    epilog="Exit codes: 0 fine, 1 a --require or --probability is not met, 2 bad input or usage.",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -40,7 +43,7 @@ def app(context: click.Context) -> None:
 
 
 # Command modules import nothing but click before they run, so listing them here costs nothing.
-for _command in (benchmark, demo, doctor, estimate):
+for _command in (benchmark, curve, demo, doctor, estimate, label_next, threshold):
     app.add_command(_command)
 
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 _METHODS = """\b
 Methods:
-  auto                  the default: tempered-ensemble for probabilities, else labeled
+  auto                  the default: tempered-ensemble for probabilities of several
+                        classifiers, monotone-curves for one or for scores, else labeled
   tempered-ensemble     the averaged classifier, recalibrated by the labels
+  monotone-curves, spe  one classifier's score at a time: curves, or densities per class
   ssme-kde, ssme-kde-marginal, ssme-flow
                         mixtures of all classifiers' scores, or of one at a time
   dawid-skene, majority-vote

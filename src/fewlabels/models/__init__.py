@@ -9,8 +9,10 @@ from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.labeled import Labeled
 from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
+from fewlabels.models.monotone_curves import MonotoneCurves
 from fewlabels.models.pseudo_label import PseudoLabel
 from fewlabels.models.registry import METHODS, resolve
+from fewlabels.models.spe import SPE
 from fewlabels.models.ssme_flow import SSMEFlow
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
@@ -18,6 +20,7 @@ from fewlabels.models.tempered_ensemble import TemperedEnsemble
 
 __all__ = [
     "METHODS",
+    "SPE",
     "SSMEKDE",
     "ActiveTesting",
     "AutoEval",
@@ -29,6 +32,7 @@ __all__ = [
     "Labeled",
     "MajorityVote",
     "Method",
+    "MonotoneCurves",
     "PseudoLabel",
     "SSMEFlow",
     "SSMEKDEMarginal",

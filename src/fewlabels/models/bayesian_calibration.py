@@ -239,4 +239,5 @@ METHOD = Method(
         "effective_sample_size": "how many independent draws the importance sample is worth",
     },
     needs=frozenset({"two classes"}),
+    chosen_by_score="yes: given the score, only the label itself informs the calibration map",
 )

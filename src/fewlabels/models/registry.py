@@ -14,7 +14,9 @@ from fewlabels.models import (
     ensemble,
     labeled,
     majority_vote,
+    monotone_curves,
     pseudo_label,
+    spe,
     ssme_flow,
     ssme_kde,
     ssme_kde_marginal,
@@ -27,6 +29,8 @@ from fewlabels.wording import unknown
 
 _ALL = (
     tempered_ensemble.METHOD,
+    monotone_curves.METHOD,
+    spe.METHOD,
     ssme_kde.METHOD,
     ssme_kde_marginal.METHOD,
     ssme_flow.METHOD,
@@ -56,7 +60,15 @@ def resolve(method: str | LabelModel, predictions: Predictions) -> tuple[str, La
         known = [m.name for m in _ALL if m.make is type(method)]
         return (known[0] if known else type(method).__name__), method
     if method == "auto":
-        method = "tempered-ensemble" if predictions.has_probabilities.any() else "labeled"
+        method = _automatic(predictions)
     if not isinstance(method, str) or method not in METHODS:
         raise UsageError(unknown("method", method, ["auto", *METHODS]))
     return method, METHODS[method].make()
+
+
+def _automatic(predictions: Predictions) -> str:
+    """One classifier's score, or scores alone: curves; several with probabilities: their pool."""
+    with_probabilities = int(predictions.has_probabilities.any(axis=0).sum())
+    if with_probabilities > 1 or (with_probabilities and predictions.n_classes > 2):
+        return "tempered-ensemble"
+    return "monotone-curves" if predictions.provides("ranking").any() else "labeled"

@@ -331,4 +331,6 @@ METHOD = Method(
         "trusting to the least",
         "parameter_draws": "how many draws of the coefficients the estimates average over",
     },
+    chosen_by_score="yes, where they were picked by the scores of the classifiers pooled: given "
+    "these, only the label itself informs the coefficients",
 )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fewlabels.errors import InputError
 from fewlabels.report import words
 from fewlabels.report.answer import Verdict, verdict
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.page_file import save_page
 from fewlabels.report.profiles import profile
 
 if TYPE_CHECKING:
@@ -93,31 +90,7 @@ def save_html(report: Report, path: str | os.PathLike[str]) -> None:
     InputError
         If the path cannot be written.
     """
-    page = render_html(report).encode("utf-8")
-    try:
-        _write(Path(path), page)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"cannot write {words.clean(os.fspath(path))!r}: {reason}; "
-            "`path` must name a file in a folder that exists and is writable"
-        ) from None
-
-
-def _write(path: Path, page: bytes) -> None:
-    if path.exists() and not path.is_file():
-        # A device or a pipe is written to; replacing it would remove it. A folder refuses.
-        path.write_bytes(page)
-        return
-    # Beside the file that a link leads to, for a rename must stay on one file system.
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".fewlabels-{secrets.token_hex(8)}")
-    try:
-        temporary.write_bytes(page)
-        os.replace(temporary, target)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    save_page(render_html(report), path)
 
 
 @cache

@@ -1,0 +1,238 @@
+"""Figure 1, labels of one class only, and labels that were chosen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import fewlabels as fl
+from curves_bands import METHODS, measure
+from curves_data import SPE_LISTS, Scores, draw, stream, task_of
+from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
+from fewlabels.kernels.arrays import Ints
+
+# --- figure 1 ------------------------------------------------------------------------------------
+
+_SHOWN = ("spe", "monotone-curves")
+_FIGURE_LISTS = ("optdigits_8 logreg", "spambase_1 logreg")
+_FIRST = 10
+_BLUE, _BLACK = "#0072B2", "#222222"
+
+
+def figure1_cells(plan: Plan) -> list[Arguments]:
+    """The first trial of two lists."""
+    return [{"name": name, "trial": 0} for name in _FIGURE_LISTS]
+
+
+def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
+    """Curves of both methods from ten labels, and the true one."""
+    scores = draw(data, name, trial)
+    truth, predictions = scores.truth(), scores.show(_FIRST)
+    positives = int(scores.labels[:_FIRST].sum())
+    records = []
+    for method in _SHOWN:
+        found, curve = measure(predictions, METHODS[method], truth, trial)
+        lines = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
+        record = {"list": name, "method": method, "positives": positives, **found, **lines}
+        records.append(record | {"truth": truth.y})
+    return records
+
+
+def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """The figure, and what it shows in numbers."""
+    path = plan.figures / "curves" / "figure1.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_figure(records, path)
+    header = ["list", "positive labels", "method", "area", "coverage", "width", "status"]
+    rows = [
+        [r["list"], r["positives"], r["method"], number(r["area"]), number(r["covered"], 2),
+         number(r["width"], 2), r["status"]]
+        for r in records.to_dict("records")
+    ]  # fmt: skip
+    text = f"Precision-recall curves from {_FIRST} labels, with bands, beside the truth"
+    return {"figure1": f"![{text}](figures/curves/{path.name})\n\n{table(header, rows)}"}
+
+
+def draw_figure(records: pd.DataFrame, path: Path) -> None:
+    """A panel for each list and method: band, curve, and the truth."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.6, 6.4), layout="constrained")
+    axes = figure.subplots(2, len(records) // 2, sharex=True, sharey=True)
+    for axis, record in zip(axes.flat, records.to_dict("records"), strict=True):
+        x, low, high = record["x"], record["low"], record["high"]
+        axis.fill_between(x, low, high, color=_BLUE, alpha=0.2, lw=0, label="90% band")
+        axis.plot(x, record["y"], color=_BLUE, label="estimate")
+        axis.plot(x, record["truth"], color=_BLACK, ls="--", label="truth")
+        axis.set(title=f"{record['list']}: {record['method']}", xlim=(0, 1), ylim=(0, 1.02))
+    figure.supxlabel("recall")
+    figure.supylabel("precision")
+    axes.flat[1].legend(loc="lower left", frameon=False)
+    # The same file from the same numbers, with text as text.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "figure1"}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    # A hundredth of a point cannot be seen; the other digits are half of the file.
+    path.write_text(re.sub(r"(\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")))
+
+
+FIGURE1 = Part(
+    figure1_cells,
+    figure1_run,
+    figure1_blocks,
+    f"the first trial of two lists, {_FIRST} labels, seed {SEED}",
+)
+
+# --- labels of one class only --------------------------------------------------------------------
+
+_CASES = {
+    "5 negative": (0, 5),
+    "10 negative": (0, 10),
+    "5 positive": (1, 5),
+    "none at all": (0, 0),
+}
+_ONE_CLASS_METHODS = ("spe", "monotone-curves")
+
+
+def one_class_cells(plan: Plan) -> list[Arguments]:
+    """Every list and trial."""
+    names = plan.some(SPE_LISTS, 1)
+    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(5)]
+
+
+def one_class_run(data: Path, name: str, trial: int) -> list[Record]:
+    """The first labels of one class in the order of labeling, and no labels."""
+    scores = draw(data, name, trial)
+    truth = scores.truth()
+    records = []
+    for case, (label, size) in _CASES.items():
+        predictions = scores.show(np.flatnonzero(scores.labels == label)[:size])
+        for method in _ONE_CLASS_METHODS:
+            found, _ = measure(predictions, METHODS[method], truth, trial)
+            records.append({"list": name, "case": case, "method": method, **found})
+    return records
+
+
+def one_class_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """Coverage and width by case and method, and what the answers say of themselves."""
+    header = ["labels", "method", "area", "coverage", "least of a list", "width", "status"]
+    rows = []
+    for (case, method), own in records.groupby(["case", "method"], sort=False):
+        task = own["list"].map(task_of)
+        area, covered, width = (mean_error(own[c], task) for c in ("area", "covered", "width"))
+        least = number(own.groupby("list")["covered"].mean().min(), 2)
+        said = own["status"].value_counts(normalize=True)
+        status = ", ".join(f"{name} {share:.0%}" for name, share in said.items())
+        rows.append([case, method, area, covered, least, width, status])
+    return {"one-class": table(header, rows)}
+
+
+ONE_CLASS = Part(
+    one_class_cells,
+    one_class_run,
+    one_class_blocks,
+    f"24 lists x 5 trials, seed {SEED}; ± is the standard error over the 12 tasks",
+)
+
+# --- labels that were chosen ---------------------------------------------------------------------
+
+_CHOICE_LISTS = (
+    "optdigits_3 logreg",
+    "optdigits_8 logreg",
+    "optdigits_9 linsvm",
+    "magic_g_1 logreg",
+    "spambase_1 linsvm",
+)
+_MORE = 20
+_BATCH = 5
+_TOP = 0.2
+
+
+def _at_random(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
+    rest = np.setdiff1d(np.arange(len(scores.labels)), known)
+    return rng.choice(rest, _MORE, replace=False)
+
+
+def _half_from_the_top(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
+    rest = np.setdiff1d(np.arange(len(scores.labels)), known)
+    top = rest[scores.values[rest] >= np.quantile(scores.values, 1 - _TOP)]
+    first = rng.choice(top, _MORE // 2, replace=False)
+    return np.append(first, rng.choice(np.setdiff1d(rest, first), _MORE // 2, replace=False))
+
+
+def _at_once(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
+    return _asked(scores, known, _MORE)
+
+
+def _in_batches(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
+    chosen = known
+    for _ in range(_MORE // _BATCH):
+        chosen = np.append(chosen, _asked(scores, chosen, _BATCH))
+    return chosen[len(known) :]
+
+
+def _asked(scores: Scores, known: Ints, size: int) -> Ints:
+    return fl.label_next(scores.show(known), size=size, workers=1).items
+
+
+CHOICES = {
+    "at random": _at_random,
+    "half at random, half from the top fifth": _half_from_the_top,
+    "label_next, 20 at once": _at_once,
+    "label_next, 4 batches of 5": _in_batches,
+}
+
+
+def choice_cells(plan: Plan) -> list[Arguments]:
+    """Every list and trial."""
+    names = plan.some(_CHOICE_LISTS, 1)
+    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(10)]
+
+
+def choice_run(data: Path, name: str, trial: int) -> list[Record]:
+    """Ten labels at random, then twenty more by each choice."""
+    scores = draw(data, name, trial)
+    truth, known = scores.truth(), np.arange(_FIRST)
+    after = {"10 labels alone": known}
+    for choice, choose in CHOICES.items():
+        rng = stream("label-next", name, trial, choice)
+        after[choice] = np.append(known, choose(scores, known, rng))
+    records = []
+    for choice, rows in after.items():
+        found, _ = measure(scores.show(rows), METHODS["monotone-curves"], truth, trial)
+        positives = int(scores.labels[rows].sum())
+        records.append({"list": name, "choice": choice, "positives": positives, **found})
+    return records
+
+
+def choice_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """Width, coverage and area after each choice, in all, and width by list."""
+    columns = ("width", "covered", "area", "positives")
+    rows = []
+    for choice, own in records.groupby("choice", sort=False):
+        cells = [mean_error(own[name], own["list"]) for name in columns]
+        rows.append([choice, *cells])
+    header = ["labels", "width", "coverage", "area", "positives among them"]
+    return {"label-next": f"{table(header, rows)}\n\n{_widths_by_list(records)}"}
+
+
+def _widths_by_list(records: pd.DataFrame) -> str:
+    """Width / coverage of every list after each choice."""
+    means = records.groupby(["choice", "list"], sort=False)[["width", "covered"]].mean()
+    names = list(records["list"].unique())
+    rows = []
+    for choice in records["choice"].unique():
+        found = [means.loc[(choice, name)] for name in names]
+        rows.append([choice, *(f"{number(w, 2)} / {number(c, 2)}" for w, c in found)])
+    return table(["width / coverage", *names], rows)
+
+
+LABEL_NEXT = Part(
+    choice_cells,
+    choice_run,
+    choice_blocks,
+    f"5 lists x 10 trials, `monotone-curves`, seed {SEED}; ± is the standard error over lists",
+)

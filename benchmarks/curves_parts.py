@@ -1,0 +1,142 @@
+"""What the parts of `curves.py` have in common: cells, their results on disk, and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from fewlabels.kernels.blocks import using_workers
+
+Record = dict[str, Any]
+Arguments = dict[str, Any]
+_T = TypeVar("_T")
+
+SEED = 40_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is run, on which data, and where figures go.
+
+    A quick run has one trial of few lists: it shows that everything works, and means nothing.
+    """
+
+    data: Path
+    figures: Path
+    quick: bool
+
+    def trials(self, full: int) -> range:
+        """Numbers of the trials."""
+        return range(1 if self.quick else full)
+
+    def some(self, everything: Sequence[_T], quick: int) -> list[_T]:
+        """All of them, or the last few."""
+        return list(everything[-quick:] if self.quick else everything)
+
+
+@dataclass(frozen=True)
+class Part:
+    """An experiment.
+
+    Attributes
+    ----------
+    cells
+        Arguments of `run` for every cell.
+    run
+        Records of one cell; called with the folder of the data and the cell's arguments.
+    blocks
+        What all records say, as Markdown: name of a mark on the page -> text.
+    design
+        Runs, seed, and what a "±" is.
+    alone
+        Whether cells must run one after another, since they measure time.
+    """
+
+    cells: Callable[[Plan], list[Arguments]]
+    run: Callable[..., list[Record]]
+    blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
+    design: str
+    alone: bool = False
+
+
+class Job(NamedTuple):
+    """A cell that is to be run, and the file that keeps what it found."""
+
+    run: Callable[..., list[Record]]
+    data: Path
+    arguments: Arguments
+    file: Path
+
+
+def jobs_of(part: Part, plan: Plan, folder: Path) -> list[Job]:
+    """All cells of a part."""
+    jobs = []
+    for cell in part.cells(plan):
+        name = re.sub(r"[^\w.]+", "-", " ".join(map(str, cell.values())))
+        jobs.append(Job(part.run, plan.data, cell, folder / f"{name}.json"))
+    return jobs
+
+
+def run_job(job: Job) -> None:
+    """Run a cell on one thread, and keep its records and processor time; all or nothing."""
+    started = time.process_time()
+    with using_workers(1):
+        records = job.run(job.data, **job.arguments)
+    seconds = time.process_time() - started
+    text = json.dumps({"seconds": seconds, "records": [plain(r) for r in records]})
+    unfinished = job.file.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(job.file)
+
+
+def read_jobs(jobs: Iterable[Job]) -> tuple[pd.DataFrame, float]:
+    """Records of all cells, and their processor time in seconds."""
+    found = [json.loads(job.file.read_text(encoding="utf-8")) for job in jobs]
+    records = [record for one in found for record in one["records"]]
+    return pd.DataFrame.from_records(records), sum(one["seconds"] for one in found)
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON can hold it: NaN and infinities as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def mean_error(values: pd.Series, clusters: pd.Series) -> str:
+    """Mean over clusters ± its standard error; what is missing is left out."""
+    means = values.astype(float).groupby(clusters).mean().dropna()
+    if means.empty:
+        return "-"
+    if len(means) == 1:
+        return number(means.iloc[0])
+    return f"{number(means.mean())} ± {number(means.std(ddof=1) / np.sqrt(len(means)))}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number without its leading zero, "-" where there is none."""
+    if value is None or not np.isfinite(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text

@@ -1,0 +1,191 @@
+"""Speed and memory of curves, as ratios within one run against what a user would run instead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import fewlabels as fl
+from curves_data import Scores, stream
+from curves_mcmc import Draws as Sample
+from curves_mcmc import importance, metropolis, starts_of, summary
+from curves_parts import Arguments, Part, Plan, Record, number, table
+from curves_spe import WORLDS, draw_world, target_of
+from fewlabels.models.spe_sampling import find_modes
+from speed import best, peak_mb
+
+_WORLD = WORLDS["n/n, prevalence .3"]
+_ITEMS = 2_000
+_SIXTEEN = ("normal", "gamma", "student-t", "weibull-min")
+_KEPT = 400
+"""Effective draws that a curve stands on."""
+
+_LARGE = "large"
+
+
+def scores_of(items: int) -> Scores:
+    """Scores of so many items, normal in both classes."""
+    return draw_world(_WORLD._replace(items=items), stream("speed", items))
+
+
+def bootstrap(scores: Scores, labeled: int, size: int = 400) -> None:
+    """What a user runs instead: scikit-learn's curve of the labeled items, resampled."""
+    from sklearn.metrics import precision_recall_curve
+
+    rng = np.random.default_rng(0)
+    values, labels = scores.values[:labeled], scores.labels[:labeled]
+    grid = np.linspace(0, 1, 100)
+    lines = []
+    for _ in range(size):
+        take = rng.integers(labeled, size=labeled)
+        if labels[take].any():
+            precision, recall, _ = precision_recall_curve(labels[take], values[take])
+            lines.append(np.interp(grid, recall[::-1], precision[::-1]))
+    np.quantile(lines, [0.05, 0.95], axis=0)
+
+
+def chain_seconds(scores: Scores, labeled: int) -> float:
+    """Seconds that Metropolis-Hastings takes for the effective draws of one pair's curve."""
+    rng = stream("speed", "chains")
+    target = target_of(scores, labeled, (_WORLD.positive[0], _WORLD.negative[0]))
+    started = time.perf_counter()
+    start, root = starts_of(target, find_modes(target), rng)
+    drawn = metropolis(target, start, root, rng, warmup=1000, size=4000, thin=10)
+    seconds = time.perf_counter() - started
+    size = drawn.shape[0] * drawn.shape[1]
+    sample = Sample(drawn.reshape(size, -1), np.full(size, 1 / size), drawn.shape[1], seconds, "")
+    return seconds * _KEPT / summary(target, sample)["effective"]
+
+
+def line(what: str, ours: float, instead: str, rival: float, target: str) -> Record:
+    """A row of the table."""
+    ratio = f"{rival / ours:.1f}x" if np.isfinite(rival) else ""
+    text = f"{number(rival, 2)} s ({instead})" if np.isfinite(rival) else instead
+    return {"what": what, "ours": f"{number(ours, 2)} s", "instead": text, "ratio": ratio,
+            "target": target}  # fmt: skip
+
+
+def spe_lines(data: Path) -> list[Record]:
+    """Fits of 4 and of 16 pairs with the band, against Markov chains for as many posteriors."""
+    scores = scores_of(_ITEMS)
+    predictions = scores.show(_WORLD.labeled)
+    chain = chain_seconds(scores, _WORLD.labeled)
+    out = []
+    for model, pairs, target in (
+        (fl.models.SPE(), 4, "0.5 s"),
+        (fl.models.SPE(families=_SIXTEEN), 16, "2 s"),
+    ):
+        ours = _curve_seconds(predictions, model)
+        what = f"`spe`, {pairs} pairs with the band, n = {_ITEMS:,}, {_WORLD.labeled} labels"
+        instead = f"Metropolis-Hastings, {_KEPT} effective draws of a pair; one timed x {pairs}"
+        out.append(line(what, ours, instead, chain * pairs, target))
+    rng = np.random.default_rng(0)
+    target_density = target_of(scores, _WORLD.labeled, (_WORLD.positive[0], _WORLD.negative[0]))
+    ours, _ = best(lambda: importance(target_density, rng), 3)
+    instead = f"Metropolis-Hastings, {_KEPT} effective draws"
+    what = f"`spe`, one pair's mode and 2,000 weighted draws, n = {_ITEMS:,}"
+    out.append(line(what, ours, instead, chain, ""))
+    return out
+
+
+def monotone_lines(data: Path) -> list[Record]:
+    """Bands from 10 to 5,000 labels, against bootstraps of the labels alone."""
+    out = []
+    for labeled, target in ((10, "0.17 s (§5b)"), (100, "0.17 s (§5b)"), (5_000, "7 s (§5b)")):
+        items = max(_ITEMS, 2 * labeled)
+        scores = scores_of(items)
+        ours = _curve_seconds(scores.show(labeled), "monotone-curves")
+        rival, _ = best(lambda s=scores, m=labeled: bootstrap(s, m), 1)
+        what = f"`monotone-curves` with the band, n = {items:,}, {labeled:,} labels"
+        instead = "400 bootstraps of scikit-learn's curve of the labels"
+        out.append(line(what, ours, instead, rival, target))
+    return out
+
+
+def other_lines(data: Path) -> list[Record]:
+    """A threshold, and the choice of items, from 20 labels."""
+    predictions = scores_of(_ITEMS).show(20)
+    calls: dict[str, Callable[[], Any]] = {
+        "`threshold`, precision and recall at least .8": lambda: fl.threshold(
+            predictions, None, 0.8, 0.8, workers=1
+        ),
+        "`label_next`, 20 items": lambda: fl.label_next(predictions, size=20, workers=1),
+    }
+    return [
+        line(f"{what}, n = {_ITEMS:,}, 20 labels", best(call, 5)[0], "", np.nan, "")
+        for what, call in calls.items()
+    ]
+
+
+def large_lines(data: Path, items: int) -> list[Record]:
+    """A million scores, by a process of its own."""
+    out = []
+    for method in ("spe", "monotone-curves"):
+        code = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+            f"import curves_speed\ncurves_speed.large({method!r}, {items})"
+        )
+        memory, seconds = peak_mb(code)
+        what = (
+            f"`{method}`, both curves with bands, n = {items:,}, 100 labels: the whole process, "
+            f"all processors; peak {memory:.0f} MB"
+        )
+        bare, _ = peak_mb(code.replace("large(", "make("))
+        instead = f"{bare:.0f} MB with scores and labels alone"
+        out.append(line(what, seconds, instead, np.nan, "60 s"))
+    return out
+
+
+def make(method: str, items: int) -> fl.Predictions:
+    """The predictions of `large`."""
+    return scores_of(items).show(100)
+
+
+def large(method: str, items: int) -> None:
+    """Both curves of many items."""
+    fl.curves(make(method, items), method=method)
+
+
+def _curve_seconds(predictions: fl.Predictions, method: Any) -> float:
+    return best(lambda: fl.curve(predictions, method=method, workers=1), 5)[0]
+
+
+LINES = {
+    "spe": spe_lines,
+    "monotone-curves": monotone_lines,
+    "other": other_lines,
+    _LARGE: large_lines,
+}
+
+
+def speed_cells(plan: Plan) -> list[Arguments]:
+    """All rows, by topic."""
+    cells: list[Arguments] = [{"lines": name} for name in LINES]
+    cells[-1]["items"] = 20_000 if plan.quick else 1_000_000
+    return cells
+
+
+def speed_run(data: Path, lines: str, **options: Any) -> list[Record]:
+    """Rows of one topic."""
+    return LINES[lines](data, **options)
+
+
+def speed_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """The rows as a table."""
+    header = ["what", "fewlabels", "instead", "ratio", "target"]
+    return {"speed": table(header, records.fillna("").values.tolist())}
+
+
+SPEED = Part(
+    speed_cells,
+    speed_run,
+    speed_blocks,
+    "best of 5 (large files and what runs instead: once), one thread but where it says otherwise; "
+    "ratios are of one run",
+    alone=True,
+)

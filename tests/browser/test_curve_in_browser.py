@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from curve_samples import CURVES, THRESHOLDS
+
+from fewlabels.report.curve_html import render_curves_html, render_threshold_html
+
+if TYPE_CHECKING:
+    from conftest import Measure, Measured
+
+PHONE, DESKTOP = 390, 1200
+TITLES = dict.fromkeys(CURVES, "How good is the ranking? A fewlabels report")
+TITLES |= dict.fromkeys(THRESHOLDS, "Where to put the threshold? A fewlabels report")
+
+
+@pytest.fixture(scope="module")
+def measured(measure: Measure) -> Measured:
+    pages = {name: render_curves_html(*made()) for name, made in CURVES.items()}
+    pages |= {name: render_threshold_html(made()) for name, made in THRESHOLDS.items()}
+    return measure(pages, (PHONE, DESKTOP))
+
+
+@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_a_page_is_read_without_scrolling_sideways(
+    measured: Measured, name: str, width: int
+) -> None:
+    found = measured[name][str(width)]
+    assert found["scroll"] <= found["inner"] == width
+    assert found["smallest"] >= 12
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_nothing_runs_and_nothing_is_fetched(measured: Measured, name: str) -> None:
+    found = measured[name][str(PHONE)]
+    assert found["title"] == TITLES[name]
+    assert (found["active"], found["scripted"], found["fetched"]) == (0, False, [])

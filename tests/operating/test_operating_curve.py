@@ -1,0 +1,451 @@
+"""fl.curve and fl.curves: against loops over items, and at the edges of what can be asked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+from operating_naive import GRID, Told, naive_curve, random_world, table, told
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import fewlabels as fl
+from fewlabels.operating import points, question
+from fewlabels.operating.grid import KINDS, precision_at_recall
+from fewlabels.operating.points import Counts
+from fewlabels.operating.question import ask
+from fewlabels.posterior import Fixed, LabelPosterior
+
+EACH = tuple(KINDS)
+
+
+def one(seed=0, n=200, known=30, *, probability=True, shift=0.0) -> fl.Predictions:
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n) < 0.35
+    x = rng.normal(2.0 * truth - 1 + shift, 1.2)
+    labels = np.where(np.arange(n) < known, truth, -1)
+    if probability:
+        return fl.Predictions(1 / (1 + np.exp(-x))[:, None], labels, models=["a"])
+    return fl.Predictions(scores=x[:, None], labels=labels, models=["a"])
+
+
+def arrays(curve) -> np.ndarray:
+    return np.array([curve.low, curve.y, curve.high])
+
+
+# --- definitions ------------------------------------------------------------------------------
+
+
+def test_golden_precision_at_recall(golden_folder):
+    golden = json.loads((golden_folder / "golden_spe.json").read_text())["pr_at"]
+    y = np.array(golden["y_sorted"], dtype=float)[:, None]
+    drawn = Counts(np.cumsum(y, 0), np.cumsum(1 - y, 0), y.sum(0), (1 - y).sum(0))
+    found, cut = precision_at_recall(drawn, np.array(golden["recall"]))
+    np.testing.assert_allclose(found[0], golden["precision"], rtol=0, atol=1e-15)
+    assert cut[0].tolist() == [0, 0, 1, 3, 3, 6]
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_worlds_against_loops(seed, kind, estimand):
+    """Ties, weights, missing scores; other parameters for intervals in half of the worlds."""
+    predictions = random_world(seed, scores=seed % 2 == 1)
+    method = told(seed=seed, doubted=20 if seed >= 2 else None)
+    found = fl.curve(predictions, kind=kind, method=method, estimand=estimand)
+    q = ask(predictions, None, method, None, estimand, 0)
+    interval = "bootstrap" if estimand == "population" else "interval"
+    low, middle, high, undefined = naive_curve(q, kind, 400, "value", interval)
+    np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
+    assert any("undefined" in w for w in found.warnings) == (undefined > 0)
+
+
+def test_draws_that_are_undefined_are_left_out_and_counted():
+    """Three items, of which the only labeled one is negative: often there is no positive."""
+    predictions = fl.Predictions([[0.9], [0.5], [0.1]], [-1, 0, -1])
+    method = told(seed=3)
+    found = fl.curve(predictions, method=method)
+    q = ask(predictions, None, method, None, "sample", 0)
+    low, middle, high, undefined = naive_curve(q, "precision-recall", 400, "value", "interval")
+    assert undefined > 20
+    said = f"precision was undefined (no positive item) in {undefined} of 400 draws"
+    assert any(said in w for w in found.warnings)
+    np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
+    predictions = random_world(7, n=80)
+    found = fl.curve(predictions, method="labeled", estimand=estimand)
+    q = ask(predictions, None, "labeled", None, estimand, 0)
+    low, middle, high, _ = naive_curve(q, "precision-recall", 400, "value", "bootstrap")
+    np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
+    assert (found.high - found.low).mean() > 0.1
+    assert "only the labeled items are used" in found.warnings
+
+
+@pytest.mark.parametrize("kind", EACH)
+def test_all_labels_known_has_no_width_and_the_area_of_scikit_learn(kind):
+    everything = one(known=200)
+    found = fl.curve(everything, kind=kind, method="bayesian-calibration")
+    assert (found.low == found.y).all()
+    assert (found.high == found.y).all()
+    exact = average_precision_score if kind == "precision-recall" else roc_auc_score
+    area = exact(everything.labels, everything.probabilities[:, 0, 1])
+    assert found.area == pytest.approx((area,) * 3, abs=1e-12)
+    wide = fl.curve(everything, kind=kind, method="bayesian-calibration", estimand="population")
+    assert (wide.high - wide.low).mean() > 0.01
+
+
+def test_a_median_does_not_depend_on_the_level_and_levels_nest():
+    found = [
+        fl.curve(one(), method="bayesian-calibration", confidence_level=level)
+        for level in (0.5, 0.9, 0.99)
+    ]
+    for inner, outer in itertools.pairwise(found):
+        assert (inner.y == outer.y).all()
+        assert (outer.low <= inner.low + 1e-12).all()
+        assert (outer.high >= inner.high - 1e-12).all()
+
+
+def test_thresholds_reach_the_recall():
+    everything = one(known=200)
+    found = fl.curve(everything, method="labeled")
+    scores, truth = everything.probabilities[:, 0, 1], everything.labels == 1
+    for r, t, p in zip(found.x, found.threshold, found.y, strict=True):
+        assert (truth & (scores >= t)).sum() / truth.sum() >= r - 1e-12
+        assert p == pytest.approx(truth[scores >= t].mean())
+
+
+def test_a_threshold_that_no_score_is_reaches_nothing():
+    """Of ten items the top three share a score: no threshold has so small an fpr."""
+    scores = np.array([0.9] * 3 + [0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05])
+    labels = np.array([1, 0, 0, 1, 0, 0, 1, 0, 0, 0])
+    found = fl.curve(fl.Predictions(scores[:, None], labels), kind="roc", method="labeled")
+    assert np.isinf(found.threshold[:20]).all()
+    assert found.report()["threshold"][0] is None
+    assert found.threshold[-1] == 0.1
+
+
+def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
+    """Few positives, all near the top: coarse cuts must part these as well."""
+    rng = np.random.default_rng(0)
+    n = 15_000
+    scores = rng.random(n)
+    chance = 1 / (1 + np.exp(-60 * (scores - 0.98)))
+
+    def make(predictions):
+        p = np.column_stack([1 - chance, chance])
+        return LabelPosterior(p, Fixed(p), predictions.keys)
+
+    data = fl.Predictions(scores[:, None], np.full(n, -1))
+    exact = fl.curves(data, method=Told(make))
+    monkeypatch.setattr(points, "EXACT_CUTS", 100)
+    coarse = fl.curves(data, method=Told(make))
+    for kind in EACH:
+        a, b = exact.curves[kind], coarse.curves[kind]
+        assert np.abs(arrays(a) - arrays(b)).max() < 0.02
+        assert np.abs(arrays(a) - arrays(b)).mean() < 0.002
+        assert a.area.value == pytest.approx(b.area.value, abs=3e-3)
+    assert len(fl.threshold(data, min_recall=0.5, method=Told(make)).thresholds) <= 4_000
+
+
+# --- what must not matter ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_workers_and_seeds(estimand):
+    a, b, c, d = (
+        fl.curves(one(), method="bayesian-calibration", estimand=estimand, workers=w,
+                  random_state=s).report()
+        for w, s in ((1, 3), (2, 3), (None, 3), (1, 4))
+    )  # fmt: skip
+    assert a == b
+    assert a == c
+    assert a["curves"] != d["curves"]
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_order_of_rows(estimand):
+    predictions = random_world(11)
+    order = np.random.default_rng(0).permutation(predictions.n_items)
+    a = fl.curve(predictions, method=told(), estimand=estimand)
+    b = fl.curve(predictions.take(order), method=told(), estimand=estimand)
+    np.testing.assert_allclose(arrays(a), arrays(b), rtol=0, atol=1e-9)
+    # Items that are alike in everything may swap what they draw.
+    np.testing.assert_allclose(np.sort(a.recalibrated), np.sort(b.recalibrated), atol=1e-12)
+
+
+def test_the_unit_of_weights():
+    base = random_world(12, scores=True)
+    found = [
+        fl.curve(
+            fl.Predictions(scores=base.scores, labels=base.labels, weight=base.weight * unit),
+            method=told(),
+        )
+        for unit in (1.0, 1e-7, 3.3)
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(arrays(found[0]), arrays(other), rtol=0, atol=1e-9)
+
+
+def test_other_units_of_the_score_give_the_same_curve():
+    base = one(probability=False, known=200)
+    other = fl.Predictions(scores=1e6 + 3 * base.scores, labels=base.labels, models=["a"])
+    a, b = fl.curve(base, method="labeled"), fl.curve(other, method="labeled")
+    np.testing.assert_array_equal(a.y, b.y)
+    np.testing.assert_allclose(a.threshold * 3 + 1e6, b.threshold, rtol=1e-12)
+
+
+# --- which classifier, which class, which method ------------------------------------------------
+
+
+def test_auto_sees_the_one_classifier(monkeypatch):
+    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
+    rng = np.random.default_rng(0)
+    p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
+    a = fl.curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
+    p[:, 1] = rng.random(60)
+    b = fl.curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
+    assert a.to_dict() == b.to_dict()
+    assert a.method == "bayesian-calibration"
+
+
+def test_methods_of_one_classifier_answer_for_it():
+    rng = np.random.default_rng(0)
+    p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
+    predictions = fl.Predictions(p, labels, models=["a", "b"])
+    found = fl.curves(predictions, "b", method="bayesian-calibration")
+    posterior = fl.models.BayesianCalibration().infer(predictions, 0).of(1)
+    np.testing.assert_array_equal(found.recalibrated, posterior.marginals()[:, 1])
+
+
+@pytest.mark.parametrize("auto", [False, True])
+def test_three_classes_one_against_the_rest(monkeypatch, auto):
+    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], 80)[:, None, :]
+    truth = np.array([rng.choice(3, p=row) for row in p[:, 0]])
+    for known in (80, 30):
+        labels = np.where(np.arange(80) < known, truth, -1)
+        data = fl.Predictions(p, labels, classes=["x", "y", "z"], models=["a"])
+        method = "auto" if auto else told()
+        for k, name in enumerate("xyz"):
+            found = fl.curve(data, positive=name, method=method)
+            assert found.report()["positive"] == name
+            assert found.report()["classes"] == ["x", "y", "z"]
+            assert found.n_labeled_positive == (labels == k).sum()
+            if known == 80:
+                binary = fl.Predictions(p[:, 0, k][:, None], labels == k)
+                exact = fl.curve(binary, method="ensemble")
+                np.testing.assert_allclose(arrays(found), arrays(exact), rtol=0, atol=1e-12)
+            else:
+                assert (found.high - found.low).mean() > 0.02
+    with pytest.raises(fl.UsageError, match="x, y, z"):
+        fl.curve(data)
+
+
+def test_the_first_of_two_classes():
+    base = one(known=200)
+    data = fl.Predictions(base.probabilities, base.labels, classes=["no", "yes"], models=["a"])
+    found = fl.curves(data, positive="no", method="bayesian-calibration")
+    turned = fl.Predictions(base.probabilities[:, :, ::-1], 1 - base.labels)
+    exact = fl.curves(turned, method="ensemble")
+    for kind in EACH:
+        np.testing.assert_allclose(
+            arrays(found.curves[kind]), arrays(exact.curves[kind]), rtol=0, atol=1e-12
+        )
+    few = fl.Predictions(base.probabilities, np.where(np.arange(200) < 20, base.labels, -1),
+                         histogram=np.ones((200, 2)), classes=["no", "yes"])  # fmt: skip
+    found = fl.curve(few, positive="no", method="bayesian-calibration")
+    assert found.positive == "no"
+    assert any("180 items without a label have counts of annotators" in w for w in found.warnings)
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kind": "lift"}, "unknown kind 'lift'"),
+        ({"confidence_level": 1}, "between 0 and 1"),
+        ({"confidence_level": None}, "between 0 and 1"),
+        ({"estimand": "both"}, "'population' or 'sample'"),
+        ({"workers": 0}, "at least 1"),
+        ({"random_state": -1}, "0 or larger"),
+        ({"method": "nothing"}, "unknown method"),
+        ({"method": "autoeval"}, "forms no posterior"),
+        ({"method": "active-testing"}, "forms no posterior"),
+        ({"model": "nobody"}, "unknown model 'nobody'"),
+        ({"positive": "maybe"}, "unknown class 'maybe'"),
+    ],
+    ids=str,
+)
+def test_arguments_that_cannot_be(options, said):
+    options = {"method": "bayesian-calibration"} | options
+    with pytest.raises(fl.UsageError, match=re.escape(said)) as caught:
+        fl.curve(one(), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_has_no_curve():
+    votes = fl.Predictions(votes=[[1, 0], [0, 1]], labels=[1, -1])
+    with pytest.raises(fl.InputError, match="hard predictions have no threshold"):
+        fl.curve(votes)
+    mixed = fl.Predictions([[0.2, np.nan], [0.7, np.nan]], [1, -1], votes=[[0, 1], [1, 0]],
+                           models=["p", "v"])  # fmt: skip
+    with pytest.raises(fl.InputError, match="'v' gives none"):
+        fl.curve(mixed, "v", method="ensemble")
+    assert fl.curve(mixed, method="ensemble").model == "p"
+    both = fl.Predictions([[0.2, 0.4], [0.7, 0.1]], [1, -1], models=["p", "q"])
+    with pytest.raises(fl.UsageError, match="one of the classifiers: p, q"):
+        fl.curve(both, method="ensemble")
+    with pytest.raises(fl.UsageError, match="rank class 1 upwards"):
+        fl.curve(one(probability=False), positive=0, method=told())
+    with pytest.raises(fl.UsageError, match=r"must be fewlabels\.Predictions"):
+        fl.curve([[0.5]])
+
+
+# --- little to go by ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+@pytest.mark.parametrize("method", ["bayesian-calibration", "labeled", "ensemble"])
+@pytest.mark.parametrize(
+    ("scores", "labels"),
+    [
+        ([0.7], [-1]),
+        ([0.7], [1]),
+        ([0.7, 0.2], [0, -1]),
+        ([0.7, 0.2], [0, 0]),
+        ([0.5] * 30, [1, 0, 1, *[-1] * 27]),
+        ([0.2, 0.8] * 10, [-1] * 20),
+    ],
+    ids=["one", "one-known", "two", "two-negatives", "constant", "no-labels"],
+)
+def test_a_handful(scores, labels, method, estimand):
+    data = fl.Predictions(np.array(scores)[:, None], labels)
+    both = fl.curves(data, method=method, estimand=estimand)
+    for curve in both.curves.values():
+        assert np.isfinite(arrays(curve)).all()
+        assert (curve.low >= 0).all()
+        assert (curve.low <= curve.y).all()
+        assert (curve.y <= curve.high).all()
+        assert (curve.high <= 1).all()
+    assert both.status.value != "ok"
+    json.dumps([both.report(), both.picture()], allow_nan=False)
+
+
+def test_nothing_is_known_of_a_curve_without_positives():
+    found = fl.curve(fl.Predictions([[0.7], [0.2]], [0, 0]), method="ensemble")
+    assert (found.low == 0).all()
+    assert (found.high == 1).all()
+    assert found.status is fl.Status.UNDEFINED
+    assert found.report()["area"] == {
+        "metric": "average_precision", "value": None, "low": 0.0, "high": 1.0,
+    }  # fmt: skip
+    none = fl.curve(fl.Predictions([[0.7], [0.2]], [-1, -1]), method="labeled")
+    assert none.status is fl.Status.UNDEFINED
+    assert none.report()["prevalence"] == {"value": None, "low": 0.0, "high": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("labels", "status", "said"),
+    [
+        ([], "assumption", "no labels at all"),
+        ([1, 0, 1], "few-labels", "only 3 labeled items"),
+        ([0] * 8, "few-labels", "no labeled item of class 1"),
+        ([1, *[0] * 8], "few-labels", "a single labeled item of class 1"),
+        ([1, 1, *[0] * 8], "ok", None),
+    ],
+    ids=str,
+)
+def test_status(labels, status, said):
+    base = one(n=60, known=0)
+    known = np.append(labels, np.full(60 - len(labels), -1))
+    found = fl.curve(base.with_labels(known), method="bayesian-calibration")
+    assert found.status.value == status
+    assert said is None or any(said in w for w in found.warnings)
+
+
+def test_items_left_out_are_said():
+    base = one()
+    s = base.probabilities[:, :1, 1].copy()
+    s[:20] = np.nan
+    found = fl.curve(fl.Predictions(s, base.labels, models=["a"]), method="bayesian-calibration")
+    assert found.n_items == 180
+    assert found.n_labeled == 10
+    assert len(found.recalibrated) == 200
+    assert any("20 of 200 items are left out" in w for w in found.warnings)
+
+
+# --- forms --------------------------------------------------------------------------------------
+
+
+def test_forms():
+    both = fl.curves(one(known=20), method="bayesian-calibration", random_state=5)
+    pr = both.curves["precision-recall"]
+    assert list(pr.to_dict()) == ["recall", "precision", "low", "high"]
+    assert list(both.curves["roc"].to_dict()) == ["fpr", "tpr", "low", "high"]
+    assert pr.to_dict()["recall"] == pytest.approx(GRID, abs=0)
+    assert both.to_dict()["roc"] == both.curves["roc"].to_dict()
+    report = pr.report()
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["what"] == "curve"
+    assert report["kind"] == "precision-recall"
+    assert (report["n_items"], report["n_labeled"], report["seed"]) == (200, 20, 5)
+    assert set(both.report()["curves"]["roc"]) == {
+        "fpr", "tpr", "low", "high", "threshold", "area",
+    }  # fmt: skip
+    alone = fl.curve(one(known=20), method="bayesian-calibration", random_state=5)
+    assert alone.report() == report
+    for backend, width in (("pandas", 5), ("polars", 5), ("pyarrow", 5)):
+        pytest.importorskip(backend)
+        assert len(pr.to_frame(backend).columns) == width
+    assert list(both.to_frame("pandas").columns) == ["kind", "x", "y", "low", "high", "threshold"]
+    with pytest.raises(fl.UsageError, match="unknown backend"):
+        pr.to_frame("excel")
+
+
+@pytest.mark.parametrize("probability", [True, False])
+def test_picture(probability):
+    data = one(known=20, probability=probability)
+    method = "bayesian-calibration" if probability else told()
+    picture = fl.curve(data, method=method).picture()
+    histogram = picture["histogram"]
+    assert sum(histogram["unlabeled"]) == 180
+    assert sum(histogram["positive"]) == (data.labels == 1).sum()
+    assert sum(histogram["negative"]) == (data.labels == 0).sum()
+    assert len(histogram["edges"]) == 41
+    each = [np.array(picture["recalibration"][k]) for k in ("low", "probability", "high")]
+    assert len(each[0]) == 60
+    assert (each[0] <= each[1]).all()
+    assert (each[1] <= each[2]).all()
+    assert (np.diff(picture["recalibration"]["score"]) >= 0).all()
+    if probability:
+        assert (np.diff(each[1]) >= -1e-12).all()
+
+
+def test_progress_is_told():
+    seen = []
+    fl.curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
+    assert seen == [(i, 8) for i in range(1, 9)]
+
+
+def test_huge_and_tiny_scores():
+    for factor in (1e-300, 1e300):
+        data = fl.Predictions(scores=factor * np.array([[1.0], [-1.0], [0.5], [0.2]]),
+                              labels=[1, 0, -1, -1])  # fmt: skip
+        both = fl.curves(data, method=told())
+        json.dumps([both.report(), both.picture()], allow_nan=False)
+
+
+def test_input_is_left_alone():
+    data = random_world(3)
+    before = data.probabilities.copy()
+    assert table(data, 3, 0).block(np.arange(2), slice(None)).shape == (40, 2, 2)
+    fl.curves(data, method=told())
+    np.testing.assert_array_equal(before, data.probabilities)

@@ -1,0 +1,323 @@
+"""Curves and thresholds as text, pages and figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from curve_samples import CURVES, THRESHOLDS, World, curves, plain, threshold
+from test_report_html import Page
+
+import fewlabels.report
+from fewlabels.errors import InputError
+from fewlabels.report.curve_blocks import ThresholdBlock, cut_text, score_text
+from fewlabels.report.curve_html import (
+    render_curves_html,
+    render_svg,
+    render_threshold_html,
+    save_curves_html,
+    save_threshold_html,
+)
+from fewlabels.report.curve_text import render_curves
+from fewlabels.report.threshold_text import render_threshold
+from fewlabels.report.words import cell_width
+
+Report = dict[str, Any]
+TEMPLATES = Path(fewlabels.report.__file__).parent / "templates"
+
+TEXTS = {
+    name: lambda width, made=made: render_curves(made()[0], width) for name, made in CURVES.items()
+}
+TEXTS |= {
+    name: lambda width, made=made: render_threshold(made(), width)
+    for name, made in THRESHOLDS.items()
+}
+PAGES = {name: lambda made=made: render_curves_html(*made()) for name, made in CURVES.items()}
+PAGES |= {
+    name: lambda made=made: render_threshold_html(made()) for name, made in THRESHOLDS.items()
+}
+REPORTS: dict[str, Callable[[], Report]] = {
+    **{name: lambda made=made: made()[0] for name, made in CURVES.items()},
+    **THRESHOLDS,
+}
+
+
+def point(text: str, recall: str) -> list[str]:
+    """Cells of the row of a recall."""
+    line = next(line for line in text.split("\n") if line.strip().startswith(f"{recall} "))
+    return line.split()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 132])
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_keeps_to_its_width_and_is_plain(name: str, width: int) -> None:
+    lines = TEXTS[name](width).split("\n")
+    assert max(map(cell_width, lines)) <= max(width, 60)
+    assert all(line == line.rstrip() for line in lines)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", "".join(lines))
+
+
+def test_the_first_lines_say_what_it_is_about() -> None:
+    report = plain()[0]
+    area = report["curves"]["precision-recall"]["area"]
+    first, chance, who, made = render_curves(report).split("\n")[:4]
+    assert first == (
+        f"logreg: average precision {area['value']:.3f} [{area['low']:.3f}, {area['high']:.3f}]"
+    )
+    assert chance.startswith("Chance would give 0.")
+    assert who == "1,797 items, 20 labeled, 3 of them positive (spam)"
+    assert made == "fewlabels 0.1.0, monotone-curves, seed 0; 90% bands for these very items"
+
+
+def test_points_are_read_off_between_their_neighbours() -> None:
+    report = plain()[0]
+    line = report["curves"]["precision-recall"]
+    row = point(render_curves(report), "10%")
+
+    def middle(key: str) -> float:
+        # The grid has .095 and .105.
+        return (line[key][9] + line[key][10]) / 2
+
+    assert row[1] == f"{middle('precision'):.3f}"
+    assert row[2:4] == [f"[{middle('low'):.3f},", f"{middle('high'):.3f}]"]
+    assert float(row[4]) == pytest.approx(middle("threshold"), abs=5e-4)
+
+
+def test_the_picture_has_the_curve_where_it_is() -> None:
+    line: Report = {
+        "recall": [0.005, 0.995], "precision": [1.0, 0.5], "low": [0.8, 0.2],
+        "high": [1.0, 0.7], "threshold": [0.9, 0.1],
+        "area": {"metric": "average_precision", "value": 0.75, "low": 0.6, "high": 0.8},
+    }  # fmt: skip
+    report = curves(World(n=50)) | {"curves": {"precision-recall": line}}
+    rows = render_curves(report).split("\n")
+    start = rows.index("precision") + 1
+    cells = [row[7:].ljust(61) for row in rows[start : start + 11]]
+    assert "".join(row[0] for row in cells) == "o::        "
+    assert "".join(row[60] for row in cells) == "   ::o:::  "
+
+
+def test_unknown_thresholds_and_areas_have_words() -> None:
+    text = render_curves(CURVES["no_labels"]()[0])
+    assert point(text, "10%")[-1] == "none"
+    assert "None" not in text
+    assert "logreg: average precision not known" in render_curves(CURVES["undefined"]()[0])
+    assert "200 items, none labeled; spam is positive" in text
+
+
+def test_status_and_warnings_are_said_in_words() -> None:
+    text = render_curves(CURVES["one_label"]()[0])
+    assert "few-labels: very few labels" in text
+    assert text.endswith("- only 1 label; the answer leans on what the method believes beforehand")
+    assert "Warnings" not in render_curves(plain()[0])
+
+
+def test_one_curve_alone() -> None:
+    text = render_curves(CURVES["score_unit"]()[0])
+    assert text.startswith("logreg: area under the ROC curve 0.")
+    assert "precision" not in text
+    assert "Chance" not in text
+
+
+def first_line(report: Report) -> str:
+    return " ".join(render_threshold(report).split("\n\n")[0].split("\n"))
+
+
+def test_the_answer_comes_first() -> None:
+    report = THRESHOLDS["met"]()
+    block = ThresholdBlock(report)
+    assert report["best_probability"] > 0.5
+    assert first_line(report) == (
+        f"Call it positive from {block.best} up: precision >= 0.75 and recall >= 0.5 with "
+        f"probability {100 * report['best_probability']:.0f}%"
+    )
+
+
+def test_an_improbable_threshold_is_not_recommended() -> None:
+    assert first_line(THRESHOLDS["unlikely"]()).startswith(
+        "No threshold is more likely than not to meet precision >= 0.7 and recall >= 0.5. "
+    )
+
+
+def test_where_nothing_meets_the_conditions_the_nearest_is_told_and_how_far() -> None:
+    report = THRESHOLDS["not_met"]()
+    said = first_line(report)
+    precision = report["rates"]["precision"]["value"]
+    assert said.startswith("No threshold meets precision >= 0.99 and recall >= 0.99. The nearest")
+    assert f"precision is {precision:.3f} [" in said
+    assert "where >= 0.99 is asked, recall is" in said
+    assert "Thresholds at which" not in render_threshold(report)
+
+
+def test_without_any_threshold() -> None:
+    report = THRESHOLDS["met"]() | {
+        "best": None, "best_probability": 0.0, "met": False, "rates": {},
+        "thresholds": [], "probability": [],
+    }  # fmt: skip
+    assert first_line(report).startswith("No threshold can be given for precision >= 0.75")
+    assert "No threshold can be given" in Page(render_threshold_html(report)).words
+    ElementTree.fromstring(render_svg(report))
+
+
+def test_rates_that_are_asked_for_come_first() -> None:
+    report = threshold(World(), 0.3, 0.3, conditions=["tpr >= 0.3", "fpr <= .2", "npv >= .9"])
+    rates = ThresholdBlock(report).rates
+    assert [(rate.key, rate.asked) for rate in rates][:3] == [
+        ("recall", ">= 0.3"), ("fpr", "<= .2"), ("precision", ""),
+    ]  # fmt: skip
+
+
+def test_ranges_are_those_of_the_report() -> None:
+    report = THRESHOLDS["met"]() | {
+        "thresholds": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+        "probability": [0.5, 0.2, 0.95, 0.9, 0.6, 0.1],
+    }
+    block = ThresholdBlock(report)
+    assert block.ranges(0.5) == [(0.1, 0.1), (0.3, 0.5)]
+    assert block.ranges_text(0.5) == "0.100, 0.300 to 0.500"
+    assert block.ranges_text(0.9) == "0.300 to 0.400"
+    assert block.ranges_text(0.99) == "nowhere"
+    assert block.ranges_text(0.5, most=1) == "0.300 to 0.500 and 1 shorter range"
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "cut", "text"),
+    [
+        ([0.1, 0.7343], 0.7343, "0.734"),
+        ([0.7342, 0.7343], 0.7343, "0.7343"),
+        ([0.7343], 0.7343, "0.734"),
+        ([0.7340001, 0.7343], 0.7343, "0.7343"),
+        ([0.9991, 0.99987], 0.99987, "0.9998"),
+        ([1e-7, 2.34567e-7], 2.34567e-7, "2.34e-7"),
+        ([-3.5, -2.129], -2.129, "-2.13"),
+        ([-2.1295, -2.129], -2.129, "-2.129"),
+        ([0.0], 0.0, "0.000"),
+        ([12345.678], 12345.678, "12300"),
+        ([1 / 3], 1 / 3, "0.333"),
+    ],
+)
+def test_a_threshold_as_written_calls_the_same_items(
+    thresholds: list[float], cut: float, text: str
+) -> None:
+    assert cut_text(thresholds, cut) == text
+    below = [t for t in thresholds if t < cut]
+    assert max(below, default=float("-inf")) < float(text) <= cut
+
+
+@pytest.mark.parametrize(
+    ("score", "probability", "text"),
+    [
+        (0.5, True, "0.500"),
+        (0.99987, True, "0.999870"),
+        (0.00021, True, "0.000210"),
+        (0.0, True, "0.000"),
+        (1.0, True, "1.000"),
+        (1e-9, True, "1e-09"),
+        (-17.812, False, "-17.81"),
+        (123456.0, False, "1.235e+05"),
+        (None, True, "none"),
+    ],
+)
+def test_scores_keep_the_digits_that_tell_them_apart(
+    score: float | None, probability: bool, text: str
+) -> None:
+    assert score_text(score, probability) == text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_self_contained_and_escaped(name: str) -> None:
+    source = PAGES[name]()
+    page = Page(source)
+    assert source.startswith("<!DOCTYPE html>")
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
+    for _, attributes in page.elements:
+        assert not [key for key in attributes if key.startswith("on")]
+        assert not {"src", "srcset", "data", "action", "xlink:href"} & set(attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+    style = re.findall(r"<style>(.*?)</style>", source, re.DOTALL)
+    assert len(style) == 1
+    assert not re.search(r"url\(|@import|https?:|expression|src", style[0])
+    assert 'content="default-src &#39;none&#39;' in source or "default-src 'none'" in source
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", source)
+    assert not re.search(r"\bNone\b|\bnan\b", page.words.replace("None of the", ""))
+
+
+def test_the_page_holds_both_figures_the_points_and_what_a_score_means() -> None:
+    page = Page(render_curves_html(*plain()))
+    assert page.count("path", "median") >= 3
+    assert page.count("path", "bars") == 1
+    assert page.count("line", "positive") == 3 + 1  # one in the legend
+    assert page.count("line", "negative") == 17 + 1
+    assert "Precision and recall" in page.words
+    assert "What a score means" in page.words
+    assert "What a score means" not in Page(render_curves_html(plain()[0])).words
+
+
+def test_every_place_of_a_curve_has_a_tooltip() -> None:
+    source = render_curves_html(plain()[0])
+    titles = re.findall(r'class="strip"[^>]*><title>([^<]*)</title>', source)
+    assert len(titles) == 200
+    assert re.fullmatch(r"recall 0\.5%: precision [\d.]+ \[[\d., ]+\], threshold [\d.]+", titles[0])
+
+
+def test_the_page_of_a_threshold_says_the_answer() -> None:
+    report = THRESHOLDS["met"]()
+    page = Page(render_threshold_html(report))
+    best = ThresholdBlock(report).best
+    assert f"Call it spam from {best} up: precision ≥ 0.75 and recall ≥ 0.5" in page.words
+    assert page.count("circle", "dot") == 1 + len(report["rates"])
+    assert page.count("circle", "dot") > Page(render_threshold_html(THRESHOLDS["not_met"]())).count(
+        "path", "median"
+    )
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_figures_are_files_of_their_own(name: str) -> None:
+    root = ElementTree.fromstring(render_svg(REPORTS[name]()))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert tags <= {
+        "svg",
+        "title",
+        "desc",
+        "style",
+        "rect",
+        "text",
+        "tspan",
+        "line",
+        "path",
+        "circle",
+    }
+
+
+def test_the_sheet_has_the_colours_of_the_page() -> None:
+    def colours(name: str, block: int) -> dict[str, str]:
+        css = (TEMPLATES / name).read_text().split("@media screen and (prefers-color-scheme")[block]
+        return dict(re.findall(r"--([\w-]+): ([^;]+);", css))
+
+    for block in (0, 1):
+        page = colours("report.css", block)
+        for name, value in colours("curve_sheet.css", block).items():
+            assert page[name] == value
+
+
+def test_pages_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    save_curves_html(*plain(), tmp_path / "curve.html")
+    save_threshold_html(THRESHOLDS["met"](), str(tmp_path / "threshold.html"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["curve.html", "threshold.html"]
+    assert (tmp_path / "curve.html").read_text("utf-8").endswith("</html>")
+    with pytest.raises(InputError, match=r"cannot write '.*': .*; `path` must name a file"):
+        save_curves_html(*plain(), tmp_path / "none" / "curve.html")
+    link, target = tmp_path / "link.html", tmp_path / "target.html"
+    target.write_text("old")
+    link.symlink_to(target)
+    save_threshold_html(THRESHOLDS["met"](), link)
+    assert link.is_symlink()
+    assert "Where to put" in target.read_text("utf-8")
