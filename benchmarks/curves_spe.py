@@ -93,7 +93,7 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     scores = draw_world(world, rng)
     truth, predictions = scores.truth(), scores.show(world.labeled)
     records: list[Record] = []
-    for method in ("labeled", "spe", "spe (paper)", "monotone-curves"):
+    for method in ("labeled", "spe", "spe (averaged)", "monotone-curves"):
         found, _ = measure(predictions, METHODS[method], truth, trial)
         records.append({"world": name, "method": method, **found})
     target = target_of(scores, world.labeled, (world.positive[0], world.negative[0]))

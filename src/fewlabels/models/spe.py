@@ -85,7 +85,7 @@ class SPE(LabelModel):
     """
 
     families: tuple[str, ...] = ("normal", "gamma")
-    selection: Selection = "average"
+    selection: Selection = "likelihood"
     components: int = 1
     scale: Literal["logit", "probability"] = "logit"
     truncation: Truncation = "left"
