@@ -26,6 +26,7 @@ _HARD = 0.03
 """A list is hard where labels alone, 20 of them, miss the curve by more."""
 
 _NEAR = 0.01
+_OTHER_TRIALS = 2
 _ROUNDING = 1e-9
 
 
@@ -280,7 +281,9 @@ def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 def other_cells(plan: Plan) -> list[Arguments]:
     """Every other list and trial."""
     names = plan.some(OTHER_LISTS, 1)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(2)]
+    return [
+        {"name": name, "trial": trial} for name in names for trial in plan.trials(_OTHER_TRIALS)
+    ]
 
 
 def other_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -310,6 +313,6 @@ OTHER = Part(
     other_cells,
     other_run,
     other_blocks,
-    f"24 lists x 5 trials of {OTHER_ITEMS:,} items, seed {SEED}; ± is the standard error over "
-    "lists",
+    f"24 lists x {_OTHER_TRIALS} trials of {OTHER_ITEMS:,} items, seed {SEED}; ± is the standard "
+    "error over lists",
 )
