@@ -11,6 +11,7 @@ import pandas as pd
 
 import fewlabels as fl
 from curves_data import OTHER_ITEMS, OTHER_LISTS, SPE_LISTS, Scores, draw, task_of
+from curves_figures import draw_calibration
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
 from fewlabels.models.base import FittedLabelModel, LabelModel
@@ -222,7 +223,7 @@ def calibration(records: pd.DataFrame) -> str:
     """
     asked = records[records["bins"].notna()]
     groups = dict(iter(asked.groupby(["method", "n"], sort=False)))
-    total = {key: np.array(own["bins"].tolist()).sum(axis=0) for key, own in groups.items()}
+    total = threshold_bins(records)
     columns = [f"{method}, {n}" for method, n in groups]
     rows: list[list[str]] = []
     for place in range(_BINS):
@@ -231,6 +232,13 @@ def calibration(records: pd.DataFrame) -> str:
     for title, cell in _SCORES.items():
         rows.append([title, *(cell(own) for own in groups.values())])
     return table(["claimed (method, n_l)", *columns], rows)
+
+
+def threshold_bins(records: pd.DataFrame) -> dict[tuple[str, int], np.ndarray]:
+    """Counts, summed claims and realisations of thresholds by bin, (3, bins), by method and n_l."""
+    asked = records[records["bins"].notna()]
+    groups = asked.groupby(["method", "n"], sort=False)
+    return {(m, int(n)): np.array(own["bins"].tolist()).sum(axis=0) for (m, n), own in groups}
 
 
 def _bin(count: float, claimed: float, real: float) -> str:
@@ -275,7 +283,10 @@ def figure2_run(data: Path, name: str, trial: int) -> list[Record]:
 def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Figures 2 and 4."""
     parts = [verdicts(records), errors(records), wins(records), by_list(records)]
-    return {"figure2": "\n\n".join(parts), "figure4": calibration(records)}
+    path = plan.figures / "curves" / "figure4.svg"
+    draw_calibration(threshold_bins(records), path)
+    image = f"![Claimed and realised probability of thresholds](figures/curves/{path.name})"
+    return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
 
 
 def other_cells(plan: Plan) -> list[Arguments]:

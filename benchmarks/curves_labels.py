@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 import fewlabels as fl
 from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream, task_of
+from curves_figures import save_svg
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Ints
 
@@ -44,7 +44,6 @@ def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
 def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The figure, and what it shows in numbers."""
     path = plan.figures / "curves" / "figure1.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
     draw_figure(records, path)
     header = ["list", "positive labels", "method", "area", "coverage", "width", "status"]
     rows = [
@@ -58,7 +57,6 @@ def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 def draw_figure(records: pd.DataFrame, path: Path) -> None:
     """A panel for each list and method: band, curve, and the truth."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 6.4), layout="constrained")
@@ -72,11 +70,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
     figure.supxlabel("recall")
     figure.supylabel("precision")
     axes.flat[1].legend(loc="lower left", frameon=False)
-    # The same file from the same numbers, with text as text.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "figure1"}):
-        figure.savefig(path, format="svg", metadata={"Date": None})
-    # A hundredth of a point cannot be seen; the other digits are half of the file.
-    path.write_text(re.sub(r"(\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")))
+    save_svg(figure, path)
 
 
 FIGURE1 = Part(
