@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -113,15 +113,7 @@ class Estimates:
         """
         columns = {name: [getattr(row, name) for row in self.rows] for name in Estimate._fields}
         columns["status"] = [str(s) for s in columns["status"]]
-        if backend:
-            try:
-                return _frame(backend, columns)
-            except ImportError:
-                raise MissingExtraError(backend, "all") from None
-        for kind in ("pandas", "polars"):
-            with contextlib.suppress(ImportError):
-                return _frame(kind, columns)
-        return _frame("pyarrow", columns)
+        return frame(columns, backend, texts=("group",))
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""
@@ -221,7 +213,28 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def _frame(kind: str, columns: dict[str, list[Any]]) -> Any:
+def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] = ()) -> Any:
+    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
+
+    Parameters
+    ----------
+    texts
+        Columns that are text even where all of it is missing.
+
+    Raises
+    ------
+    UsageError, MissingExtraError
+        If there is no such kind, or it is not installed.
+    """
+    for kind in [backend] if backend else ["pandas", "polars"]:
+        with contextlib.suppress(ImportError):
+            return _frame(kind, dict(columns), texts)
+    if backend:
+        raise MissingExtraError(backend, "all")
+    return _frame("pyarrow", dict(columns), texts)
+
+
+def _frame(kind: str, columns: dict[str, Any], texts: Sequence[str]) -> Any:
     if kind == "pandas":
         import pandas
 
@@ -229,9 +242,11 @@ def _frame(kind: str, columns: dict[str, list[Any]]) -> Any:
     if kind == "polars":
         import polars
 
-        return polars.DataFrame(columns, schema_overrides={"group": polars.String})
+        return polars.DataFrame(columns, schema_overrides=dict.fromkeys(texts, polars.String))
     if kind == "pyarrow":
         import pyarrow
 
-        return pyarrow.table(columns | {"group": pyarrow.array(columns["group"], pyarrow.string())})
+        return pyarrow.table(
+            columns | {name: pyarrow.array(columns[name], pyarrow.string()) for name in texts}
+        )
     raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.errors import MissingExtraError, Status, UsageError
+from fewlabels.errors import Status
 from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
 from fewlabels.operating.question import Question
@@ -121,35 +120,3 @@ def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
     start = (length <= length.min(axis=0) + _EQUAL).argmax(axis=0)[None]
     low = np.take_along_axis(ordered, start, axis=0)[0]
     return low, np.take_along_axis(ordered, start + inside - 1, axis=0)[0]
-
-
-def frame(columns: Mapping[str, Any], backend: str | None) -> Any:
-    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
-
-    Raises
-    ------
-    UsageError, MissingExtraError
-        If there is no such kind, or it is not installed.
-    """
-    for kind in [backend] if backend else ["pandas", "polars"]:
-        with contextlib.suppress(ImportError):
-            return _frame(kind, dict(columns))
-    if backend:
-        raise MissingExtraError(backend, "all")
-    return _frame("pyarrow", dict(columns))
-
-
-def _frame(kind: str, columns: dict[str, Any]) -> Any:
-    if kind == "pandas":
-        import pandas
-
-        return pandas.DataFrame(columns)
-    if kind == "polars":
-        import polars
-
-        return polars.DataFrame(columns)
-    if kind == "pyarrow":
-        import pyarrow
-
-        return pyarrow.table(columns)
-    raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")

@@ -12,6 +12,7 @@ from typing import Any, final, get_args
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
+from fewlabels.estimates import frame
 from fewlabels.evaluate import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import using_workers
@@ -22,7 +23,6 @@ from fewlabels.operating.answer import (
     IntervalKind,
     band,
     facts_of,
-    frame,
     summarise,
 )
 from fewlabels.operating.arguments import Progress, checked, draws_for, silent

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.errors import InputError, UsageError
+from fewlabels.estimates import frame
 from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.models.base import LabelModel, check_count
 from fewlabels.models.registry import METHODS
-from fewlabels.operating.answer import Answer, facts_of, frame
+from fewlabels.operating.answer import Answer, facts_of
 from fewlabels.operating.arguments import Progress, checked, draws_for, silent
 from fewlabels.operating.caution import facts, status_of
 from fewlabels.operating.curve import chosen_kinds

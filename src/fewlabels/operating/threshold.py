@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.errors import Status
+from fewlabels.estimates import frame
 from fewlabels.estimates import plain_values as plain
 from fewlabels.evaluate import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.models.base import LabelModel
-from fewlabels.operating.answer import Answer, Interval, facts_of, frame, summarise
+from fewlabels.operating.answer import Answer, Interval, facts_of, summarise
 from fewlabels.operating.arguments import Progress, checked, draws_for, silent
 from fewlabels.operating.caution import facts, status_of
 from fewlabels.operating.condition import Comparison, Condition, checked_cost, conditions_of
