@@ -80,7 +80,7 @@ def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
         )
     if len(array) == 0:
         raise InputError(f"`{name}` has no rows; pass at least one item")
-    if np.isinf(array).any():
+    if array.dtype.kind == "f" and np.isinf(array).any():
         at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
         raise InputError(
             f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
@@ -155,10 +155,23 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
             raise InputError(
                 f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown"
             )
-    out = matrix(name, array, np.int64, dimensions)
+    # Signed integers stay as they are: the votes of a thousand annotators are small in bytes alone.
+    kind = array.dtype if array.dtype.kind == "i" else np.int64
+    out = matrix(name, array, kind, dimensions)
     if (out < UNKNOWN).any():
         raise InputError(
             f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
+        )
+    return out
+
+
+def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
+    """Further votes, (E, 3): item, classifier, class."""
+    out = matrix("repeated_votes", value, np.int64)
+    if out.shape[1] != 3 or (out < 0).any() or (out >= [n, m, k]).any():
+        raise InputError(
+            "`repeated_votes` must have the columns item, classifier, class, all indices from 0; "
+            f"got shape {out.shape} for {n:,} items, {m} classifiers, {k} classes"
         )
     return out
 
@@ -213,7 +226,7 @@ def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
         array = _numbers(array)
     if array.dtype.kind in "OUS":
         array = _looked_up(array, classes)
-    y = class_indices("labels", array, 1)
+    y = class_indices("labels", array, 1).astype(np.int64, copy=False)
     if len(y) != n:
         raise InputError(f"`labels` must have {n} entries, one per item; got {len(y)}")
     if y.max() >= len(classes):

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewlabels.posterior import LabelPosterior
+    from fewlabels.predictions import Predictions
+
+ITEM = "item"
+"""The group whose values name the items, where the predictions have it."""
 
 
 class Estimate(NamedTuple):
@@ -58,6 +62,7 @@ class Estimates:
     `rows` are ordered: all items first, then the groups by first appearance; classifiers as given;
     metrics as asked. `draws` maps (metric, group) to posterior draws of it, shape (D, M), paired
     over the classifiers. `directions` maps a metric to +1 (larger is better), -1 or 0.
+    `predictions` are those that the estimates are of.
     """
 
     rows: tuple[Estimate, ...]
@@ -76,6 +81,7 @@ class Estimates:
     posterior: LabelPosterior
     diagnostics: Mapping[str, Any]
     warnings: tuple[str, ...]
+    predictions: Predictions = field(repr=False)
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +101,7 @@ class Estimates:
             "n_annotated": self.n_annotated,
             "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
-            "classes": [c if isinstance(c, (int, float)) else str(c) for c in self.classes],
+            "classes": self._class_values,
             "estimates": [row._asdict() for row in self.rows],
             "diagnostics": dict(self.diagnostics),
             "warnings": list(self.warnings),
@@ -114,6 +120,62 @@ class Estimates:
         columns = {name: [getattr(row, name) for row in self.rows] for name in Estimate._fields}
         columns["status"] = [str(s) for s in columns["status"]]
         return frame(columns, backend, texts=("group",))
+
+    def labels_frame(self, backend: str | None = None) -> Any:
+        """The likeliest class of every item, as a table of kind `backend` (see `to_frame`).
+
+        Columns: `item`, the group of that name, else the number of the item from 0; `domain`,
+        where there is one; `likeliest`, the class of largest probability, the first of equals;
+        `known`, whether the label was given; and `p__<method>__<class>`, the probability of each
+        class. `likeliest` is not called a label, so that whoever reads the table back takes no
+        guess for a known label.
+
+        Raises
+        ------
+        UsageError
+            If the method says nothing of the labels of single items.
+        """
+        return frame(self.label_columns(), backend, texts=("domain",) * self._has_domain)
+
+    def label_columns(self) -> dict[str, list[Any]]:
+        """What `labels_frame` shows, by column.
+
+        Raises
+        ------
+        UsageError
+            If the method says nothing of the labels of single items.
+        """
+        posterior, predictions = self.posterior, self.predictions
+        if posterior.means is not None or posterior.support is not None:
+            raise UsageError(
+                f"method {self.method!r} says nothing of the labels of single items; take one that "
+                "infers them, such as 'tempered-ensemble' for probabilities or 'dawid-skene' for "
+                "hard predictions"
+            )
+        p = posterior.marginals()
+        names = predictions.groups.get(ITEM)
+        out: dict[str, list[Any]] = {
+            ITEM: list(range(predictions.n_items)) if names is None else names.tolist()
+        }
+        if predictions.domain is not None:
+            out["domain"] = [None if d is None else str(d) for d in predictions.domain.tolist()]
+        classes = self._class_values
+        if len({isinstance(c, str) for c in classes}) > 1:  # A column is of one kind.
+            classes = [str(c) for c in classes]
+        out["likeliest"] = [classes[k] for k in p.argmax(axis=1).tolist()]
+        out["known"] = predictions.labeled.tolist()
+        return out | {
+            f"p__{self.method}__{c}": p[:, k].tolist() for k, c in enumerate(self.classes)
+        }
+
+    @property
+    def _class_values(self) -> list[Any]:
+        """The classes as plain values: numbers stay numbers, the rest is text."""
+        return [c if isinstance(c, (int, float)) else str(c) for c in self.classes]
+
+    @property
+    def _has_domain(self) -> bool:
+        return self.predictions.domain is not None
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""

@@ -8,24 +8,33 @@ uncertainty. Sample: these very items, hence no row weights; a known label leave
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.label_weights import LabelWeights
+from fewlabels.kernels.blocks import map_blocks, spans, using_workers
+from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights, SharedDraws, shared_draws
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
-from fewlabels.metrics.plans import Chosen, States, finish_labels, prepare, view_of
-from fewlabels.posterior import LabelPosterior, MeanEstimator, draw_labels
+from fewlabels.metrics.plans import (
+    Chosen,
+    States,
+    finish_labels,
+    metrics_of_rates,
+    prepare,
+    view_of,
+)
+from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
 Make = Callable[[Ints, slice], Floats]
+_Part = tuple[LabelPosterior, Chosen, Ints, Ints]
+"""Posterior, metrics, classifiers and items."""
 
 INTERVAL_DRAWS = 400
 MOST_DRAWS = 4000
@@ -39,8 +48,11 @@ EXACT_ITEMS = 20_000
 
 _CHANCE_DRAWS = 100
 _TOO_FEW = 20
-_WIDTH = 50
 _BLOCK = 2**20
+
+_MANY = 32
+"""From so many parts of the items on (annotators, each with items of their own), threads share out
+the parts instead of the draws of each, and the parts share their draws."""
 
 
 class Measured(NamedTuple):
@@ -71,19 +83,53 @@ class Evaluator:
             )
             for name in self.metrics
         }
-        for posterior, chosen, columns, own in self._patterns(
-            rows[self.predictions.weight[rows] > 0]
-        ):
-            if posterior.means is not None:
-                found = _means(self, posterior.means, chosen, own, columns)
-            else:
-                self._prepare(posterior)
-                found = _Task(self, posterior, chosen, own, columns).measure()
+
+        def enter(columns: Ints, found: dict[str, Measured]) -> None:
             for name, part in found.items():
                 out[name].value[columns] = part.value
                 out[name].draws[:, columns] = part.draws
                 out[name].undefined[columns] = part.undefined
+
+        rest: list[_Part] = []
+        for posterior, chosen, columns, own in self._patterns(
+            rows[self.predictions.weight[rows] > 0]
+        ):
+            known: dict[str, Measured] = {}
+            if posterior.vote_rates is not None and self.estimand == "population":
+                known = _of_rates(self, posterior.vote_rates, chosen, own, columns)
+                enter(columns, known)
+            left = {name: metric for name, metric in chosen.items() if name not in known}
+            if left:
+                rest.append((posterior, left, columns, own))
+        for part, found in zip(rest, self._found(rest), strict=True):
+            enter(part[2], found)
         return out
+
+    def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
+        """What is measured of every part, in order."""
+        if len(parts) < _MANY:
+            yield from (self._measure(part, None) for part in parts)
+            return
+        for posterior in {id(part[0]): part[0] for part in parts}.values():
+            self._prepare(posterior)
+        draws = self.n_draws if self.estimand == "population" else 0
+        shared = shared_draws(self.predictions, [(of, own) for of, _, _, own in parts], draws)
+        silent = replace(self, progress=lambda done, total: None)
+
+        def run(part: _Part) -> dict[str, Measured]:
+            with using_workers(1):
+                return silent._measure(part, shared.get(id(part[0])))
+
+        for done, found in enumerate(map_blocks(run, parts), 1):
+            self.progress(done, len(parts))
+            yield found
+
+    def _measure(self, part: _Part, shared: SharedDraws | None) -> dict[str, Measured]:
+        posterior, chosen, columns, own = part
+        if posterior.means is not None:
+            return _means(self, posterior.means, chosen, own, columns)
+        self._prepare(posterior)
+        return _Task(self, posterior, chosen, own, columns, shared).measure()
 
     def _prepare(self, posterior: LabelPosterior) -> None:
         if self.n_draws:
@@ -96,11 +142,14 @@ class Evaluator:
         """How many interval draws: more for levels whose ends lie further out."""
         if self.confidence_level is None:
             return 0
-        size = max(INTERVAL_DRAWS, math.ceil(20 / (1 - self.confidence_level) / _WIDTH) * _WIDTH)
+        chunks = math.ceil(20 / (1 - self.confidence_level) / DRAWS_AT_ONCE)
+        size = max(INTERVAL_DRAWS, chunks * DRAWS_AT_ONCE)
+        if self.posterior.vote_rates is not None:
+            size = max(size, self.posterior.vote_rates.size)
         size = min(size, MOST_DRAWS)
         return size if self.predictions.n_items <= 200_000 else size // 2
 
-    def _patterns(self, rows: Ints) -> list[tuple[LabelPosterior, Chosen, Ints, Ints]]:
+    def _patterns(self, rows: Ints) -> list[_Part]:
         """Posterior, metrics, classifiers and items provided for: what shares its draws."""
         groups: dict[tuple[int, bytes, tuple[str, ...]], tuple[Chosen, list[int], Ints]] = {}
         for j in range(self.predictions.n_models):
@@ -146,12 +195,26 @@ def _means(
     return out
 
 
+def _of_rates(
+    evaluator: Evaluator, rates: VoteRates, metrics: Chosen, rows: Ints, columns: Ints
+) -> dict[str, Measured]:
+    """Metrics of a population that a model of votes knows from its parameters."""
+    # Neighbours in a chain resemble each other: take some of the draws at random.
+    mixed = np.random.default_rng(0).permutation(rates.size)
+    index = mixed[np.arange(evaluator.n_draws) % rates.size]
+    found = metrics_of_rates(rates, metrics, rows, columns)
+    return {
+        name: Measured(_over_draws(np.nanmean, e), e[index], np.isnan(e[index]).sum(axis=0))
+        for name, e in found.items()
+    }
+
+
 class _Task:
     """Classifiers that all have a prediction on every one of some items."""
 
     def __init__(
         self, evaluator: Evaluator, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
-        columns: Ints,
+        columns: Ints, shared: SharedDraws | None = None,
     ) -> None:  # fmt: skip
         self.evaluator = evaluator
         self.posterior = posterior
@@ -161,7 +224,7 @@ class _Task:
         others = rows[:0] if support is None else rows[~support[rows]]
         rows = known
         self.weights = LabelWeights(
-            predictions, posterior, rows, predictions.weight[others], evaluator.n_draws
+            predictions, posterior, rows, predictions.weight[others], evaluator.n_draws, shared
         )
         self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
@@ -322,7 +385,7 @@ class _Task:
                 states.add(self.weights.doubted(index, block), block)
             return states.digests()
 
-        chunks = [np.arange(s.start, s.stop) for s in spans(self.weights.n_doubted, _WIDTH)]
+        chunks = [np.arange(s.start, s.stop) for s in spans(self.weights.n_doubted, DRAWS_AT_ONCE)]
         parts = list(map_blocks(run, chunks))
         return [
             {name: np.concatenate([part[j][name] for part in parts], axis=-1) for name in own}
@@ -405,8 +468,8 @@ class _Task:
     def _chunks(
         self, size: int, chosen: Chosen, run: Callable[[Ints], dict[str, Floats]], *, whole: bool
     ) -> dict[str, Floats]:
-        most = _BLOCK // (len(self.weights) * self.weights.n_classes) if whole else _WIDTH
-        width = int(np.clip(most, 1, _WIDTH))
+        most = _BLOCK // (len(self.weights) * self.weights.n_classes) if whole else DRAWS_AT_ONCE
+        width = int(np.clip(most, 1, DRAWS_AT_ONCE))
         chunks = [np.arange(s.start, s.stop) for s in spans(size, width)]
         parts = []
         for part in map_blocks(run, chunks):

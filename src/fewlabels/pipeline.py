@@ -16,7 +16,7 @@ from fewlabels.estimates import Estimate, Estimates, GroupSize
 from fewlabels.evaluate import MOST_DRAWS, Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.blocks import using_workers
+from fewlabels.kernels.blocks import reporting, using_workers
 from fewlabels.metrics.base import Metric, Needs
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel
@@ -32,6 +32,9 @@ _LEARNED_FROM: dict[str, Needs] = {
     "probabilities": "probabilities",
     "scores": "ranking",
 }
+
+_FEWEST_TO_COPY = 20
+"""Of so few items two annotators may well say the same."""
 
 DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
@@ -95,7 +98,7 @@ def estimate(
     chosen = resolve_metrics(metrics)
     name, model = resolve_method(method, predictions)
     groups = all_and_groups(predictions, by)
-    with using_workers(workers):
+    with using_workers(workers), reporting(progress):
         posterior = model.infer(predictions, np.random.default_rng(seed))
         evaluator = Evaluator(
             predictions, posterior, chosen, estimand, confidence_level, progress or _silent
@@ -137,6 +140,7 @@ def estimate(
         posterior=posterior,
         diagnostics=posterior.diagnostics,
         warnings=tuple(reasons.sentences()),
+        predictions=predictions,
         describe=partial(describe, predictions, posterior, name, chosen, workers),
     )
 
@@ -226,10 +230,13 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
 
 
 def _copies(predictions: Predictions) -> list[str]:
-    """Classifiers that say the same of every item."""
+    """Classifiers that say the same of every item, and of enough not to do so by chance."""
     first: dict[bytes, str] = {}
     said = []
+    given = predictions.has_hard | predictions.provides("ranking")
     for j, model in enumerate(predictions.models):
+        if given[:, j].sum() < _FEWEST_TO_COPY:
+            continue
         print_ = hashlib.blake2b(digest_size=16)
         for block in (predictions.probabilities, predictions.votes, predictions.scores):
             print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())

@@ -61,6 +61,40 @@ class ScoreRates(Protocol):
         """
 
 
+class VoteRates(Protocol):
+    """Knows the population's confusion matrix of every classifier, draw by draw."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the M classifiers."""
+
+    @property
+    def domains(self) -> tuple[str | None, ...]:
+        """Names of the D domains; None alone where there are none."""
+
+    @property
+    def size(self) -> int:
+        """How many draws there are, T."""
+
+    @property
+    def one_rate(self) -> bool:
+        """Whether all it knows of a classifier is one error rate."""
+
+    @property
+    def error_rates(self) -> Floats:
+        """Error rate of every classifier in every domain, (T, D, M)."""
+
+    @property
+    def confusion(self) -> Floats:
+        """P(vote | class) of every classifier in every domain, (T, D, M, K classes, K votes)."""
+
+    def covers(self, rows: Ints, j: int) -> bool:
+        """Whether these items are all that classifier j votes on in the domains they are of."""
+
+    def joint(self, rows: Ints, j: int) -> Floats:
+        """P(vote, label) of classifier j, (K votes, K classes, T), where these items come from."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """One certain parameter: the same P(label) in every draw."""
@@ -89,7 +123,8 @@ class LabelPosterior:
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
     is judged (None: by the posterior of all); see `averaged`. A method that estimates means
     without a posterior gives `means`; it serves no other metric. `score_rates`, where given, are
-    the rates of the population that follow from the parameters alone.
+    the rates of the population that follow from the parameters alone; `vote_rates`, those of hard
+    predictions.
     """
 
     probabilities: Floats
@@ -102,6 +137,7 @@ class LabelPosterior:
     per_model: tuple[LabelPosterior | None, ...] = ()
     means: MeanEstimator | None = None
     score_rates: ScoreRates | None = None
+    vote_rates: VoteRates | None = None
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)

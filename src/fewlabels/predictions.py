@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.door import (
     UNKNOWN,
@@ -22,10 +23,12 @@ from fewlabels.door import (
     probability_block,
     refuse_index,
     sampling_weight,
+    votes_again,
 )
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import distinguish, hash_columns, hash_strings
+from fewlabels.kernels.keyed import distinguish, hash_columns, hash_rows, hash_strings
+from fewlabels.kernels.votes import count_votes, votes_of
 from fewlabels.wording import unknown
 
 
@@ -43,6 +46,7 @@ class Predictions:
         Class index per item, shape (n,); -1 (or NaN) = unknown. Strings are looked up in `classes`.
     votes
         Hard predictions, shape (n, M); -1 = missing. They win over the argmax of `probabilities`.
+        Kept in the smallest integers that hold the classes.
     scores
         Real-valued scores of two-class classifiers, shape (n, M), larger = more positive;
         NaN = missing.
@@ -56,6 +60,10 @@ class Predictions:
         Sampling weight of each item, shape (n,), not negative; normalised to sum to n.
     models, classes
         Names. The last of two classes is the positive one.
+    repeated_votes
+        Further votes of a classifier (an annotator) on an item that it has voted on, shape (E, 3):
+        item, classifier, class. Label models that learn from votes count them; metrics go by
+        `votes`.
 
     Raises
     ------
@@ -71,7 +79,7 @@ class Predictions:
     """
 
     probabilities: Floats | None
-    votes: Ints | None
+    votes: Array | None
     scores: Floats | None
     labels: Ints
     histogram: Floats | None
@@ -80,6 +88,7 @@ class Predictions:
     weight: Floats
     models: tuple[str, ...]
     classes: tuple[Any, ...]
+    repeated_votes: Ints | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -95,6 +104,7 @@ class Predictions:
         weight: Any = None,
         models: Sequence[str] | None = None,
         classes: Sequence[Any] | None = None,
+        repeated_votes: Any = None,
         notes: Iterable[str] = (),
     ) -> None:
         said = list(notes)
@@ -117,7 +127,7 @@ class Predictions:
         y = known_labels(labels, n, called)
         self._set(
             probabilities=p,
-            votes=v,
+            votes=None if v is None else v.astype(np.min_scalar_type(-k), copy=False),
             scores=s,
             labels=y,
             histogram=h,
@@ -126,6 +136,9 @@ class Predictions:
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
+            repeated_votes=None
+            if repeated_votes is None
+            else votes_again(repeated_votes, n, len(names), k),
             notes=tuple(said),
         )
 
@@ -181,15 +194,30 @@ class Predictions:
         return ~np.isnan(self.probabilities[:, :, 0])
 
     @cached_property
-    def hard(self) -> Ints:
-        """Hard predictions, shape (n, M): the vote, else the first argmax; -1 = missing."""
+    def hard(self) -> Array:
+        """Hard predictions, shape (n, M): the vote, else the first argmax; -1 = missing.
+
+        In the smallest integers that hold the classes.
+        """
+        if self.probabilities is None and self.votes is not None:
+            return self.votes
+        small = np.min_scalar_type(-self.n_classes)
         if self.probabilities is None:
-            out = np.full((self.n_items, self.n_models), UNKNOWN, dtype=np.int64)
-        else:
-            out = np.where(self.has_probabilities, np.argmax(self.probabilities, axis=2), UNKNOWN)
+            return np.full((self.n_items, self.n_models), UNKNOWN, dtype=small)
+        out = np.where(self.has_probabilities, np.argmax(self.probabilities, axis=2), UNKNOWN)
         if self.votes is not None:
             out = np.where(self.votes >= 0, self.votes, out)
-        return out
+        return out.astype(small)
+
+    @cached_property
+    def has_hard(self) -> Bools:
+        """Where classifier j gives a hard prediction for item i, shape (n, M)."""
+        return np.asarray(self.hard >= 0)
+
+    @cached_property
+    def vote_counts(self) -> scipy.sparse.csr_matrix:
+        """How often classifier j calls item i class l: row i, column j K + l, shape (n, M K)."""
+        return count_votes(self.hard, self.n_classes, self.repeated_votes)
 
     def provides(self, needs: Literal["hard", "probabilities", "ranking"]) -> Bools:
         """Where classifier j gives item i what a metric needs, shape (n, M).
@@ -197,7 +225,7 @@ class Predictions:
         A ranking goes by probabilities where the classifier has any, else by its scores.
         """
         if needs == "hard":
-            return self.hard >= 0
+            return self.has_hard
         if needs == "probabilities" or self.scores is None:
             return self.has_probabilities
         by_score = ~self.has_probabilities.any(axis=0)
@@ -235,6 +263,8 @@ class Predictions:
                 columns.extend(block.reshape(len(block), -1).T)
         if self.domain is not None:
             columns.append(hash_strings(self.domain))
+        if self.repeated_votes is not None:
+            columns.append(hash_rows(self.vote_counts))
         # The weight is known up to its unit only, and groups may come and go: neither belongs to
         # the identity, but both tell equal rows apart in an order of their own.
         aside: list[Array] = [self.weight.astype(np.float32)]
@@ -248,6 +278,10 @@ class Predictions:
             name: None if (block := getattr(self, name)) is None else block[rows]
             for name in per_item
         }
+        if self.repeated_votes is not None:
+            changes["repeated_votes"] = votes_of(
+                self.repeated_votes, 0, np.asarray(rows), self.n_items
+            )
         return self._with(
             **changes,
             groups={g: a[rows] for g, a in self.groups.items()},
@@ -257,6 +291,38 @@ class Predictions:
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
+
+    def thresholded(self, thresholds: Mapping[str, float]) -> Predictions:
+        """The same predictions, with hard ones where P(positive) of a classifier reaches a cut.
+
+        For two classes; other classifiers keep theirs (the argmax, or what they vote).
+
+        Parameters
+        ----------
+        thresholds
+            Classifier -> least probability that it calls positive.
+
+        Raises
+        ------
+        UsageError
+            If a classifier is unknown, or a threshold is no number.
+        InputError
+            If there are more than two classes, or a classifier gives no probabilities.
+        """
+        if self.n_classes != 2:
+            raise InputError(f"thresholds are for two classes; there are {self.n_classes}")
+        votes = self.hard.copy()
+        for name, cut in thresholds.items():
+            if name not in self.models:
+                raise UsageError(unknown("model", name, self.models))
+            if not isinstance(cut, (int, float, np.number)) or np.isnan(cut):
+                raise UsageError(f"the threshold of {name!r} must be a number; got {cut!r}")
+            j = self.models.index(name)
+            given = self.has_probabilities[:, j]
+            if self.probabilities is None or not given.any():
+                raise InputError(f"classifier {name!r} has no probabilities to cut at a threshold")
+            votes[given, j] = self.probabilities[given, j, 1] >= cut
+        return self._with(votes=votes)
 
     def select_models(self, models: Sequence[str]) -> Predictions:
         """The same items with some of the classifiers, in the order given.
@@ -276,6 +342,11 @@ class Predictions:
             name: None if (block := getattr(self, name)) is None else block[:, columns]
             for name in ("probabilities", "votes", "scores")
         }
+        if self.repeated_votes is not None:
+            again = votes_of(
+                self.repeated_votes, 1, np.array(columns, dtype=np.int64), self.n_models
+            )
+            changes["repeated_votes"] = again
         return self._with(**changes, models=tuple(models))
 
     def _with(self, **changes: Any) -> Predictions:

@@ -1,4 +1,4 @@
-"""What a report shows beside the estimates: scores by inferred class, and reliability."""
+"""What a report shows beside the estimates: scores, reliability, and error rates from votes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.metrics.base import Metric
 from fewlabels.models.registry import METHODS
-from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.models.vote_data import domain_codes, domain_texts, votes_given
+from fewlabels.posterior import LabelPosterior, VoteRates, draw_labels
 from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ RELIABILITY_BINS = 10
 _DRAWS = 400
 _MOST_ITEMS = 50_000
 _MOST_TICKS = 200
+
+MOST_CELLS = 30
+"""Rows and columns of a heat map that can still be read."""
+
+_MOST_MATRICES = 12
+_MOST_CLASSES = 6
 
 
 def describe(
@@ -72,6 +79,7 @@ def describe(
             },
         },
         "profiles": [p for p in profiles if p],
+        "votes": _votes(predictions, posterior, level),
     }
 
 
@@ -182,3 +190,102 @@ def _reliability(
         )
     kind = f"P({predictions.classes[1]})" if two else "confidence of the predicted class"
     return {"kind": kind, "bins": bins}
+
+
+def _votes(predictions: Predictions, posterior: LabelPosterior, level: float) -> dict[str, Any]:
+    """Heat maps of a model of votes; a part is missing where there is nothing to be seen in it."""
+    rates = posterior.vote_rates
+    if rates is None:
+        return {}
+    served = predictions.select_models(rates.models)
+    domains = domain_texts(rates.domains)
+    out: dict[str, Any] = {}
+    if len(domains) > 1:
+        out["error_rates"] = _error_rates(served, rates, domains, level)
+    if not rates.one_rate and predictions.n_classes <= _MOST_CLASSES:
+        out["confusion"] = _confusion(served, rates)
+    for what, names in (("domain", domains), ("classifier", list(rates.models))):
+        matrix = posterior.diagnostics.get(f"{what}_similarity")
+        if matrix is not None and len(matrix) == len(names) > 1:
+            out.setdefault("similarity", []).append(
+                {"of": what, **_similarity(np.array(matrix), names)}
+            )
+    return out
+
+
+def _error_rates(
+    predictions: Predictions, rates: VoteRates, domains: list[str], level: float
+) -> dict[str, Any]:
+    """Mean error rates with intervals; of many domains or classifiers the worst ones."""
+    mean = rates.error_rates.mean(axis=0)
+    codes = domain_codes(predictions, rates.domains)
+    everything = np.arange(predictions.n_items)
+    count = votes_given(predictions, codes, len(domains), everything)
+    # A classifier that does not vote in a domain has its prior there, which is no finding.
+    found = np.where((count > 0) & ~np.isnan(mean), mean, 0.0)
+    voted = np.maximum(count > 0, 1e-9)
+    shown_d = _largest((found * voted).sum(axis=1) / voted.sum(axis=1))
+    shown_m = _largest((found * voted).sum(axis=0) / voted.sum(axis=0))
+    part = np.ix_(shown_d, shown_m)
+    draws = rates.error_rates[:, shown_d[:, None], shown_m]
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    unseen = count[part] == 0
+
+    def table(values: Floats) -> list[list[float | None]]:
+        return np.where(unseen, np.nan, values).tolist()
+
+    return {
+        "level": level,
+        "n_domains": len(domains),
+        "n_models": len(rates.models),
+        "domains": [domains[d] for d in shown_d],
+        "models": [rates.models[j] for j in shown_m],
+        "value": table(mean[part]),
+        "low": table(np.minimum(low, mean[part])),
+        "high": table(np.maximum(high, mean[part])),
+        "n_votes": count[part].tolist(),
+    }
+
+
+def _largest(values: Floats) -> Ints:
+    """The places of the largest values, as many as a heat map can show, in their given order."""
+    if len(values) <= MOST_CELLS:
+        return np.arange(len(values))
+    return np.sort(np.argsort(-values, kind="stable")[:MOST_CELLS])
+
+
+def _confusion(predictions: Predictions, rates: VoteRates) -> dict[str, Any]:
+    """P(vote | class) of the first classifiers, over the domains that they vote in."""
+    matrices = []
+    for j in range(min(len(rates.models), _MOST_MATRICES)):
+        joint = rates.joint(np.flatnonzero(predictions.has_hard[:, j]), j)
+        given = joint / np.maximum(joint.sum(axis=0), np.finfo(float).tiny)
+        matrices.append({"model": rates.models[j], "matrix": given.mean(axis=2).T.tolist()})
+    return {
+        "classes": [str(c) for c in predictions.classes],
+        "n_models": len(rates.models),
+        "matrices": matrices,
+    }
+
+
+def _similarity(matrix: Floats, names: list[str]) -> dict[str, Any]:
+    """Probabilities of sharing rates, in an order that puts those alike beside each other."""
+    # Loaded here: it takes a tenth of a second, and most reports have no such figure.
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    # Of many, those that share most with their nearest.
+    nearest = (matrix - 2 * np.eye(len(matrix))).max(axis=1)
+    shown = _largest(nearest)
+    matrix = matrix[np.ix_(shown, shown)]
+    order = np.arange(len(shown))
+    if len(shown) > 2:
+        distance = 1 - (matrix + matrix.T) / 2
+        np.fill_diagonal(distance, 0.0)
+        near = squareform(np.maximum(distance, 0.0), checks=False)
+        order = leaves_list(linkage(near, "average", optimal_ordering=True))
+    return {
+        "n_names": len(names),
+        "names": [names[shown[i]] for i in order],
+        "matrix": matrix[np.ix_(order, order)].tolist(),
+    }

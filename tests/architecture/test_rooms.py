@@ -52,7 +52,7 @@ LAZY = {
 AT_HOME = {("frames", "pyarrow")}
 
 OUTSIDE = {
-    "kernels": {"numpy", "scipy", "threadpoolctl"},
+    "kernels": {"numpy", "scipy", "threadpoolctl", "numba"},
     "report": {"jinja2", "markupsafe", "matplotlib"},
     "cli": {"click", "rich"},
 }

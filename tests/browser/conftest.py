@@ -56,6 +56,14 @@ function measure(frame) {
       fades: style(e).animationTimeline,
       hint: style(e.querySelector(".hint")).animationTimeline,
     })),
+    heat: [...page.querySelectorAll(".heat")].map(e => ({
+      columns: e.querySelectorAll("thead th").length - 1,
+      scrolls: e.parentElement.scrollWidth > e.parentElement.clientWidth,
+      sideways: style(e.parentElement).overflowX,
+      first: style(e.querySelector("tbody th")).position,
+      cells: [...e.querySelectorAll("tbody td")].slice(0, 40).map(
+        c => [parseFloat(c.style.getPropertyValue("--h")), style(c).backgroundColor]),
+    })),
     ticks: forest ? [...forest.querySelectorAll(".ticks text")].map(middle) : [],
     lines: forest ? [...forest.querySelectorAll(".bar")].slice(0, 2)
       .map(bar => [...bar.querySelectorAll(".grid")].map(left)) : [],

@@ -71,6 +71,26 @@ def test_bars_stand_on_their_scale(measured: Measured, name: str, width: int) ->
         assert lines == pytest.approx(found["ticks"], abs=1.5)
 
 
+def test_thirty_columns_fit_a_desktop_and_scroll_on_a_phone(measured: Measured) -> None:
+    wide = [h for h in measured["domains"][str(DESKTOP)]["heat"] if h["columns"] == 30]
+    assert len(wide) == 2
+    assert not any(h["scrolls"] for h in wide)
+    for found in measured["domains"][str(PHONE)]["heat"]:
+        assert (found["sideways"], found["first"]) == ("auto", "sticky")
+        assert found["scrolls"] == (found["columns"] == 30)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_colours_follow_the_numbers(measure: Measure, dark: bool) -> None:
+    page = {"page": render_html(SAMPLES["domains"]())}
+    cells = measure(page, (DESKTOP,), dark=dark)["page"][str(DESKTOP)]["heat"][0]["cells"]
+    known = [(h, colour) for h, colour in cells if h is not None]
+    strength = [float(re.split(r"[(,)]", colour)[4]) for _, colour in known]
+    most = 0.42 if dark else 0.56
+    assert strength == pytest.approx([h * most for h, _ in known], abs=0.005)
+    assert {colour for h, colour in cells if h is None} == {"rgba(0, 0, 0, 0)"}
+
+
 def test_dark_and_light_follow_the_reader(measure: Measure) -> None:
     page = {"page": render_html(SAMPLES["minimal"]())}
     light, dark = measure(page, (PHONE,)), measure(page, (PHONE,), dark=True)

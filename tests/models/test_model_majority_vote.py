@@ -96,3 +96,25 @@ def test_a_classifier_of_scores_is_left_out():
 def test_n_draws_is_checked():
     with pytest.raises(fl.UsageError, match="`n_draws` must be a whole number, at least 1; got 0"):
         MajorityVote(n_draws=0)
+
+
+def test_repeated_votes_count():
+    votes, again = [[1, 0, 0], [0, 1, 1]], [(0, 0, 1), (0, 0, 1)]
+    predictions = fl.Predictions(votes=votes, repeated_votes=again)
+    shares = MajorityVote(hard=False).infer(predictions, 0).marginals()
+    np.testing.assert_allclose(shares[:, 1], [3 / 5, 2 / 3])
+    np.testing.assert_array_equal(MajorityVote().infer(predictions, 0).marginals()[:, 1], [1, 1])
+
+
+def test_repeated_votes_count_for_the_accuracy():
+    predictions = fl.Predictions(
+        votes=[[1, 0], [1, 1], [0, 1]], labels=[1, 0, -1], repeated_votes=[(0, 0, 0), (0, 1, 0)]
+    )
+    weights = MajorityVote().infer(predictions, 0).diagnostics["weights"]
+    assert weights == pytest.approx({"model0": 1 / 3, "model1": 0.0})
+
+
+def test_a_class_that_nobody_votes_for_is_said():
+    predictions = fl.Predictions(votes=[[0, 1, 0], [1, 1, 0]], classes=["a", "b", "c"])
+    said = MajorityVote().infer(predictions, 0).warnings
+    assert any("no classifier ever votes for class c" in w for w in said)

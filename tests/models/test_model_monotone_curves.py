@@ -138,7 +138,7 @@ def test_auto_knows_one_classifier_from_several():
     assert resolve("auto", fl.Predictions(one))[0] == "monotone-curves"
     assert resolve("auto", fl.Predictions(scores=two))[0] == "monotone-curves"
     assert resolve("auto", fl.Predictions(two))[0] == "tempered-ensemble"
-    assert resolve("auto", fl.Predictions(votes=np.ones((5, 2), int)))[0] == "labeled"
+    assert resolve("auto", fl.Predictions(votes=np.ones((5, 2), int)))[0] == "vote-selection"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,8 @@ def nasty_names() -> Report:
     report["warnings"] += NASTY
     report["diagnostics"] = {name: name for name in NASTY} | {"list": NASTY, "dict": {NASTY[0]: 1}}
     report["method_info"] = METHOD_INFO | {"how": NASTY[0], "assumes": NASTY, "source": NASTY[1]}
+    report["votes"] = _votes(NASTY, NASTY, NASTY[:2])
+    report["diagnostics"]["partition"] = [NASTY[:2], *([name] for name in NASTY[2:])]
     return report
 
 
@@ -128,11 +130,38 @@ def minimal() -> Report:
     return {key: full[key] for key in kept}
 
 
+def domains() -> Report:
+    """Votes of thirty classifiers in thirty domains, of which some behave alike."""
+    models = [f"family-{k % 3}/classifier-{k:02d}" for k in range(30)]
+    names = [f"domain number {k}" for k in range(30)]
+    report = _report(models, ["no", "yes"], n_labeled=0)
+    report["votes"] = _votes(names, models, ["no", "yes"])
+    report["diagnostics"] |= {
+        "error_rate": {d: dict.fromkeys(models, 0.1) for d in names},
+        "domain_similarity": report["votes"]["similarity"][0]["matrix"],
+        "partition": [names[:3], names[3:5], *([name] for name in names[5:])],
+        "partition_probability": 0.64,
+    }
+    return report
+
+
+def crowd() -> Report:
+    """Three hundred annotators, of whom some cannot be judged."""
+    models = [f"annotator {k}" for k in range(300)]
+    report = _report(models, [0, 1], groups=["site=a", "site=b"], n_labeled=0)
+    report["profiles"] = []
+    report["diagnostics"] = {"error_rate": dict.fromkeys(models, 0.25)}
+    for row in report["estimates"]:
+        if row["model"] in models[7:12]:
+            row |= {"value": None, "low": None, "high": None, "status": "undefined"}
+    return report
+
+
 SAMPLES = {
     f.__name__: f
     for f in (
         two_classes, demo, many_classes, nasty_names, many_models, single_model, all_undefined,
-        minimal,
+        minimal, domains, crowd,
     )
 }  # fmt: skip
 
@@ -186,6 +215,41 @@ def _report(
         },
         "profiles": [
             _profile(rng, m, s, classes, n_items) for m, s in zip(models, skill, strict=True)
+        ],
+    }
+
+
+def _votes(domains: list[str], models: list[str], classes: list[str]) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    value = rng.beta(1, 6, (len(domains), len(models)))
+    kind = np.arange(len(domains)) // 4
+    alike = np.where(kind[:, None] == kind, 0.83, 0.02)
+    np.fill_diagonal(alike, 1.0)
+    table: dict[str, Any] = {
+        "level": 0.95,
+        "n_domains": len(domains),
+        "n_models": 2 * len(models),
+        "domains": domains,
+        "models": models,
+        "value": value.tolist(),
+        "low": (0.8 * value).tolist(),
+        "high": (1.3 * value).tolist(),
+        "n_votes": rng.integers(1, 2000, value.shape).tolist(),
+    }
+    for part in ("value", "low", "high"):
+        table[part][0][-1] = None
+    table["n_votes"][0][-1] = 0
+    right = np.full((len(classes), len(classes)), 0.1 / (len(classes) - 1))
+    np.fill_diagonal(right, 0.9)
+    return {
+        "error_rates": table,
+        "confusion": {
+            "classes": classes,
+            "n_models": 2 * len(models),
+            "matrices": [{"model": m, "matrix": right.tolist()} for m in models[:12]],
+        },
+        "similarity": [
+            {"of": "domain", "n_names": len(domains), "names": domains, "matrix": alike.tolist()}
         ],
     }
 

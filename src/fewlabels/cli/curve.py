@@ -16,7 +16,6 @@ from fewlabels.cli.one_model import (
     result_options,
 )
 from fewlabels.cli.output import json_text
-from fewlabels.cli.text import text
 
 if TYPE_CHECKING:
     from fewlabels.evaluate import Estimand
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
-@click.argument("file", type=text)
 @click.option("--confidence-level", type=float, default=0.9, show_default=True)
 @click.option(
     "--estimand",
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 @result_options("Write the recalibrated probability of every item; .csv or .parquet.")
 @one_model_options
 def curve(
-    file: str,
     chosen: OneModel,
     files: Files,
     confidence_level: float,
@@ -54,11 +51,11 @@ def curve(
 
     --out gives row (from 1), score, label and recalibrated probability of every item.
     """
-    files.check(file)
+    files.check(chosen.source)
 
     from fewlabels.operating.curve import curves as run
 
-    predictions = chosen.read(file)
+    predictions = chosen.read()
     with terminal.progress_bar("drawing curves") as progress:
         curves = run(
             predictions,

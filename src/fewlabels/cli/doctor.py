@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Columns, file_options
-from fewlabels.cli.output import check_outputs, json_text, json_writer, write_outputs
-from fewlabels.cli.text import text
+from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.output import json_text, json_writer, write_outputs
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,20 +16,19 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
-@click.argument("file", type=text)
-@file_options
+@input_options
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
-def doctor(file: str, columns: Columns, json_path: str | None) -> None:
+def doctor(source: Input, json_path: str | None) -> None:
     """Say what each column of FILE is, what is wrong with it and how to mend it.
 
     The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
     """
     path = None if json_path == "-" else json_path
-    check_outputs({"--json": path}, source=file)
+    source.check({"--json": path})
 
     from fewlabels.frames import diagnose
 
-    diagnosis = diagnose(file, **columns.arguments())
+    diagnosis = diagnose(**source.arguments())
     if path is not None:
         write_outputs({path: json_writer(diagnosis.to_dict())})
     if json_path == "-":
@@ -38,7 +36,7 @@ def doctor(file: str, columns: Columns, json_path: str | None) -> None:
     else:
         click.echo(diagnosis.summary(terminal.width()))
     if not diagnosis.ok:
-        raise UsageError(f"`fewlabels estimate` refuses {file!r}: {_first_error(diagnosis)}")
+        raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {_first_error(diagnosis)}")
 
 
 def _first_error(diagnosis: Diagnosis) -> str:

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Columns, file_options
-from fewlabels.cli.output import Writer, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.require import Requirement, parse_requirement, with_required
 from fewlabels.cli.text import check_choice, comma_list, text
-from fewlabels.wording import one_line
+from fewlabels.errors import UsageError
+from fewlabels.wording import one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
     from fewlabels.evaluate import Estimand
+    from fewlabels.frames.write import TableKind
     from fewlabels.predictions import Predictions
 
 
 _METHODS = """\b
 Methods:
   auto                  the default: tempered-ensemble for probabilities of several
-                        classifiers, monotone-curves for one or for scores, else labeled
+                        classifiers, monotone-curves for one or for scores,
+                        vote-selection for hard predictions
   tempered-ensemble     the averaged classifier, recalibrated by the labels
   monotone-curves, spe  one classifier's score at a time: curves, or densities per class
   ssme-kde, ssme-kde-marginal, ssme-flow
                         mixtures of all classifiers' scores, or of one at a time
-  dawid-skene, majority-vote
-                        from hard predictions
+  dawid-skene, majority-vote, agreement-rates, crowd-svm
+                        from hard predictions and votes
+  bee, cbee, hcbee, cbcc, confusion-bee, confusion-cbee, confusion-hcbee
+                        error rates from votes, in each domain; vote-selection
+                        takes the one that predicts held-out votes best
   pseudo-label, bayesian-calibration, autoeval, active-testing, ensemble, labeled
                         baselines; `labeled` is the labeled items alone
 """
 
 
 @click.command(short_help="How good each classifier is, with intervals.", epilog=_METHODS)
-@click.argument("file", type=text)
 @click.option(
     "--method",
     type=text,
@@ -51,6 +57,14 @@ Methods:
     "--by", type=text, multiple=True, metavar="COL", help="Estimate by group too. Repeatable."
 )
 @click.option("--models", type=text, metavar="A,B,..", help="Only these classifiers.")
+@click.option(
+    "--threshold",
+    "thresholds",
+    type=text,
+    multiple=True,
+    metavar="[NAME=]P",
+    help="Predict positive from P(positive) >= P on, not .5. Repeatable.",
+)
 @click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @click.option(
     "--estimand",
@@ -71,14 +85,21 @@ Methods:
 )
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
-@file_options
+@click.option(
+    "--labels",
+    "labels_path",
+    type=text,
+    metavar="PATH",
+    help="Write the likeliest class of every item, as .csv or .parquet.",
+)
+@input_options
 def estimate(
-    file: str,
-    columns: Columns,
+    source: Input,
     method: str,
     metrics: str,
     by: tuple[str, ...],
     models: str | None,
+    thresholds: tuple[str, ...],
     confidence_level: float,
     estimand: Estimand,
     seed: int,
@@ -86,18 +107,22 @@ def estimate(
     requirements: tuple[str, ...],
     json_path: str | None,
     html_path: str | None,
+    labels_path: str | None,
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in requirements]
     asked = with_required(comma_list(metrics), conditions)
     paths = {"--json": None if json_path == "-" else json_path, "--html": html_path}
-    check_outputs(paths, source=file)
+    labels = None if labels_path is None else _Labels.at(labels_path)
+    source.check({**paths, "--labels": labels_path})
 
     from fewlabels.pipeline import estimate as run
 
     _check_names(method, asked)
-    groups = _groups(file, by)
-    predictions = _select(_read(file, columns, groups), models)
+    # A name may hold a comma where a file has such a column.
+    groups = comma_list(by, whole=source.column_names()) if by else []
+    kept = groups if labels is None else [*groups, *labels.item(source)]
+    predictions = _thresholded(_select(source.read(kept), models), thresholds)
     with terminal.progress_bar("estimating") as progress:
         estimates = run(
             predictions,
@@ -110,10 +135,11 @@ def estimate(
             workers=workers,
             progress=progress,
         )
-    _write(estimates, paths["--json"], html_path)
+    _write(estimates, paths["--json"], html_path, labels)
     _print(estimates, as_json=json_path == "-")
     if json_path != "-":
-        for what, path in (("JSON", json_path), ("Report", html_path)):
+        written = (("JSON", json_path), ("Report", html_path), ("Likeliest labels", labels_path))
+        for what, path in written:
             if path is not None:
                 click.echo(f"\n{what}: {one_line(path)}", nl=True)
     return _verdict(conditions, estimates)
@@ -128,19 +154,24 @@ def _check_names(method: str, metrics: Sequence[str]) -> None:
     resolve(metrics)
 
 
-def _groups(file: str, by: tuple[str, ...]) -> list[str]:
-    """Columns to group by; a name may hold a comma where the file has such a column."""
-    if not by:
-        return []
-    from fewlabels.frames import column_names
-
-    return comma_list(by, whole=column_names(file))
-
-
-def _read(file: str, columns: Columns, groups: Sequence[str]) -> Predictions:
-    from fewlabels.frames import read_predictions
-
-    return read_predictions(file, keep=groups, **columns.arguments())
+def _thresholded(predictions: Predictions, texts: Sequence[str]) -> Predictions:
+    """Cut the probabilities of the classifiers named, or of all that have any."""
+    cuts: dict[str, float] = {}
+    for given in texts:
+        name, _, number = given.rpartition("=")
+        try:
+            cut = float(number)
+        except ValueError:
+            raise UsageError(
+                f"--threshold must be P or NAME=P with a number P; got {quoted(given)}"
+            ) from None
+        if name:
+            cuts[name] = cut
+            continue
+        some = predictions.has_probabilities
+        everyone = [m for j, m in enumerate(predictions.models) if some[:, j].any()]
+        cuts = dict.fromkeys(everyone, cut) | cuts
+    return predictions.thresholded(cuts) if cuts else predictions
 
 
 def _select(predictions: Predictions, models: str | None) -> Predictions:
@@ -152,8 +183,40 @@ def _select(predictions: Predictions, models: str | None) -> Predictions:
     return predictions.select_models(wanted) if wanted else predictions
 
 
-def _write(estimates: Estimates, json_path: str | None, html_path: str | None) -> None:
+@dataclass(frozen=True)
+class _Labels:
+    """Where the likeliest classes go."""
+
+    path: str
+    kind: TableKind
+
+    @staticmethod
+    def at(path: str) -> _Labels:
+        """Refuse an ending that does not say what to write, before a large file is read."""
+        from fewlabels.frames.write import table_kind
+
+        return _Labels(path, table_kind(path))
+
+    def item(self, source: Input) -> list[str]:
+        """The group that names the items, where there is one."""
+        from fewlabels.estimates import ITEM
+
+        return [ITEM] if source.votes is not None or ITEM in source.column_names() else []
+
+    def writer(self, estimates: Estimates) -> Writer:
+        """Write the table of them."""
+        from fewlabels.frames.write import write_table
+
+        columns = estimates.label_columns()
+        return lambda path: write_table(columns, path, self.kind)
+
+
+def _write(
+    estimates: Estimates, json_path: str | None, html_path: str | None, labels: _Labels | None
+) -> None:
     writers: dict[str, Writer] = {}
+    if labels is not None:
+        writers[labels.path] = labels.writer(estimates)
     if json_path is not None:
         writers[json_path] = json_writer(estimates.to_dict())
     if html_path is not None:

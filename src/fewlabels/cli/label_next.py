@@ -6,13 +6,12 @@ import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.one_model import METHODS, OneModel, one_model_options
-from fewlabels.cli.output import Writer, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.text import text
 from fewlabels.wording import one_line
 
 
 @click.command("label-next", short_help="Which items to label next.", epilog=METHODS)
-@click.argument("file", type=text)
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
     "--kind",
@@ -25,7 +24,7 @@ from fewlabels.wording import one_line
 @click.option("--out", type=text, metavar="FILE", help="Write the list; .csv or .parquet.")
 @one_model_options
 def label_next(
-    file: str, chosen: OneModel, size: int, kind: str, json_path: str | None, out: str | None
+    chosen: OneModel, size: int, kind: str, json_path: str | None, out: str | None
 ) -> None:
     """List the items of FILE whose labels would narrow the band of a curve the most.
 
@@ -37,12 +36,12 @@ def label_next(
 
     table = None if out is None else table_kind(out)
     paths = {"--json": None if json_path == "-" else json_path, "--out": out}
-    check_outputs(paths, source=file)
+    chosen.source.check(paths)
 
     from fewlabels.operating.label_next import label_next as run
     from fewlabels.report.label_next_text import render_label_next
 
-    predictions = chosen.read(file)
+    predictions = chosen.read()
     with terminal.progress_bar("choosing items") as progress:
         found = run(predictions, size=size, kind=kind, progress=progress, **chosen.arguments())
     report = found.report()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from fewlabels.cli.options import Columns, file_options
-from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outputs
+from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.output import Writer, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, text
 from fewlabels.errors import UsageError
 from fewlabels.wording import listed, one_line
@@ -31,22 +31,21 @@ Methods:
 
 @dataclass(frozen=True)
 class OneModel:
-    """Which classifier is looked at, by which method; `columns` say what the file holds."""
+    """Which classifier is looked at, by which method, and what is read."""
 
-    columns: Columns
+    source: Input
     model: str | None
     method: str
     positive: str | None
     seed: int
     workers: int | None
 
-    def read(self, file: str) -> Predictions:
+    def read(self) -> Predictions:
         """The predictions of the file; an unknown method is refused before it is read."""
-        from fewlabels.frames import read_predictions
         from fewlabels.models import METHODS
 
         check_choice("method", self.method, ["auto", *(name for name in METHODS if name != "auto")])
-        return read_predictions(file, keep=[], **self.columns.arguments())
+        return self.source.read([])
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.curves`, `threshold` and `label_next`."""
@@ -74,22 +73,22 @@ def one_model_options(command: Command) -> Command:
 
     @wraps(command)
     def wrapper(
-        columns: Columns,
+        source: Input,
         method: str,
         positive: str | None,
         seed: int,
         workers: int | None,
         **others: Any,
     ) -> Any:
-        model, mapped = _chosen(columns.model)
-        columns = replace(columns, model=mapped)
-        chosen = OneModel(columns, model, method, positive, seed, workers)
+        model, mapped = _chosen(source.columns.model)
+        source = replace(source, columns=replace(source.columns, model=mapped))
+        chosen = OneModel(source, model, method, positive, seed, workers)
         return command(chosen=chosen, **others)
 
     decorated: Any = wrapper
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
-    decorated = file_options(decorated)
+    decorated = input_options(decorated)
     for option in decorated.__click_params__:
         if option.name == "model":
             # Elsewhere it maps columns alone; here a name alone chooses.
@@ -124,7 +123,7 @@ class Files:
     svg: str | None
     out: str | None
 
-    def check(self, source: str) -> None:
+    def check(self, source: Input) -> None:
         """Prove that every file can be written, before the work begins.
 
         Raises
@@ -137,7 +136,7 @@ class Files:
 
             table_kind(self.out)
         paths = {"--json": self.json, "--html": self.html, "--svg": self.svg, "--out": self.out}
-        check_outputs({k: None if p == "-" else p for k, p in paths.items()}, source=source)
+        source.check({k: None if p == "-" else p for k, p in paths.items()})
 
     def write(
         self, report: Mapping[str, Any], save_html: Writer, table: Callable[[], Mapping[str, Any]]

@@ -1,15 +1,21 @@
-"""The options that say which column of a file is what; every command that reads a file has them."""
+"""What a command reads: FILE, long votes beside it or alone, and which column is what."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from fewlabels.cli.output import check_outputs
 from fewlabels.cli.text import comma_list, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fewlabels.predictions import Predictions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,5 +79,104 @@ def file_options(command: Command) -> Command:
 
     decorated: Any = wrapper
     for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return cast(Command, decorated)
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
+
+    file: str | None
+    votes: str | None
+    duplicates: str
+    item: str | None
+    columns: Columns
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.file or self.votes or ""
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
+        said = {"votes": self.votes, "duplicates": self.duplicates, "item": self.item}
+        return {"source": self.file, **said, **self.columns.arguments()}
+
+    def read(self, groups: Sequence[str]) -> Predictions:
+        """The predictions, with some other columns as groups."""
+        from fewlabels.frames import read_predictions
+
+        return read_predictions(keep=groups, **self.arguments())
+
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of all files."""
+        from fewlabels.frames import column_names
+
+        return tuple(
+            name
+            for path in (self.file, self.votes)
+            if path is not None
+            for name in column_names(path)
+        )
+
+    def check(self, outputs: Mapping[str, str | None]) -> None:
+        """Prove that every output can be written, and would replace no input.
+
+        Raises
+        ------
+        UsageError
+            Where it cannot be written, is an input, or is named twice.
+        """
+        for path in (self.file, self.votes):
+            if path is not None:
+                check_outputs(outputs, source=path)
+
+
+_ALONE = ""
+"""The value of --votes where FILE itself holds the votes."""
+
+_INPUT = (
+    click.argument("file", type=text, required=False, metavar="FILE"),
+    click.option(
+        "--votes",
+        type=text,
+        is_flag=False,
+        flag_value=_ALONE,
+        metavar="[VOTES]",
+        help="Long votes: item, annotator, label. Alone it says that FILE holds them.",
+    ),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["refuse", "keep", "last"]),
+        default="refuse",
+        show_default=True,
+        help="Several votes of an annotator on an item: an error, all count, or the last.",
+    ),
+    click.option("--item", type=text, metavar="COL", help="Column of the item, to join votes by."),
+)
+
+
+def input_options(command: Command) -> Command:
+    """Add FILE, votes and the column options, handed to the command as one `source` argument."""
+
+    @wraps(command)
+    def wrapper(
+        file: str | None,
+        votes: str | None,
+        duplicates: str,
+        item: str | None,
+        columns: Columns,
+        **others: Any,
+    ) -> Any:
+        if file is None and not votes:
+            missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
+            raise click.UsageError(missing, click.get_current_context())
+        if votes == _ALONE:
+            file, votes = None, file
+        return command(source=Input(file, votes, duplicates, item, columns), **others)
+
+    decorated: Any = file_options(wrapper)
+    for option in reversed(_INPUT):
         decorated = option(decorated)
     return cast(Command, decorated)

@@ -33,7 +33,6 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
 
 
 @click.command(short_help="Where to put the threshold, and how sure that is.", epilog=METHODS)
-@click.argument("file", type=text)
 @_bound("--min-precision", "Of the items called positive, at least this share is.")
 @_bound("--min-recall", "Of the positive items, at least this share is called so.")
 @_bound("--min-specificity", "Of the other items, at least this share is not called so.")
@@ -75,7 +74,6 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
 @result_options("Write what the threshold makes of every item; .csv or .parquet.")
 @one_model_options
 def threshold(
-    file: str,
     chosen: OneModel,
     files: Files,
     cost: str,
@@ -95,11 +93,11 @@ def threshold(
             "say what the threshold must meet: --min-precision .8, --min-recall .8, --max-fpr .05, "
             "or --condition 'npv >= .99'"
         )
-    files.check(file)
+    files.check(chosen.source)
 
     from fewlabels.operating.threshold import threshold as run
 
-    predictions = chosen.read(file)
+    predictions = chosen.read()
     with terminal.progress_bar("trying thresholds") as progress:
         found = run(
             predictions,

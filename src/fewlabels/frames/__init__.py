@@ -9,6 +9,8 @@ What happens, in order:
 5. The source reads those columns into a `Table`: numbers, or categories of texts.
 6. `classes`: which classes there are, and which of them a text means.
 7. `assemble`: the arrays of `Predictions`, which makes all checks of the numbers.
+8. `long_votes`: votes, one per row, joined to these items as further classifiers; read the same
+   way as a table (2 to 5), but before it, as they may be what says which classes there are.
 
 NPZ files hold the arrays already (`npz`). `doctor` goes the same way and reports where it ends.
 

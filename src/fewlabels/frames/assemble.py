@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,41 +10,48 @@ import numpy as np
 from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, decide_classes
+from fewlabels.frames.names import Names
 from fewlabels.frames.roles import Roles
-from fewlabels.frames.table import Table
-from fewlabels.frames.values import class_text, group_text
-from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.wording import listed, quoted
+from fewlabels.frames.table import NOTHING, Table
+from fewlabels.frames.values import group_text
+from fewlabels.kernels.arrays import Array, Floats
 
 
-def assemble(table: Table, roles: Roles, explicit: tuple[Any, ...] | None = None) -> dict[str, Any]:
-    """Arguments of `Predictions` from the columns of a table.
+def assemble(
+    table: Table,
+    roles: Roles,
+    explicit: tuple[Any, ...] | None = None,
+    voted: Collection[str] = (),
+) -> tuple[dict[str, Any], Classes]:
+    """Arguments of `Predictions` from the columns of a table, and the classes there are.
 
     Parameters
     ----------
     explicit
         The classes in order, where the caller gives them.
+    voted
+        Texts of the classes that long votes beside the table name.
 
     Raises
     ------
     InputError
         If a cell does not hold what its column's role asks for.
     """
-    if table.n_rows == 0:
+    if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
     named = [roles.label, *roles.votes.values()]
-    texts = {column: _Texts.of(table, column) for column in named if column is not None}
+    texts = {column: Names.of(table, column) for column in named if column is not None}
     seen = {text for column in texts.values() for text in column.occurring()}
-    classes = decide_classes(roles, explicit, seen)
-    by_column = {column: _indices(column, t, classes, table) for column, t in texts.items()}
+    classes = decide_classes(roles, explicit, seen | set(voted))
+    by_column = {column: t.class_indices(classes, table.place) for column, t in texts.items()}
     del texts
     groups, notes = _groups(table, roles)
-    return {
+    arguments = {
         "probabilities": _probabilities(table, roles, classes),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
             [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
-            np.full(table.n_rows, UNKNOWN),
+            np.full(table.n_rows, UNKNOWN, dtype=np.int8),
         ),
         "scores": _matrix(
             [table.numbers(roles.scores[m]) if m in roles.scores else None for m in roles.models],
@@ -62,39 +68,7 @@ def assemble(table: Table, roles: Roles, explicit: tuple[Any, ...] | None = None
         "classes": classes.names,
         "notes": (*classes.notes, *roles.notes, *notes),
     }
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """A column of class names: codes, shape (n,), into their texts; -1 = null."""
-
-    codes: Ints
-    texts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, table: Table, column: str) -> _Texts:
-        codes, values = table.categories(column)
-        return cls(codes, tuple(class_text(v) for v in values))
-
-    def occurring(self) -> set[str]:
-        """The texts that some row has (a categorical column may list others)."""
-        count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
-        return {text for text, times in zip(self.texts, count, strict=True) if times}
-
-
-def _indices(column: str, texts: _Texts, classes: Classes, table: Table) -> Ints:
-    """Class index per item, shape (n,)."""
-    index = [classes.find(text) for text in texts.texts]
-    out: Ints = np.array([-2 if i is None else i for i in index] + [UNKNOWN])[texts.codes]
-    strangers = np.flatnonzero(out == -2)
-    if strangers.size:
-        row = int(strangers[0])
-        raise InputError(
-            f"{quoted(texts.texts[texts.codes[row]])} in column {quoted(column)}, "
-            f"{table.place(row)}, is not a class; the classes are {listed(classes.texts)}: correct "
-            "it, leave it empty, or name all classes with --classes"
-        )
-    return out
+    return arguments, classes
 
 
 def _probabilities(table: Table, roles: Roles, classes: Classes) -> Floats | None:

@@ -58,8 +58,8 @@ class NativeFrame:
         )
 
 
-def open_frame(source: Any) -> NativeFrame:
-    """Take a frame in memory.
+def open_frame(source: Any, argument: str = "source") -> NativeFrame:
+    """Take a frame in memory, which messages call by the name of its argument.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def open_frame(source: Any) -> NativeFrame:
     if not nw.dependencies.is_into_dataframe(source):
         kind = f"{type(source).__module__}.{type(source).__qualname__}"
         raise UsageError(
-            "`source` must be a path or a frame in memory (pandas, polars, pyarrow); got "
+            f"`{argument}` must be a path or a frame in memory (pandas, polars, pyarrow); got "
             f"{quoted(kind)}: collect a lazy frame first, and pass arrays to fewlabels.Predictions"
         )
     # narwhals refuses repeated names with a message of its own; roles.py says it for all sources.

@@ -12,7 +12,10 @@ from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.wording import told_of
 from fewlabels.wording import did_you_mean, listed, quoted
 
-_KEYS = ("label", "domain", "weight", "classes", "models")
+_KEYS = ("label", "item", "domain", "weight", "classes", "models", "votes")
+
+VOTE_ROLES = ("item", "annotator", "label", "domain")
+"""What a column of long votes can hold; each is the name of that column unless said otherwise."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class ColumnOptions:
 
     `models` maps a classifier to its probability columns in the order of the classes; one column
     is the probability of the last of two classes. `keep` names the columns to keep as groups.
+    `item` is the column that long votes are joined by; `votes` maps `VOTE_ROLES` to the columns of
+    the long votes.
     """
 
     label: str | None = None
@@ -29,6 +34,8 @@ class ColumnOptions:
     weight: str | None = None
     classes: tuple[Any, ...] | None = None
     keep: tuple[str, ...] | None = None
+    item: str | None = None
+    votes: Mapping[str, str] = field(default_factory=dict)
 
 
 def column_options(
@@ -40,6 +47,8 @@ def column_options(
     columns: str | Path | None = None,
     classes: Sequence[Any] | None = None,
     keep: str | Sequence[str] | None = None,
+    item: str | None = None,
+    vote_columns: Mapping[str, str] | None = None,
 ) -> ColumnOptions:
     """Join the arguments and the TOML file `columns`; what an argument says wins.
 
@@ -59,6 +68,8 @@ def column_options(
         weight,
         None if classes is None else tuple(classes),
         (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
+        item,
+        _vote_columns(vote_columns or {}, "vote_columns"),
     )
     if columns is None:
         return given
@@ -70,6 +81,8 @@ def column_options(
         given.weight or said.weight,
         said.classes if given.classes is None else given.classes,
         given.keep,
+        given.item or said.item,
+        {**said.votes, **given.votes},
     )
 
 
@@ -114,7 +127,7 @@ def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_column_file(path: str | Path) -> ColumnOptions:
-    """Read a TOML file with the keys label, domain, weight, classes and the table [models].
+    """Read a TOML file: label, item, domain, weight, classes, the tables [models] and [votes].
 
     Raises
     ------
@@ -129,7 +142,8 @@ def read_column_file(path: str | Path) -> ColumnOptions:
                     f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
                     f"{', '.join(_KEYS)}"
                 )
-        label, domain, weight = (_text(said, key) for key in ("label", "domain", "weight"))
+        single = ("label", "domain", "weight", "item")
+        label, domain, weight, item = (_text(said, key) for key in single)
         classes = said.get("classes")
         if classes is not None and not isinstance(classes, list):
             raise InputError(f'`classes` must be a list like ["no", "yes"]; got {quoted(classes)}')
@@ -140,9 +154,12 @@ def read_column_file(path: str | Path) -> ColumnOptions:
             mapped = _model_columns(models)
         except UsageError as error:
             raise InputError(f"{error}; put names that hold a dot in quotes") from None
-        return ColumnOptions(
-            label, mapped, domain, weight, None if classes is None else tuple(classes)
-        )
+        try:
+            votes = _vote_columns(said.get("votes", {}), "votes")
+        except UsageError as error:
+            raise InputError(str(error)) from None
+        given = None if classes is None else tuple(classes)
+        return ColumnOptions(label, mapped, domain, weight, given, None, item, votes)
 
 
 def _read_text(path: str | Path) -> str:
@@ -190,3 +207,22 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             )
         result[str(name)] = tuple(names)
     return result
+
+
+def _vote_columns(columns: Any, name: str) -> dict[str, str]:
+    if not isinstance(columns, Mapping):
+        raise UsageError(
+            f"`{name}` must map {', '.join(VOTE_ROLES)} to columns of the votes; got "
+            f"{quoted(columns)}"
+        )
+    for role, column in columns.items():
+        if role not in VOTE_ROLES:
+            raise UsageError(
+                f"`{name}` has the unknown key {quoted(role)}; "
+                f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
+            )
+        if not isinstance(column, str) or not column:
+            raise UsageError(
+                f"`{name}` must map {quoted(role)} to the name of a column; got {quoted(column)}"
+            )
+    return dict(columns)

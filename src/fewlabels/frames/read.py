@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import assemble
-from fewlabels.frames.delimited import open_delimited
+from fewlabels.frames.classes import Classes
 from fewlabels.frames.locate import Located, locate
-from fewlabels.frames.native import open_frame
+from fewlabels.frames.long_votes import (
+    DUPLICATES,
+    Duplicates,
+    Key,
+    LongVotes,
+    item_keys,
+    read_votes,
+    refuse_options_of_wide,
+)
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
-from fewlabels.frames.parquet import open_parquet
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.table import Place, Source, Table, concatenate
+from fewlabels.frames.sources import open_source
+from fewlabels.frames.table import NOTHING, Place
 from fewlabels.frames.wording import told_of
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed, one_line, quoted
-
-_OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
-    "CSV": open_delimited,
-    "Parquet": open_parquet,
-}
+from fewlabels.wording import listed, quoted
 
 
 def read_predictions(
-    source: Any,
+    source: Any = None,
     *,
+    votes: Any = None,
+    duplicates: Duplicates = "refuse",
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
     domain: str | None = None,
@@ -40,6 +44,8 @@ def read_predictions(
     columns: str | Path | None = None,
     classes: Sequence[Any] | None = None,
     keep: str | Sequence[str] | None = None,
+    item: str | None = None,
+    vote_columns: Mapping[str, str] | None = None,
 ) -> Predictions:
     """Read predictions and labels from a file, a folder of files, or a frame.
 
@@ -48,24 +54,40 @@ def read_predictions(
     and `weight`; every other column is a group. A label is unknown where it is null, empty, NaN
     or -1.
 
+    Long votes, one row per vote with the columns `item`, `annotator`, `label` and perhaps `domain`,
+    are given by `votes`, beside `source` or alone. Every annotator is then a classifier with hard
+    predictions. The items are those of `source`, which needs a column of items, and after them
+    those that have votes alone; an item of two domains is two items. Items and annotators may be
+    text or numbers: 1 and "1" are one.
+
     Parameters
     ----------
     source
         Path of a CSV (also .tsv, also compressed by gzip), Parquet or NPZ file, or of a folder of
         such files of one kind; or a frame in memory: pandas, polars, pyarrow. The keys of an NPZ
         file are the arguments of `Predictions`, and `groups__<name>`; pickles are never opened.
+    votes
+        Long votes: a path (CSV or Parquet) or a frame. A row without a label is no vote.
+    duplicates
+        What several votes of an annotator on an item are: an error ("refuse"), votes that count
+        each ("keep"; metrics go by the first), or changes of mind ("last").
     label, domain, weight
         Columns of that role, where they have other names.
     models
         Classifier -> its probability columns, in the order of the classes. One column is the
         probability of the last of two classes.
     columns
-        TOML file that says the same: keys label, domain, weight, classes, and a table [models].
+        TOML file that says the same: keys label, item, domain, weight, classes, and the tables
+        [models] and [votes].
     classes
         The classes in order; the last of two is the positive one. Default: those of the p and h
         columns, else those that occur; numbers by value, then the rest by alphabet.
     keep
         Which other columns to keep as groups; None = all, () = none.
+    item
+        Column of the item in `source` and, where they have it, in the votes.
+    vote_columns
+        item, annotator, label, domain -> the column of the votes by that role.
 
     Raises
     ------
@@ -83,18 +105,97 @@ def read_predictions(
     """
     options = column_options(
         label=label, models=models, domain=domain, weight=weight, columns=columns,
-        classes=classes, keep=keep,
+        classes=classes, keep=keep, item=item, vote_columns=vote_columns,
     )  # fmt: skip
+    check_votes(source, votes, duplicates, item)
     located = locate(source)
-    with told_of(None if located is None else located.name):
+    long = None if votes is None else read_votes(votes, options, duplicates)
+    if source is None:
+        refuse_options_of_wide(options)
+    name = told_name(source, located, long)
+    with told_of(name):
         if located is not None and located.kind == "NPZ":
+            refuse_arrays_beside(long)
             return Predictions(**read_npz(located.files, options))
-        table_source = open_source(source, located)
-        roles = assign_roles(table_source.names, options)
-        # Not bound to a name: the table is gone before Predictions makes its own copy.
-        arguments, place = _arguments(table_source.read(roles.numeric, roles.text), roles, options)
-        pa.default_memory_pool().release_unused()
-        return build(arguments, roles, place)
+        wide = _read_wide(source, located, options, long)
+    arguments = wide.arguments
+    if long is not None:
+        with told_of(long.name):
+            arguments = long.join(arguments, wide.keys, wide.classes, options.keep)
+    pa.default_memory_pool().release_unused()
+    with told_of(name):
+        return build(arguments, wide.roles, wide.place)
+
+
+class _Wide(NamedTuple):
+    """What is known of the items of the wide table; nothing is, where there are votes alone.
+
+    The table itself is gone before `Predictions` makes its own copy.
+    """
+
+    arguments: dict[str, Any]
+    classes: Classes
+    roles: Roles
+    keys: list[Key]
+    place: Place
+
+
+def _read_wide(
+    source: Any, located: Located | None, options: ColumnOptions, long: LongVotes | None
+) -> _Wide:
+    opened = None if source is None else open_source(source, located)
+    names = () if opened is None else opened.names
+    roles = assign_roles(names, options, None if long is None else long.roles)
+    table = NOTHING if opened is None else opened.read(roles.numeric, roles.text)
+    voted = () if long is None else long.class_texts()
+    arguments, classes = assemble(table, roles, options.classes, voted)
+    keys = [] if long is None else item_keys(table, roles, long)
+    return _Wide(arguments, classes, roles, keys, table.place)
+
+
+def told_name(source: Any, located: Located | None, long: LongVotes | None) -> str | None:
+    """What messages about the items call the input; None for a frame."""
+    if located is not None:
+        return located.name
+    return long.name if source is None and long is not None else None
+
+
+def check_votes(source: Any, votes: Any, duplicates: str, item: str | None) -> None:
+    """Refuse arguments about votes that make no sense together.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to read, `duplicates` is unknown, or there are no votes to speak of.
+    """
+    if source is None and votes is None:
+        raise UsageError(
+            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
+            "are `votes`; got None"
+        )
+    if duplicates not in DUPLICATES:
+        raise UsageError(
+            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
+        )
+    if votes is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    if votes is None and item is not None:
+        raise UsageError("--item is what long votes are joined by, and there are none; add --votes")
+
+
+def refuse_arrays_beside(long: LongVotes | None) -> None:
+    """Refuse an NPZ file beside long votes.
+
+    Raises
+    ------
+    InputError
+        If there are votes.
+    """
+    if long is not None:
+        raise InputError(
+            "holds arrays, whose items have no names to join votes by; save a table with a column "
+            "of items, or add the votes as the array `votes`"
+        )
 
 
 def column_names(source: Any) -> tuple[str, ...]:
@@ -112,47 +213,6 @@ def column_names(source: Any) -> tuple[str, ...]:
         return open_source(source, located).names
 
 
-def open_source(source: Any, located: Located | None) -> Source:
-    """Open what `locate` found (CSV or Parquet), or the frame that the source is."""
-    if located is None:
-        return open_frame(source)
-    opener = _OPENERS[located.kind]
-    parts: list[Source] = []
-    for file in located.files:
-        with told_of(one_line(file.name) if len(located.files) > 1 else None):
-            parts.append(opener(file, one_line(file.name)))
-    return parts[0] if len(parts) == 1 else FolderOfTables(located.name, tuple(parts))
-
-
-@dataclass(frozen=True)
-class FolderOfTables:
-    """Several files with the same columns, in any order, as one."""
-
-    name: str
-    parts: tuple[Source, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the first file, which every other must have too."""
-        first = self.parts[0]
-        for part in self.parts[1:]:
-            odd = sorted(set(first.names) ^ set(part.names))
-            if odd:
-                raise InputError(
-                    f"{first.name} and {part.name} differ in the columns "
-                    f"{listed(map(quoted, odd))}; make them agree"
-                )
-        return first.names
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Read some columns of every file."""
-        tables = []
-        for part in self.parts:
-            with told_of(part.name):
-                tables.append(part.read(numbers, texts))
-        return concatenate(tables, [part.name for part in self.parts])
-
-
 def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
     """Make `Predictions`, whose messages about items then speak of rows and columns of the file."""
     try:
@@ -164,7 +224,3 @@ def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
             columns = listed(map(quoted, roles.columns_of(model)), 3)
             message = message.replace(who, f"{who} (column {columns})")
         raise InputError(message) from None
-
-
-def _arguments(table: Table, roles: Roles, options: ColumnOptions) -> tuple[dict[str, Any], Place]:
-    return assemble(table, roles, options.classes), table.place

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fewlabels.errors import InputError
-from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.options import VOTE_ROLES, ColumnOptions
 from fewlabels.frames.values import class_text
 from fewlabels.wording import did_you_mean, listed, quoted
 
@@ -15,6 +16,9 @@ LIKE_LABELS = re.compile(
     r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
 )
 """Names that a column of labels is often given."""
+
+ITEMS = "item"
+"""The group that names the items of long votes, where it is asked for."""
 
 _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""
@@ -29,7 +33,8 @@ class Roles:
 
     `probabilities` maps a classifier and a class (by its text) to a column; `mapped` maps a
     classifier to columns whose classes the caller has put in order; `models` is every classifier,
-    in the order of its first column; `groups_asked` says that the caller named the groups.
+    in the order of its first column; `groups_asked` says that the caller named the groups; `item`
+    is what long votes are joined by.
     """
 
     models: tuple[str, ...]
@@ -44,6 +49,7 @@ class Roles:
     groups: tuple[str, ...]
     groups_asked: bool
     ignored: tuple[str, ...]
+    item: str | None = None
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -59,7 +65,7 @@ class Roles:
     @property
     def text(self) -> tuple[str, ...]:
         """The columns that hold names."""
-        single = [c for c in (self.label, self.domain) if c is not None]
+        single = [c for c in (self.label, self.item, self.domain) if c is not None]
         return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups]))
 
     @property
@@ -91,6 +97,8 @@ class Roles:
         said: dict[str, str] = {}
         if self.label is not None:
             said[self.label] = "label"
+        if self.item is not None:
+            said[self.item] = "item"
         for model in self.models:
             for name, column in self.probabilities.get(model, {}).items():
                 said[column] = f"probability of class {name} by {model}"
@@ -114,8 +122,69 @@ class Roles:
         return said | {c: role for c, role in others.items() if c not in said}
 
 
-def assign_roles(names: Sequence[str], options: ColumnOptions) -> Roles:
-    """Give every column its role.
+@dataclass(frozen=True)
+class VoteRoles:
+    """The columns of long votes; domain is None where there is none."""
+
+    item: str
+    annotator: str
+    label: str
+    domain: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        domain = () if self.domain is None else (self.domain,)
+        return (self.item, self.annotator, self.label, *domain)
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words; "votes." tells it from a column of the wide file."""
+        said = {
+            self.item: "item of the vote",
+            self.annotator: "annotator of the vote",
+            self.label: "class voted for",
+        }
+        if self.domain is not None:
+            said[self.domain] = "domain of the vote's item"
+        return {f"votes.{column}": role for column, role in said.items()}
+
+
+def assign_vote_roles(names: Sequence[str], options: ColumnOptions) -> VoteRoles:
+    """Find the columns of long votes.
+
+    `--item` and `--domain` name them where the votes have such columns; else the names are
+    `VOTE_ROLES`, or what the table [votes] says.
+
+    Raises
+    ------
+    InputError
+        If a column is not there, comes twice or has two roles.
+    """
+    _refuse_repeated(names)
+    found: dict[str, str] = {}
+    for role in VOTE_ROLES:
+        shared = {"item": options.item, "domain": options.domain}.get(role)
+        column = options.votes.get(role) or (shared if shared in names else None) or role
+        if column in names:
+            found[role] = column
+        elif role != "domain" or role in options.votes:
+            raise InputError(
+                f"{missing_column(column, names, f'the {role} of a vote')}; say which it is with "
+                f'{role} = "COL" under [votes] in the file of --columns'
+            )
+    for role, column in found.items():
+        other = next(r for r, c in found.items() if c == column)
+        if other != role:
+            raise InputError(
+                f"column {quoted(column)} has two roles: {other} and {role} of a vote; give it one"
+            )
+    return VoteRoles(found["item"], found["annotator"], found["label"], found.get("domain"))
+
+
+def assign_roles(
+    names: Sequence[str], options: ColumnOptions, votes: VoteRoles | None = None
+) -> Roles:
+    """Give every column its role; beside long votes, the table needs an item but no predictions.
 
     Raises
     ------
@@ -126,7 +195,13 @@ def assign_roles(names: Sequence[str], options: ColumnOptions) -> Roles:
     _refuse_repeated(names)
     claimed = _Claims(names)
     label = claimed.named("--label", options.label, "label")
-    domain = claimed.named("--domain", options.domain, "domain")
+    item = None
+    if votes is not None and names:
+        item = claimed.required("--item", options.item, "item")
+    # A domain that is asked for may be that of the votes alone.
+    asked = options.domain
+    elsewhere = asked is not None and asked not in names and votes and votes.domain == asked
+    domain = None if elsewhere else claimed.named("--domain", asked, "domain")
     weight = claimed.named("--weight", options.weight, "weight")
     for model, columns in options.models.items():
         for column in columns:
@@ -140,21 +215,28 @@ def assign_roles(names: Sequence[str], options: ColumnOptions) -> Roles:
                 f"{quoted(column)}; rename one of them"
             )
     models = _models(names, native, options.models)
-    if not models:
+    if not models and votes is None:
+        long = {"item", "annotator", "label"} <= set(names)
         raise InputError(
             f"no prediction columns; the columns are {listed(map(quoted, names))}: name them "
             "p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
             "--model NAME=COL,COL"
+            + ("; if each row is one vote of an annotator, add --votes" if long else "")
         )
     others = [n for n in names if n not in claimed.roles and n not in native.columns]
     if domain is not None and domain != "domain":
         others.append(domain)
-    groups = _kept(names, options.keep, others, has_domain=domain is not None)
+    of_votes = None if votes is None else votes.domain
+    asked_for = options.keep
+    if votes is not None and asked_for is not None and (item == ITEMS or ITEMS not in names):
+        # The votes bring them along.
+        asked_for = tuple(name for name in asked_for if name != ITEMS)
+    groups = _kept(names, asked_for, others, {domain, of_votes} - {None})
     ignored = [n for n in others if n not in groups and n != domain]
     return Roles(
         models, native.probabilities, options.models, native.votes, native.scores,
         native.histogram, label, domain, weight, tuple(groups), options.keep is not None,
-        tuple(ignored),
+        tuple(ignored), item,
     )  # fmt: skip
 
 
@@ -171,6 +253,14 @@ class _Claims:
         name = default if asked is None else asked
         self.take(option if asked is not None else f"the {default}", name)
         return name
+
+    def required(self, option: str, asked: str | None, default: str) -> str:
+        if asked is None and default not in self.names:
+            raise InputError(
+                f"{missing_column(default, self.names, 'what votes are joined by')}; say which it "
+                f"is with {option} COL"
+            )
+        return self.named(option, asked, default) or default
 
     def take(self, role: str, name: str) -> None:
         if name not in self.names:
@@ -250,11 +340,16 @@ def _models(
 
 
 def _kept(
-    names: Sequence[str], keep: Sequence[str] | None, others: Sequence[str], *, has_domain: bool
+    names: Sequence[str],
+    keep: Sequence[str] | None,
+    others: Sequence[str],
+    domains: Collection[Any],
 ) -> list[str]:
     if keep is None:
         return [name for name in others if name not in _UNNAMED]
-    wanted = [name for name in dict.fromkeys(keep) if not (name == "domain" and has_domain)]
+    wanted = [name for name in dict.fromkeys(keep) if not (name == "domain" and domains)]
+    # A domain of the votes alone is a group by its own name too.
+    wanted = [name for name in wanted if name in names or name not in domains]
     for name in wanted:
         if name not in names:
             raise InputError(missing_column(name, names, "a group"))

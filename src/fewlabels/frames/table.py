@@ -129,6 +129,10 @@ class Source(Protocol):
         """Read some columns; a column that is text in the source stays as it is written."""
 
 
+NOTHING = Table((), lambda column: (), 0, lambda row: f"row {row + 1}")
+"""What stands for the table where there are long votes alone."""
+
+
 def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     """The rows of several tables one after another."""
     ends = np.cumsum([table.n_rows for table in tables])

@@ -14,7 +14,9 @@ from threadpoolctl import ThreadpoolController
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+Progress = Callable[[int, int], None]
 _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
+_progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
 
 
 @contextmanager
@@ -25,6 +27,23 @@ def using_workers(count: int | None) -> Iterator[None]:
         yield
     finally:
         _workers.reset(token)
+
+
+@contextmanager
+def reporting(progress: Progress | None) -> Iterator[None]:
+    """Tell `progress` of long work done inside; None = nobody."""
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+def report(done: int, total: int) -> None:
+    """Say how much of the step at hand is done, to whom it may concern."""
+    progress = _progress.get()
+    if progress is not None:
+        progress(done, total)
 
 
 def available_workers() -> int:

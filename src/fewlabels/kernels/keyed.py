@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.kernels.arrays import Floats, UInts
 
@@ -44,6 +45,14 @@ def hash_columns(columns: Iterable[np.ndarray], n: int) -> UInts:
             bits = column.astype(np.int64).view(np.uint64)
         key = mix(key ^ bits)
     return key
+
+
+def hash_rows(matrix: scipy.sparse.csr_matrix) -> UInts:
+    """Hash rows of a sparse matrix, (n, c) -> (n,), whatever the order of their entries."""
+    entry = mix(mix(matrix.indices.astype(np.uint64)) ^ matrix.data.view(np.uint64))
+    # Sums of mixed entries do not depend on their order; empty rows hash to zero.
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entry, dtype=np.uint64)])
+    return total[matrix.indptr[1:]] - total[matrix.indptr[:-1]]
 
 
 def hash_strings(values: np.ndarray) -> UInts:

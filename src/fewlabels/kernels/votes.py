@@ -7,43 +7,126 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.keyed import hash_columns
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.keyed import hash_columns, hash_rows
 
 
-def vote_shares(votes: Ints, weights: Floats, empty: Floats) -> Floats:
-    """Share of the votes for each class, (n, M) and weights (M, D) -> (n, K, D).
+def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats) -> Floats:
+    """Share of the votes for each class, (n, M K) counts and weights (M, D) -> (n, K, D).
 
-    A vote of -1 is missing. Where all voters weigh nothing they count equally; items without any
-    vote get `empty`, (K,).
+    Where all voters weigh nothing they count equally; items without any vote get `empty`, (K,).
     """
-    equal = np.ones_like(weights)
-    out = np.empty((len(votes), len(empty), weights.shape[1]))
-    present = (votes >= 0).astype(np.float64)
-    total = present @ weights
-    nothing = total == 0
-    if nothing.any():
-        total = np.where(nothing, present @ equal, total)
-    none = np.flatnonzero(~present.any(axis=1))
-    total[none] = 1.0
-    for k in range(len(empty)):
-        chosen = (votes == k).astype(np.float64)
-        out[:, k] = chosen @ weights
-        if nothing.any():
-            out[:, k] = np.where(nothing, chosen @ equal, out[:, k])
-    out /= total[:, None, :]
-    out[none] = empty[:, None]
+    n, k = counts.shape[0], len(empty)
+    votes = by_class(counts, k)
+    out: Floats = (votes @ weights).reshape(n, k, -1)
+    total = out.sum(axis=1)
+    if (total == 0).any():
+        equal = (votes @ np.ones((votes.shape[1], 1))).reshape(n, k, 1)
+        voted = equal.sum(axis=1)
+        out = np.where(total[:, None] == 0, equal, out)
+        total = np.where(total == 0, np.maximum(voted, 1), total)
+        out[voted[:, 0] == 0] = empty[:, None]
+    out /= total[:, None]
     return out
 
 
-def one_hot_votes(votes: Ints, n_classes: int) -> scipy.sparse.csr_matrix:
-    """Votes (n, M) as rows of ones, (n, M K): column j K + l is classifier j voting for class l."""
+def most_voted(shares: Floats) -> Floats:
+    """All the probability on the class with the largest share, (n, K, D); ties share it."""
+    # Rounding must not break a tie: which class won would hang on their order.
+    most = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+    out: Floats = most / most.sum(axis=1, keepdims=True)
+    return out
+
+
+def by_class(counts: scipy.sparse.csr_matrix, n_classes: int) -> scipy.sparse.csr_matrix:
+    """Counts (n, M K) as (n K, M): how often classifier j calls item i class l, at row i K + l."""
+    n, columns = counts.shape
+    item = np.repeat(np.arange(n), np.diff(counts.indptr))
+    classifier, said = np.divmod(counts.indices.astype(np.int64), n_classes)
+    shape = (n * n_classes, columns // n_classes)
+    return scipy.sparse.csr_matrix((counts.data, (item * n_classes + said, classifier)), shape)
+
+
+def by_group(
+    counts: scipy.sparse.csr_matrix, group: Ints, n_groups: int
+) -> scipy.sparse.csr_matrix:
+    """Rows (n, c) of groups (n,) as (n, G c): every group has columns of its own."""
+    if n_groups == 1:
+        return counts
+    n, c = counts.shape
+    columns = counts.indices + np.repeat(group * c, np.diff(counts.indptr))
+    return scipy.sparse.csr_matrix((counts.data, columns, counts.indptr), (n, n_groups * c))
+
+
+def in_triangle(counts: scipy.sparse.csr_matrix, n_classes: int) -> Bools:
+    """Which classifiers (M,) share items with two others that share items themselves.
+
+    Without labels error rates need that: the agreement of two has many explanations.
+    """
+    voted = by_item(counts, np.ones((counts.shape[0], n_classes)))
+    voters = np.diff(voted.indptr)
+    out = np.zeros(voted.shape[1], dtype=bool)
+    out[voted[voters > 2].indices] = True
+    if out.all():
+        return out
+    voted.data[:] = 1.0
+    overlap = (voted.T @ voted).tocsr()
+    overlap.setdiag(0)
+    overlap.eliminate_zeros()
+    # Only paths that start at a classifier that is left: all paths of a large crowd take long.
+    rest = np.flatnonzero(~out)
+    closed = (overlap[rest] @ overlap).multiply(overlap[rest])
+    out[rest] = np.asarray(closed.sum(axis=1)).ravel() > 0
+    return out
+
+
+def by_item(counts: scipy.sparse.csr_matrix, values: Floats) -> scipy.sparse.csr_matrix:
+    """Sums of a value of each vote, (n, M): counts (n, M K), the value by item and class (n, K)."""
+    n, k = values.shape
+    item = np.repeat(np.arange(n), np.diff(counts.indptr))
+    classifier, said = np.divmod(counts.indices.astype(np.int64), k)
+    data = counts.data * values[item, said]
+    return scipy.sparse.csr_matrix((data, (item, classifier)), (n, counts.shape[1] // k))
+
+
+def class_votes(counts: scipy.sparse.csr_matrix, n_classes: int) -> Floats:
+    """How often each class is voted for, (n, M K) -> (K,)."""
+    said = counts.indices % n_classes
+    return np.bincount(said, weights=counts.data, minlength=n_classes).astype(np.float64)
+
+
+def count_votes(votes: Array, n_classes: int, again: Ints | None = None) -> scipy.sparse.csr_matrix:
+    """Votes (n, M) as rows of counts, (n, M K): column j K + l is classifier j voting for class l.
+
+    `again` (E, 3) holds further votes: item, classifier, class.
+    """
     n, m = votes.shape
     item, classifier = np.nonzero(votes >= 0)
     column = classifier * n_classes + votes[item, classifier]
-    return scipy.sparse.csr_matrix(
+    if again is not None:
+        item = np.concatenate([item, again[:, 0]])
+        column = np.concatenate([column, again[:, 1] * n_classes + again[:, 2]])
+    counts = scipy.sparse.csr_matrix(
         (np.ones(len(item)), (item, column)), shape=(n, m * n_classes), dtype=np.float64
     )
+    counts.sum_duplicates()
+    return counts
+
+
+def votes_of(again: Ints, axis: int, chosen: Array, size: int) -> Ints:
+    """Further votes (E, 3) on some items (axis 0) or by some classifiers (axis 1), numbered anew.
+
+    `chosen` holds indices, which may repeat, or a mask of length `size`.
+    """
+    index = np.flatnonzero(chosen) if chosen.dtype == bool else np.asarray(chosen)
+    order = np.argsort(again[:, axis], kind="stable")
+    first = np.searchsorted(again[order, axis], np.arange(size + 1))
+    length = np.diff(first)[index]
+    place = np.repeat(np.arange(len(index)), length)
+    step = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
+    out: Ints = again[order[first[index][place] + step]].copy()
+    out[:, axis] = place
+    return out
 
 
 class Patterns(NamedTuple):
@@ -62,12 +145,15 @@ class Patterns(NamedTuple):
         return out
 
 
-def patterns(votes: Ints, evidence: Floats) -> Patterns:
-    """Items of the same votes (n, M) and the same evidence (n, K) are one pattern.
+def patterns(
+    counts: scipy.sparse.csr_matrix, evidence: Floats, domain: Ints | None = None
+) -> Patterns:
+    """Items of the same votes (n, M K), evidence (n, K) and domain (n,) are one pattern.
 
     Their number depends on classifiers and classes, hardly on the items: four two-class
     classifiers make 16 patterns, and two more for each that has a label.
     """
-    keys = hash_columns([*votes.T, *evidence.T], len(votes))
+    columns = [hash_rows(counts), *evidence.T]
+    keys = hash_columns(columns if domain is None else [*columns, domain], counts.shape[0])
     _, first, of_item = np.unique(keys, return_index=True, return_inverse=True)
     return Patterns(first, of_item)

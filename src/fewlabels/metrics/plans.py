@@ -9,7 +9,9 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.metrics.base import HardLabels, Metric, Needs, Plan, ScoreView
+from fewlabels.metrics.confusion import Confusion
 from fewlabels.metrics.registry import resolve
+from fewlabels.posterior import VoteRates
 from fewlabels.predictions import Predictions
 
 Chosen = Mapping[str, Metric]
@@ -97,8 +99,30 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
         probabilities = predictions.probabilities[rows, j]
     elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
-    hard = predictions.hard[rows, j] if on_all("hard") else None
+    hard = predictions.hard[rows, j].astype(np.int64) if on_all("hard") else None
     return ScoreView(predictions.n_classes, probabilities, hard, scores)
+
+
+def metrics_of_rates(
+    rates: VoteRates, chosen: Chosen, rows: Ints, columns: Ints
+) -> dict[str, Floats]:
+    """Metrics of the confusion matrix (T, M) by draws of the population's rates.
+
+    Only where the items are whole domains: of other groups the rates say nothing. A model with
+    one error rate per classifier says no more than how often it errs.
+    """
+    wanted = {
+        name: metric
+        for name, metric in chosen.items()
+        if isinstance(metric.statistic, Confusion) and (metric.linear or not rates.one_rate)
+    }
+    if not wanted or not all(rates.covers(rows, int(j)) for j in columns):
+        return {}
+    joint = [rates.joint(rows, int(j)) for j in columns]
+    return {
+        name: np.stack([metric.finish(state) for state in joint], axis=1)
+        for name, metric in wanted.items()
+    }
 
 
 def metrics_of_labels(

@@ -1,11 +1,17 @@
 """Label models: one method per file."""
 
 from fewlabels.models.active_testing import ActiveTesting
+from fewlabels.models.agreement_rates import AgreementRates
 from fewlabels.models.autoeval import AutoEval
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.models.bayesian_calibration import BayesianCalibration
+from fewlabels.models.bee import BEE, ConfusionBEE
+from fewlabels.models.cbee import CBEE, ConfusionCBEE
+from fewlabels.models.constraints import Constraints
+from fewlabels.models.crowd_svm import CrowdSVM
 from fewlabels.models.dawid_skene import DawidSkene
 from fewlabels.models.ensemble import Ensemble
+from fewlabels.models.hcbee import CBCC, HCBEE, ConfusionHCBEE
 from fewlabels.models.labeled import Labeled
 from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
@@ -17,14 +23,25 @@ from fewlabels.models.ssme_flow import SSMEFlow
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
+from fewlabels.models.vote_selection import VoteSelection
 
 __all__ = [
+    "BEE",
+    "CBCC",
+    "CBEE",
+    "HCBEE",
     "METHODS",
     "SPE",
     "SSMEKDE",
     "ActiveTesting",
+    "AgreementRates",
     "AutoEval",
     "BayesianCalibration",
+    "ConfusionBEE",
+    "ConfusionCBEE",
+    "ConfusionHCBEE",
+    "Constraints",
+    "CrowdSVM",
     "DawidSkene",
     "Ensemble",
     "FittedLabelModel",
@@ -37,5 +54,6 @@ __all__ = [
     "SSMEFlow",
     "SSMEKDEMarginal",
     "TemperedEnsemble",
+    "VoteSelection",
     "resolve",
 ]

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -75,7 +75,7 @@ def probabilities_of(predictions: Predictions, models: Sequence[str], method: st
     return served.probabilities
 
 
-def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Ints]:
+def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Array]:
     """The classifiers that give hard predictions, and these (n, M); -1 = missing.
 
     Raises
@@ -83,7 +83,7 @@ def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions,
     InputError
         If no classifier gives any.
     """
-    gives = (predictions.hard >= 0).any(axis=0)
+    gives = predictions.has_hard.any(axis=0)
     if not gives.any():
         raise InputError(
             f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import vote_shares
+from fewlabels.kernels.votes import by_item, class_votes, most_voted, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.vote_warnings import not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -51,7 +53,8 @@ class MajorityVote(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Measure every classifier's accuracy on the labeled items, and draw it."""
-        served, votes = with_hard_votes(predictions, "majority-vote")
+        served, _ = with_hard_votes(predictions, "majority-vote")
+        votes = served.vote_counts
         salt = int(rng.integers(2**63))
         informed = np.flatnonzero((served.evidence != 0).any(axis=1))
         if not self.weighted:
@@ -70,30 +73,24 @@ class MajorityVote(LabelModel):
             models=served.models,
             weights=once[:, 0],
             draws=np.hstack([drawn(part) for part in parts]) if parts else once,
-            average=_average(votes, served.n_classes),
+            average=class_votes(votes, served.n_classes) / votes.sum(),
             salt=salt,
+            doubts=not_identified(served, np.zeros(served.n_items, dtype=np.int64), (None,)),
         )
 
 
-def _average(votes: Ints, n_classes: int) -> Floats:
-    """How often each class is voted for, (K,)."""
-    count = np.bincount(votes[votes >= 0], minlength=n_classes)
-    out: Floats = count / count.sum()
-    return out
-
-
-def _accuracies(votes: Ints, told: Floats, rows: Floats) -> Floats:
-    """Accuracy (M, D) of votes (n, M) against P(label | evidence) (n, K) under weights (n, D).
+def _accuracies(votes: scipy.sparse.csr_matrix, told: Floats, rows: Floats) -> Floats:
+    """Accuracy (M, D) of votes (n, M K) against P(label | evidence) (n, K), weights (n, D).
 
     Ones where nothing is told of any classifier.
     """
-    given = votes >= 0
-    right = np.where(given, np.take_along_axis(told, np.maximum(votes, 0), axis=1), 0.0)
+    n, k = told.shape
+    given = by_item(votes, np.ones((n, k)))
     total = given.T @ rows
-    measured: Bools = np.asarray(given.any(axis=0))
+    measured: Bools = np.asarray(given.sum(axis=0)).ravel() > 0
     if not measured.any():
-        return np.ones((votes.shape[1], rows.shape[1]))
-    out = (right.T @ rows) / np.where(measured[:, None], total, 1.0)
+        return np.ones((given.shape[1], rows.shape[1]))
+    out: Floats = (by_item(votes, told).T @ rows) / np.where(measured[:, None], total, 1.0)
     out[~measured] = out[measured].mean(axis=0)
     return out
 
@@ -106,9 +103,10 @@ class _FittedMajority(FittedLabelModel):
     draws: Floats
     average: Floats
     salt: int
+    doubts: tuple[str, ...]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        votes = predictions.select_models(self.models).hard
+        votes = predictions.select_models(self.models).vote_counts
         draws = _WeightDraws(self, votes, predictions.evidence)
         return LabelPosterior(
             self.probabilities(votes, predictions.evidence, self.weights[:, None])[:, :, 0],
@@ -125,26 +123,27 @@ class _FittedMajority(FittedLabelModel):
             else (
                 "assumption: what most classifiers vote for is taken as true; labels do no "
                 "more than weigh the classifiers",
+                *self.doubts,
             ),
             diagnostics={
                 "weights": dict(zip(self.models, self.weights.tolist(), strict=True)),
             },
         )
 
-    def probabilities(self, votes: Ints, evidence: Floats, weights: Floats) -> Floats:
+    def probabilities(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, weights: Floats
+    ) -> Floats:
         """P(label) (n, K, D) under weights (M, D) of the classifiers."""
         shares = vote_shares(votes, weights, self.average)
         if self.hard:
-            # Rounding must not break a tie: which class won would hang on their order.
-            most = shares >= shares.max(axis=1, keepdims=True) - 1e-12
-            shares = most / most.sum(axis=1, keepdims=True)
+            shares = most_voted(shares)
         return with_evidence(shares, evidence, floor=CLIP)
 
 
 @dataclass(frozen=True, eq=False)
 class _WeightDraws:
     fitted: _FittedMajority
-    votes: Ints
+    votes: scipy.sparse.csr_matrix
     evidence: Floats
 
     @property

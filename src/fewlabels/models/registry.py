@@ -8,10 +8,15 @@ from types import MappingProxyType
 from fewlabels.errors import UsageError
 from fewlabels.models import (
     active_testing,
+    agreement_rates,
     autoeval,
     bayesian_calibration,
+    bee,
+    cbee,
+    crowd_svm,
     dawid_skene,
     ensemble,
+    hcbee,
     labeled,
     majority_vote,
     monotone_curves,
@@ -21,6 +26,7 @@ from fewlabels.models import (
     ssme_kde,
     ssme_kde_marginal,
     tempered_ensemble,
+    vote_selection,
 )
 from fewlabels.models.base import LabelModel
 from fewlabels.models.method import Method
@@ -34,7 +40,17 @@ _ALL = (
     ssme_kde.METHOD,
     ssme_kde_marginal.METHOD,
     ssme_flow.METHOD,
+    vote_selection.METHOD,
+    bee.CONFUSION_METHOD,
+    bee.METHOD,
+    cbee.CONFUSION_METHOD,
+    cbee.METHOD,
+    hcbee.CONFUSION_METHOD,
+    hcbee.METHOD,
+    hcbee.CLUSTERED_METHOD,
     dawid_skene.METHOD,
+    agreement_rates.METHOD,
+    crowd_svm.METHOD,
     majority_vote.METHOD,
     pseudo_label.METHOD,
     bayesian_calibration.METHOD,
@@ -67,8 +83,12 @@ def resolve(method: str | LabelModel, predictions: Predictions) -> tuple[str, La
 
 
 def _automatic(predictions: Predictions) -> str:
-    """One classifier's score, or scores alone: curves; several with probabilities: their pool."""
+    """What the data allow: pool, curves, a model of the votes, or the labels alone."""
     with_probabilities = int(predictions.has_probabilities.any(axis=0).sum())
     if with_probabilities > 1 or (with_probabilities and predictions.n_classes > 2):
         return "tempered-ensemble"
-    return "monotone-curves" if predictions.provides("ranking").any() else "labeled"
+    if predictions.provides("ranking").any():
+        return "monotone-curves"
+    # Fewer than three voters determine nothing without labels, and add little to these.
+    few = int(predictions.has_hard.any(axis=0).sum()) < 3
+    return "labeled" if few and predictions.n_labeled else "vote-selection"

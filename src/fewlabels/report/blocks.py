@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,12 @@ from fewlabels.report.axis import Axis, fit_axis
 from fewlabels.report.words import NumberFormat, number_format
 
 Report = Mapping[str, Any]
+
+MOST_ROWS = 60
+"""Of more classifiers than these the best and the worst are shown first."""
+
+ENDS = 20
+"""How many of the best, and of the worst."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,17 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Rows that are left out of a block: after how many, how many, and how many in all."""
+
+    after: int
+    n_hidden: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
 class Block:
-    """All classifiers by one metric, in one group (None: all items)."""
+    """All classifiers by one metric, in one group (None: all items); `gap` where not quite all."""
 
     metric: str
     group: str | None
@@ -52,6 +67,7 @@ class Block:
     description: str = ""
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)
+    gap: Gap | None = None
 
     @cached_property
     def write(self) -> NumberFormat:
@@ -92,6 +108,28 @@ class Block:
         if not self.direction:
             return list(self.rows)
         return sorted(self.rows, key=self._rank)
+
+    def ends(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
+        """Rows of a ranking to be shown first, those between, and the last; all first if few.
+
+        Without a direction the first ones are as given, and none are the last. What has no value
+        is between.
+        """
+        if len(rows) <= MOST_ROWS:
+            return list(rows), [], []
+        known = [row for row in rows if row.value is not None]
+        last = known[max(ENDS, len(known) - ENDS) :] if self.direction else []
+        first = known[:ENDS]
+        shown = {id(row) for row in (*first, *last)}
+        return first, [row for row in rows if id(row) not in shown], last
+
+    def abridged(self) -> Block:
+        """The block itself, or its best and worst rows where it has too many to be read."""
+        first, between, last = self.ends(self.ranked())
+        if not between:
+            return self
+        gap = Gap(len(first), len(between), len(self.rows))
+        return replace(self, rows=(*first, *last), gap=gap)
 
     def _rank(self, row: Row) -> tuple[bool, float]:
         return row.value is None, -self.direction * (row.value or 0.0)

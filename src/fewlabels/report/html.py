@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from fewlabels.report import words
+from fewlabels.report import heat_map, words
 from fewlabels.report.answer import Verdict, verdict
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 _OPEN_PLOTS = 24
 """With more plots than these only the leading classifier's are unfolded."""
+
+_MOST_LISTED = 5_000
+"""More estimates than these are not listed in a table, which would take megabytes."""
+
+_MOST_ENTRIES = 30
+"""Of a diagnostic with more entries than these the JSON alone has all."""
 
 _NAME_COLUMNS = 80
 """Longer names lose their middle; the full name is in the tooltip."""
@@ -76,6 +82,13 @@ def render_html(report: Report) -> str:
             statuses=status_notes(report, shown),
             hits=_hits(shown),
             balance=_balance(report),
+            listed=len(report["estimates"]) <= _MOST_LISTED,
+            error_map=heat_map.error_map(report),
+            confusion_maps=heat_map.confusion_maps(report),
+            hidden_matrices=heat_map.hidden_matrices(report),
+            similarity_maps=heat_map.similarity_maps(report),
+            partition=heat_map.partition(report),
+            diagnostics=_diagnostics(report),
             profiles=profiles,
             unfolded=sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
         )
@@ -121,6 +134,7 @@ def environment() -> Environment:
         "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
         "fact": _fact,
+        "some": _some,
         "kind": _kind,
     }
     return environment
@@ -172,6 +186,13 @@ def _balance(report: Report) -> list[tuple[Any, int | None, float | None]]:
     return [(name, labeled.get(name), estimated.get(name)) for name in names]
 
 
+def _diagnostics(report: Report) -> dict[str, Any]:
+    """What is known of the fit, other than what the figures show."""
+    drawn = heat_map.drawn(report)
+    diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
+    return {name: value for name, value in diagnostics.items() if name not in drawn}
+
+
 def _sentence(text: Any) -> str:
     """A phrase with a capital letter and a full stop."""
     phrase = str(text).strip()
@@ -181,6 +202,12 @@ def _sentence(text: Any) -> str:
 def _kind(value: Any) -> str:
     """How a diagnostic is laid out."""
     return "table" if isinstance(value, Mapping) else "text"
+
+
+def _some(value: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], int]:
+    """The first entries of a diagnostic that has many, and how many more there are."""
+    entries = list(value.items())
+    return entries[:_MOST_ENTRIES], max(len(entries) - _MOST_ENTRIES, 0)
 
 
 def _fact(value: Any) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fewlabels.report.axis import Axis
-from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.blocks import Block, Gap, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.heat_text import heat_lines
 from fewlabels.report.words import (
     cell_width,
     clean,
@@ -51,7 +52,7 @@ def render_text(report: Report, width: int = 80) -> str:
         control characters in names are escaped.
     """
     width = max(width, NARROWEST)
-    shown = blocks(report)
+    shown = [block.abridged() for block in blocks(report)]
     layouts = {
         overall: _layout(alike, width)
         for overall in (True, False)
@@ -65,6 +66,7 @@ def render_text(report: Report, width: int = 80) -> str:
             lines += ["", heading, "=" * cell_width(heading)]
         group = block.group
         lines += ["", *_table(block, layouts[group is None], width)]
+    lines += heat_lines(report, width)
     lines += _foot(report, shown, width)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -150,8 +152,20 @@ def _table(block: Block, layout: _Layout, width: int) -> Iterator[str]:
     if layout.plot:
         columns.append(_plots(block, layout.scales[block.metric], layout.plot))
     columns.append(_status(block))
-    for cells in zip(*(column.lines() for column in columns), strict=True):
-        yield " " * _INDENT + (" " * _GAP).join(cells)
+    lines = [
+        " " * _INDENT + (" " * _GAP).join(cells)
+        for cells in zip(*(column.lines() for column in columns), strict=True)
+    ]
+    if block.gap is not None:
+        lines[1 + block.gap.after : 1 + block.gap.after] = _left_out(block.gap, width)
+    yield from lines
+
+
+def _left_out(gap: Gap, width: int) -> list[str]:
+    """Say that rows are not shown, and where they are."""
+    told = f"... {count(gap.n_hidden)} of {count(gap.n_rows)} classifiers are not shown; "
+    lines = wrap(f"{told}the JSON and the HTML report have all", width - _INDENT)
+    return [" " * _INDENT + line for line in lines]
 
 
 def _numbers(block: Block, extras: int) -> list[_Column]:

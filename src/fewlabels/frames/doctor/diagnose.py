@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,22 @@ from fewlabels.frames.doctor.classifiers import classifier_findings
 from fewlabels.frames.doctor.columns import name_findings, value_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.frames.doctor.labels import group_findings, label_findings, row_findings
+from fewlabels.frames.doctor.votes import vote_findings
 from fewlabels.frames.locate import Located, locate
+from fewlabels.frames.long_votes import (
+    Duplicates,
+    LongVotes,
+    RepeatedVotesError,
+    item_keys,
+    read_votes,
+    refuse_options_of_wide,
+)
 from fewlabels.frames.npz import described, read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
-from fewlabels.frames.read import build, open_source
+from fewlabels.frames.read import build, check_votes, refuse_arrays_beside
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.table import Source, Table
+from fewlabels.frames.sources import open_source
+from fewlabels.frames.table import NOTHING, Source, Table
 from fewlabels.frames.values import UNLABELED, class_text
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line, quoted
@@ -32,13 +42,17 @@ _NOTE_MENDS = {
     "one class occurs": "name both classes with --classes, the positive one last",
     "not read as a prediction": "rename it",
     "not kept as a group": "nothing, if it is no group",
+    "--duplicates": "nothing, if this is meant",
+    "is in the other file": "say with --item which columns hold the item",
 }
 """Words of a note -> what to do about it."""
 
 
 def diagnose(
-    source: Any,
+    source: Any = None,
     *,
+    votes: Any = None,
+    duplicates: Duplicates = "refuse",
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
     domain: str | None = None,
@@ -46,6 +60,8 @@ def diagnose(
     columns: str | Path | None = None,
     classes: Sequence[Any] | None = None,
     keep: str | Sequence[str] | None = None,
+    item: str | None = None,
+    vote_columns: Mapping[str, str] | None = None,
 ) -> Diagnosis:
     """Say what each column of a file or frame is, what is wrong with it and how to mend it.
 
@@ -70,12 +86,18 @@ def diagnose(
     """
     options = column_options(
         label=label, models=models, domain=domain, weight=weight, columns=columns,
-        classes=classes, keep=keep,
+        classes=classes, keep=keep, item=item, vote_columns=vote_columns,
     )  # fmt: skip
+    check_votes(source, votes, duplicates, item)
+    if source is None:
+        refuse_options_of_wide(options)
     located = locate(source)
-    case = _Case("the frame" if located is None else located.name)
+    case = _Case(_name(located, votes if source is None else source))
     try:
+        if votes is not None:
+            case.votes = read_votes(votes, options, duplicates)
         if located is not None and located.kind == "NPZ":
+            refuse_arrays_beside(case.votes)
             case.read_arrays(located, options)
         else:
             case.read_table(source, located, options)
@@ -83,6 +105,13 @@ def diagnose(
         case.findings.append(Finding("error", one_line(str(error)), case.name, ""))
     case.look()
     return case.diagnosis()
+
+
+def _name(located: Located | None, source: Any) -> str:
+    """What to call the input: a path as it is."""
+    if located is None:
+        located = locate(source)
+    return "the frame" if located is None else located.name
 
 
 @dataclass
@@ -94,6 +123,7 @@ class _Case:
     described: dict[str, str] = field(default_factory=dict)
     roles: Roles | None = None
     table: Table | None = None
+    votes: LongVotes | None = None
     predictions: Predictions | None = None
 
     def read_arrays(self, located: Located, options: ColumnOptions) -> None:
@@ -102,22 +132,37 @@ class _Case:
         self.predictions = Predictions(**arguments)
 
     def read_table(self, source: Any, located: Located | None, options: ColumnOptions) -> None:
-        opened = open_source(source, located)
+        opened = None if source is None else open_source(source, located)
+        names = () if opened is None else opened.names
         single = ("label", "domain", "weight")
-        self.described = {n: n if n in single else "not recognised" for n in opened.names}
+        self.described = {n: n if n in single else "not recognised" for n in names}
+        votes = self.votes
         try:
-            self.roles = assign_roles(opened.names, options)
+            self.roles = assign_roles(names, options, None if votes is None else votes.roles)
         except InputError:
             self._read_anyway(opened)
             raise
-        self.described = self.roles.described()
-        self.table = opened.read(self.roles.numeric, self.roles.text)
-        arguments = assemble(self.table, self.roles, options.classes)
+        self.described = self.roles.described() | ({} if votes is None else votes.roles.described())
+        self.table = NOTHING
+        if opened is not None:
+            self.table = opened.read(self.roles.numeric, self.roles.text)
+        voted = () if votes is None else votes.class_texts()
+        arguments, classes = assemble(self.table, self.roles, options.classes, voted)
+        if votes is not None:
+            keys = item_keys(self.table, self.roles, votes)
+            try:
+                arguments = votes.join(arguments, keys, classes, options.keep)
+            except RepeatedVotesError as error:
+                self.findings.append(Finding("error", one_line(str(error)), votes.name, ""))
+                counted = replace(votes, duplicates="keep")
+                arguments = counted.join(arguments, keys, classes, options.keep)
+                # Said by the error already.
+                arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
         self.predictions = build(arguments, self.roles, self.table.place)
 
-    def _read_anyway(self, opened: Source) -> None:
+    def _read_anyway(self, opened: Source | None) -> None:
         """Read all columns as they are, to say what they look like; the error comes later."""
-        if len(set(opened.names)) < len(opened.names):
+        if opened is None or len(set(opened.names)) < len(opened.names):
             return
         try:
             self.table = opened.read((), opened.names)
@@ -128,8 +173,14 @@ class _Case:
         """Collect the findings about whatever has been read."""
         predictions = self.predictions
         if predictions is not None:
-            self.findings.extend(classifier_findings(predictions))
-            self.findings.extend(label_findings(predictions))
+            # Annotators vote on few items each; what there is to say of them is said together.
+            judged = predictions
+            if self.votes is not None and self.roles is not None:
+                judged = predictions.select_models(self.roles.models)
+                self.findings.extend(vote_findings(predictions, judged.n_models))
+            if judged.n_models:
+                self.findings.extend(classifier_findings(judged))
+            self.findings.extend(label_findings(judged))
             self.findings.extend(row_findings(predictions))
             self.findings.extend(group_findings(predictions))
             self._look_at_notes(predictions)

@@ -57,6 +57,8 @@ def _not_random(predictions: Predictions) -> Iterator[Finding]:
             "info", f"the labeled items are the {end} {labeled:,} rows", "labels",
             "fine if the rows were shuffled before; else label rows drawn at random",
         )  # fmt: skip
+    if not predictions.n_models:
+        return
     model, z = _largest_gap(predictions)
     if abs(z) > _Z and not np.ptp(predictions.weight):
         side = "higher" if z > 0 else "lower"

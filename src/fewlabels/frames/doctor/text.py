@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _KINDS = {
     "label": "labels",
+    "item": "item",
     "probability": "probabilities",
     "hard prediction": "hard predictions",
     "score": "scores",

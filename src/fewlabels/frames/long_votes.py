@@ -1,0 +1,370 @@
+"""Long votes: one row per vote (item, annotator, label), joined to the items of a wide table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from fewlabels.door import UNKNOWN
+from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.classes import Classes
+from fewlabels.frames.locate import locate
+from fewlabels.frames.names import Names
+from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.roles import ITEMS, Roles, VoteRoles, assign_vote_roles
+from fewlabels.frames.sources import open_source
+from fewlabels.frames.table import Place, Table
+from fewlabels.frames.values import class_text, group_text
+from fewlabels.frames.wording import told_of
+from fewlabels.kernels.arrays import Array, Ints
+from fewlabels.wording import listed, quoted
+
+Duplicates = Literal["refuse", "keep", "last"]
+DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
+
+_ALONE = (("label", "label"), ("models", "model"), ("weight", "weight"))
+"""Options (field, flag) that speak of the wide table."""
+
+
+class RepeatedVotesError(InputError):
+    """An annotator votes on an item more than once, and nobody has said what that means."""
+
+
+@dataclass(frozen=True)
+class LongVotes:
+    """Votes as they were read, one per row; `name` is what messages call the file."""
+
+    name: str
+    roles: VoteRoles
+    items: Names
+    annotators: Names
+    labels: Names
+    domains: Names | None
+    place: Place
+    duplicates: Duplicates
+
+    def class_texts(self) -> set[str]:
+        """The texts of the labels."""
+        return self.labels.occurring()
+
+    def join(
+        self,
+        wide: Mapping[str, Any],
+        keys: Sequence[Key],
+        classes: Classes,
+        keep: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Arguments of `Predictions`: the wide table's, and the votes as further classifiers.
+
+        Items that have votes alone come after those of the wide table, by first appearance.
+
+        Parameters
+        ----------
+        wide
+            Arguments of `Predictions` for the items of the wide table.
+        keys
+            What `item_keys` says of these items.
+        keep
+            Which columns to keep as groups; None = all.
+
+        Raises
+        ------
+        InputError
+            If a label is no class, there is no vote at all, an annotator has the name of a
+            classifier, or votes are repeated and `duplicates` refuses them.
+        """
+        label = self.labels.class_indices(classes, self.place)
+        kept = np.flatnonzero(label >= 0)
+        if not kept.size:
+            raise InputError(f"there are no votes; column {quoted(self.roles.label)} is empty")
+        paired = not keys or isinstance(keys[0], tuple)
+        rows: dict[Key, int] = {key: i for i, key in enumerate(keys)}
+        item = _numbered(*self._item_codes(kept, by_pair=paired), rows)
+        domain = self._domain(list(rows), item, kept, wide["domain"])
+        people: dict[Key, int] = {}
+        annotator = _numbered(self.annotators.codes[kept], self.annotators.texts, people)
+        models = (*wide["models"], *map(str, people))
+        _refuse_namesakes(wide["models"], models[len(wide["models"]) :])
+        votes = _Votes(item, annotator + len(wide["models"]), label[kept], kept)
+        repeated = votes.repeated()
+        if repeated.any() and self.duplicates == "refuse":
+            self._refuse_repeated(votes, repeated)
+        first, again, notes = votes.settled(repeated, self.duplicates)
+        block = np.full((len(rows), len(models)), UNKNOWN, dtype=label.dtype)
+        if wide["votes"] is not None:
+            block[: len(keys), : len(wide["models"])] = wide["votes"]
+        block[first.item, first.annotator] = first.label
+        if keys and item.min() >= len(keys):
+            notes.append(f"no item of {self.name} is in the other file; are the items the same?")
+        grown = _grown(wide, len(keys), len(rows), len(models))
+        return {
+            **wide,
+            **grown,
+            "votes": block,
+            "models": models,
+            "repeated_votes": None
+            if again is None
+            else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
+            "domain": domain,
+            "groups": grown["groups"]
+            | self._domain_group(domain, grown["groups"], keep)
+            | _item_group(list(rows), grown["groups"], keep),
+            "notes": (*wide["notes"], *notes),
+        }
+
+    def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
+        items = replace(self.items, codes=self.items.codes[kept])
+        if not by_pair or self.domains is None:
+            return items.codes, items.texts
+        return _pairs(items, replace(self.domains, codes=self.domains.codes[kept]))
+
+    def _domain(self, keys: list[Key], item: Ints, kept: Ints, known: Array | None) -> Array | None:
+        """Domain of every item, (n,): the wide table's, the votes', or what the key says."""
+        if self.domains is None:
+            return None if known is None else _longer(known, len(keys), None)
+        if isinstance(keys[0], tuple):
+            return np.array([key[1] for key in keys], dtype=object)
+        codes = self.domains.codes[kept]
+        of_item = np.full(len(keys), -1)
+        of_item[item[::-1]] = codes[::-1]
+        odd = np.flatnonzero(of_item[item] != codes)
+        if odd.size:
+            raise InputError(
+                f"item {quoted(keys[item[odd[0]]])} has votes in several domains (again in "
+                f"{self.place(int(kept[odd[0]]))}), but the other file has no domain: give it "
+                f"the column {quoted(self.domains.column)}"
+            )
+        return np.array([*self.domains.texts, None], dtype=object)[of_item]
+
+    def _domain_group(
+        self, domain: Array | None, groups: Mapping[str, Any], keep: Sequence[str] | None
+    ) -> dict[str, Array | None]:
+        """A domain by another name is a group by that name too."""
+        name = self.roles.domain
+        if name in (None, "domain") or name in groups or not (keep is None or name in keep):
+            return {}
+        return {str(name): domain}
+
+    def _refuse_repeated(self, votes: _Votes, repeated: Array) -> None:
+        key = votes.pair
+        again = int(np.flatnonzero(repeated)[0])
+        before = int(np.flatnonzero(key == key[again])[0])
+        pairs = len(np.unique(key[repeated]))
+        places = [self.place(int(votes.row[i])) for i in (before, again)]
+        item, annotator = (
+            names.texts[names.codes[votes.row[again]]] for names in (self.items, self.annotators)
+        )
+        others = "" if pairs == 1 else f", and {pairs - 1:,} more pairs do so"
+        raise RepeatedVotesError(
+            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
+            f"({places[0]} and {places[1]}){others}: --duplicates keep counts every vote, "
+            "--duplicates last the last one"
+        )
+
+
+def _item_group(
+    keys: Sequence[Key], groups: Mapping[str, Any], keep: Sequence[str] | None
+) -> dict[str, Array]:
+    """The names of the items, where they are asked for: as many values as there are items."""
+    if keep is None or ITEMS not in keep or ITEMS in groups:
+        return {}
+    return {ITEMS: np.array([key if isinstance(key, str) else key[0] for key in keys], object)}
+
+
+Key = str | tuple[str, str | None]
+"""What tells items apart: their name, or name and domain where both files have a domain."""
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Votes (V,): item, annotator and class as indices, and the row of the file."""
+
+    item: Ints
+    annotator: Ints
+    label: Array
+    row: Ints
+
+    def take(self, chosen: Array) -> _Votes:
+        return _Votes(
+            self.item[chosen], self.annotator[chosen], self.label[chosen], self.row[chosen]
+        )
+
+    @property
+    def pair(self) -> Ints:
+        """One number per item and annotator, (V,)."""
+        out: Ints = self.item * (self.annotator.max() + 1) + self.annotator
+        return out
+
+    def repeated(self) -> Array:
+        """Which votes come after another one by the same annotator on the same item, (V,)."""
+        return _after_another(self.pair)
+
+    def settled(
+        self, repeated: Array, duplicates: Duplicates
+    ) -> tuple[_Votes, _Votes | None, list[str]]:
+        """One vote per item and annotator, the others where they count too, and notes."""
+        size = int(repeated.sum())
+        if not size:
+            return self, None, []
+        if duplicates == "last":
+            later = _after_another(self.pair[::-1])[::-1]
+            note = f"{size:,} votes are left out: their annotators vote on the same items again"
+            return self.take(~later), None, [f"{note} later (--duplicates last)"]
+        note = f"{size:,} repeated votes of annotators on the same items count as well"
+        return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
+
+
+def read_votes(source: Any, options: ColumnOptions, duplicates: Duplicates) -> LongVotes:
+    """Read long votes from a file, a folder or a frame.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or a row has no item or no annotator.
+    """
+    located = locate(source)
+    name = "votes" if located is None else located.name
+    with told_of(name):
+        if located is not None and located.kind == "NPZ":
+            raise InputError("holds arrays; save votes as a table with item, annotator and label")
+        opened = open_source(source, located, "votes")
+        roles = assign_vote_roles(opened.names, options)
+        table = opened.read((), roles.columns)
+        if table.n_rows == 0:
+            raise InputError("there are no rows; a file of votes needs at least one")
+        place = table.place
+        if located is None:
+            place = _vote
+        items, annotators = (
+            _identities(table, column, what, place)
+            for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
+        )
+        domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+        labels = Names.of(table, roles.label)
+        return LongVotes(name, roles, items, annotators, labels, domains, place, duplicates)
+
+
+def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
+    """What tells the items of the wide table apart when votes are joined to them.
+
+    Raises
+    ------
+    InputError
+        If an item has no name, or has two rows.
+    """
+    if roles.item is None:
+        return []
+    items = _identities(table, roles.item, "item", table.place)
+    domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+    by_pair = domains is not None and votes.domains is not None
+    codes, texts = _pairs(items, domains) if by_pair and domains else (items.codes, items.texts)
+    repeated = np.flatnonzero(_after_another(codes))
+    if repeated.size:
+        again = int(repeated[0])
+        before = int(np.flatnonzero(codes == codes[again])[0])
+        mend = "give each item one row"
+        if domains is not None and domains.codes[again] != domains.codes[before]:
+            mend = "votes on it could be of either domain: give the votes a column of domains"
+        raise InputError(
+            f"item {quoted(items.texts[items.codes[again]])} is in {table.place(before)} and in "
+            f"{table.place(again)}; {mend}"
+        )
+    return [texts[code] for code in codes.tolist()]
+
+
+def refuse_options_of_wide(options: ColumnOptions) -> None:
+    """Refuse options that name columns of a wide table where there is none.
+
+    Raises
+    ------
+    UsageError
+        If there are such options.
+    """
+    given = [flag for field, flag in _ALONE if getattr(options, field)]
+    if given:
+        raise UsageError(
+            f"--{given[0]} names a column of the file beside the votes, and there is none; columns "
+            "of the votes are named under [votes] in the file of --columns"
+        )
+
+
+def _vote(row: int) -> str:
+    return f"vote {row} (from 0)"
+
+
+def _identities(table: Table, column: str, what: str, place: Place) -> Names:
+    """A column of items or annotators, of which none may be missing."""
+    names = Names.of(table, column, lambda value: class_text(value) or None)
+    missing = np.flatnonzero(names.codes < 0)
+    if missing.size:
+        others = "" if missing.size == 1 else f" ({missing.size - 1:,} more like it)"
+        raise InputError(
+            f"{place(int(missing[0]))} has no {what} in column {quoted(column)}{others}; fill it "
+            "in, or drop the row"
+        )
+    return names
+
+
+def _pairs(items: Names, domains: Names) -> tuple[Ints, list[Key]]:
+    """Codes (n,) of items and domains together, and what they stand for."""
+    width = len(domains.texts) + 1
+    distinct, codes = np.unique(items.codes * width + domains.codes + 1, return_inverse=True)
+    texts = (*domains.texts, None)  # Code 0 is that of no domain.
+    pairs: list[Key] = [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
+    return codes, pairs
+
+
+def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
+    """The number of each row's text: as known, else counted on by first appearance."""
+    distinct, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    number = np.empty(len(distinct), dtype=np.int64)
+    for u in np.argsort(first).tolist():
+        number[u] = known.setdefault(texts[distinct[u]], len(known))
+    out: Ints = number[place]
+    return out
+
+
+def _after_another(key: Ints) -> Array:
+    """Which entries equal an earlier one, (n,)."""
+    order = np.argsort(key, kind="stable")
+    out = np.zeros(len(key), dtype=bool)
+    ordered = key[order]
+    out[order[1:]] = ordered[1:] == ordered[:-1]
+    return out
+
+
+def _refuse_namesakes(classifiers: Sequence[str], annotators: Sequence[str]) -> None:
+    both = set(classifiers) & set(annotators)
+    if both:
+        raise InputError(
+            f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in the "
+            "other file; rename one of them"
+        )
+
+
+def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[str, Any]:
+    """The wide table's arrays for n items and all classifiers, missing where they are new."""
+    if wide["weight"] is not None and n > before:
+        raise InputError(
+            f"{n - before:,} items have votes but no row in the file that has the weights; add "
+            "them there, or leave the weight out"
+        )
+    grown: dict[str, Any] = {}
+    for name, missing in (("probabilities", np.nan), ("scores", np.nan)):
+        if (array := wide[name]) is not None:
+            grown[name] = np.full((n, models, *array.shape[2:]), missing)
+            grown[name][:before, : array.shape[1]] = array
+    for name, missing in (("labels", UNKNOWN), ("histogram", 0)):
+        if (array := wide[name]) is not None:
+            grown[name] = _longer(array, n, missing)
+    grown["groups"] = {name: _longer(group, n, None) for name, group in wide["groups"].items()}
+    return grown
+
+
+def _longer(array: Array, n: int, missing: Any) -> Array:
+    out = np.full((n, *array.shape[1:]), missing, dtype=array.dtype)
+    out[: len(array)] = array
+    return out

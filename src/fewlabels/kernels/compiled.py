@@ -1,0 +1,68 @@
+"""Loops over scalars, compiled where numba is installed and plain Python where it is not.
+
+A compiled function draws from the same `np.random.Generator`, bit by bit, as the plain one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _numba() -> Any:
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        return None
+    try:
+        import numba
+    except ImportError:
+        return None
+    return numba
+
+
+IS_COMPILED = _numba() is not None
+"""Whether loops over scalars are quick."""
+
+
+def _forget_stale() -> None:
+    """Delete what was compiled before a file of this folder changed.
+
+    The compiler notices that a function's own file changed, not that another did from which it
+    has copied functions.
+    """
+    here = Path(__file__).parent
+    changed = max(source.stat().st_mtime for source in here.glob("*.py"))
+    for kept in (here / "__pycache__").glob("*.nbi"):
+        if kept.stat().st_mtime < changed:
+            kept.unlink(missing_ok=True)
+
+
+if IS_COMPILED:
+    with suppress(OSError):
+        _forget_stale()
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function on its first call, and keep what was compiled for the next process."""
+    return _compile(function)
+
+
+def compiled_part(function: Function) -> Function:
+    """As `compiled`, for what only compiled functions call: half of the time to compile it."""
+    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compile(function: Function, **options: bool) -> Function:
+    if not IS_COMPILED:
+        return function
+    # As in numpy, x / 0 is infinite; Python's check of every division takes time.
+    how = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        out: Function = _numba().njit(cache=True, **how)(function)
+    except RuntimeError:  # there is no folder to keep it in
+        out = _numba().njit(**how)(function)
+    return out

@@ -1,0 +1,384 @@
+"""CrowdSVM: votes weighted so that the label wins by a margin, with confusion matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from fewlabels.errors import Status
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.max_margin import (
+    Ballots,
+    Penalty,
+    Prior,
+    State,
+    draw_classes,
+    label_logits,
+    lead,
+    maximum_margin,
+    sweep,
+    vote_likelihood,
+)
+from fewlabels.kernels.simplex import CLIP, softmax
+from fewlabels.kernels.votes import by_class, class_votes, most_voted, patterns, vote_shares
+from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
+from fewlabels.models.checks import check_choice, check_positive
+from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.method import Method
+from fewlabels.models.vote_warnings import not_identified
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+COSTS = tuple(2.0**power for power in range(-8, 1))
+MARGINS = (1.0, 3.0, 5.0)
+"""What c and l are chosen from."""
+
+_CHOICE_VOTES, _CHOICE_DRAWS, _BLOCK, _ROUNDS = 2**15, 20, 2**21, 50
+_REFIT_SALT = 0xC50D
+
+
+@dataclass(frozen=True)
+class CrowdSVM(LabelModel):
+    """Weights of the classifiers by which labels win with a margin, and confusion matrices.
+
+    P(votes, labels) is that of Dawid and Skene with equal class shares and Dirichlet priors,
+    times exp(-2 c (l - lead of the label's score over its rivals')_+) per item. Source: Tian and
+    Zhu (2015): Gibbs-CrowdSVM (section 4), and max-margin majority voting (M3V, section 3) for the
+    gradient descent. For two classes the sampler's labels are tested against exact
+    enumeration; for more it holds each item's best rival while weights are drawn, which is near.
+    The paper's choice of c and l "by likelihood" is read as the likelihood of the votes, labels
+    summed out, at the mean confusion matrices.
+
+    Parameters
+    ----------
+    solver
+        "gibbs", or "gradient-descent": hard labels of M3V, found in turns with the weights from
+        the majority vote on; no confusion matrices.
+    cost
+        c, what a missed margin costs; None: chosen from 2^-8 to 1 by likelihood.
+    margin
+        l, in votes; None: chosen from 1, 3 and 5 by likelihood.
+    weight_variance
+        v, prior variance of the classifiers' weights; gradient descent has 1.
+    confusion_prior
+        alpha, Dirichlet prior of each row of the confusion matrices.
+    burn_in, draws
+        Sweeps that are dropped, and kept (the paper, as far as it is known here: 10 and 50).
+    replicates
+        Bootstrap refits of gradient descent for the parameters' uncertainty.
+    """
+
+    solver: Literal["gibbs", "gradient-descent"] = "gibbs"
+    cost: float | None = None
+    margin: float | None = None
+    weight_variance: float = 1.0
+    confusion_prior: float = 1.0
+    burn_in: int = 10
+    draws: int = 200
+    replicates: int = 20
+
+    def __post_init__(self) -> None:
+        check_choice("solver", self.solver, ("gibbs", "gradient-descent"))
+        for name in ("cost", "margin"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        check_positive("weight_variance", self.weight_variance)
+        check_positive("confusion_prior", self.confusion_prior)
+        for name in ("burn_in", "draws", "replicates"):
+            check_count(name, getattr(self, name))
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Choose c and l, then sample, or descend."""
+        served, _ = with_hard_votes(predictions, "crowd-svm")
+        # The sampler draws item by item, in an order that belongs to the items.
+        order = np.argsort(served.keys)
+        votes, evidence = served.vote_counts[order], served.evidence[order]
+        salt, seed = (int(s) for s in rng.integers(2**63, size=2))
+        penalty = self._choose(votes, evidence, seed)
+        learned = _Learned(self, served.models, penalty, salt, _assumptions(served))
+        if self.solver == "gradient-descent":
+            items = patterns(served.vote_counts, served.evidence)
+            distinct = served.vote_counts[items.first], served.evidence[items.first]
+            descended = _Descent(self, *distinct, penalty)
+            keys = served.keys
+            fitted = _FittedDescent(learned, descended, items.of_item, keys, descended.start)
+            _ = fitted.eta
+            return fitted
+        rng = np.random.default_rng(seed)
+        states = self._sample(Ballots.of(votes, evidence), penalty, rng, self.draws)
+        eta = np.stack([s.eta for s in states], axis=1)
+        confusion = np.stack([s.log_confusion for s in states], axis=3)
+        return _FittedGibbs(learned, eta, confusion)
+
+    def _sample(
+        self, ballots: Ballots, penalty: Penalty, rng: np.random.Generator, draws: int
+    ) -> list[State]:
+        """Kept states of a chain that starts from the majority vote."""
+        prior = Prior(self.weight_variance, self.confusion_prior)
+        labels = draw_classes(_majority(ballots.votes, ballots.evidence), rng)
+        eta, k = np.ones(ballots.ballots.shape[1]), ballots.evidence.shape[1]
+        state = State(labels, eta, np.zeros((len(eta), k, k)))
+        kept = []
+        for step in range(self.burn_in + draws):
+            state = sweep(ballots, state, penalty, prior, rng)
+            if step >= self.burn_in:
+                kept.append(state)
+        return kept
+
+    def _choose(self, votes: scipy.sparse.csr_matrix, evidence: Floats, seed: int) -> Penalty:
+        """Cost and margin with the largest likelihood of the votes, on the first 32,768 of them."""
+        costs = COSTS if self.cost is None else (self.cost,)
+        margins = MARGINS if self.margin is None else (self.margin,)
+        choices = [Penalty(c, margin) for margin, c in product(margins, costs)]
+        if len(choices) == 1:
+            return choices[0]
+        enough = int(np.searchsorted(votes.indptr, _CHOICE_VOTES))
+        votes, evidence = votes[:enough], evidence[:enough]
+        descent = self.solver == "gradient-descent"
+        likelihood = self._likelihood_of_descent if descent else self._likelihood_of_chain
+        found = [likelihood(votes, evidence, penalty, seed) for penalty in choices]
+        return choices[int(np.argmax(found))]
+
+    def _likelihood_of_chain(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty, seed: int
+    ) -> float:
+        rng, draws = np.random.default_rng(seed), min(self.draws, _CHOICE_DRAWS)
+        states = self._sample(Ballots.of(votes, evidence), penalty, rng, draws)
+        mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
+        return vote_likelihood(votes, mean, evidence)
+
+    def _likelihood_of_descent(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty, _: int
+    ) -> float:
+        descent = _Descent(self, votes, evidence, penalty)
+        eta = descent.solve(np.ones(votes.shape[0]), descent.start)
+        seen = descent.ballots.counts(descent.labels(eta)[0]) + self.confusion_prior
+        return vote_likelihood(votes, seen / seen.sum(axis=1, keepdims=True), evidence)
+
+
+def _majority(votes: scipy.sparse.csr_matrix, evidence: Floats) -> Floats:
+    """P(class) (n, K) by the class of most votes, with what is known."""
+    total = class_votes(votes, evidence.shape[1])
+    equal = np.ones((votes.shape[1] // len(total), 1))
+    shares = vote_shares(votes, equal, total / max(total.sum(), 1.0))
+    return with_evidence(most_voted(shares), evidence, floor=CLIP)[:, :, 0]
+
+
+def _assumptions(predictions: Predictions) -> tuple[str, ...]:
+    """What is taken for granted, and what the votes leave open."""
+    if (predictions.evidence != 0).any():
+        first = (
+            "assumption: classifiers err independently of each other, given the class; where "
+            "they share mistakes their error rates come out too low"
+        )
+    else:
+        first = (
+            "assumption: no labels; error rates rest on classifiers that err independently of "
+            "each other and are right more often than not"
+        )
+    everywhere = np.zeros(predictions.n_items, dtype=np.int64)
+    return (first, *not_identified(predictions, everywhere, (None,)))
+
+
+class _Learned(NamedTuple):
+    """What both solvers hand on."""
+
+    model: CrowdSVM
+    models: tuple[str, ...]
+    penalty: Penalty
+    salt: int
+    warnings: tuple[str, ...]
+
+    def diagnostics(self, eta: Floats) -> dict[str, object]:
+        return {
+            "weights": dict(zip(self.models, eta.tolist(), strict=True)),
+            "cost": self.penalty.cost,
+            "margin": self.penalty.margin,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedGibbs(FittedLabelModel):
+    """Weights (M, T) and log confusion (M, K votes, K classes, T) of the kept sweeps."""
+
+    learned: _Learned
+    eta: Floats
+    log_confusion: Floats
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        served = predictions.select_models(self.learned.models)
+        draws = _GibbsDraws(self, served.vote_counts, predictions.evidence)
+        every = np.arange(draws.size)
+        size = max(_BLOCK // (draws.size * predictions.n_classes), 1)
+        parts = [draws.block(every, rows).mean(axis=2) for rows in spans(served.n_items, size)]
+        return LabelPosterior(
+            np.concatenate(parts),
+            draws,
+            predictions.keys,
+            salt=self.learned.salt,
+            status=Status.ASSUMPTION,
+            warnings=self.learned.warnings,
+            diagnostics=self.learned.diagnostics(self.eta.mean(axis=1)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _GibbsDraws:
+    fitted: _FittedGibbs
+    votes: scipy.sparse.csr_matrix
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return self.fitted.eta.shape[1]
+
+    def prepare(self) -> None:
+        """Nothing to do: a block is two matrix products."""
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        votes, evidence = self.votes[rows], self.evidence[rows]
+        k, d = evidence.shape[1], len(index)
+        scores = (by_class(votes, k) @ self.fitted.eta[:, index]).reshape(-1, k, d)
+        confusion = self.fitted.log_confusion[..., index].reshape(-1, k, d)
+        logits = label_logits(votes, confusion, scores, self.fitted.learned.penalty)
+        logits += evidence[:, :, None]
+        return softmax(logits, out=logits)
+
+
+class _Descent:
+    """Labels and weights in turns, on rows of votes (U, M K) with evidence (U, K)."""
+
+    def __init__(
+        self,
+        model: CrowdSVM,
+        votes: scipy.sparse.csr_matrix,
+        evidence: Floats,
+        penalty: Penalty,
+    ) -> None:
+        self.model, self.penalty = model, penalty
+        self.ballots = Ballots.of(votes, evidence)
+        self.known = np.where(evidence == -np.inf, -np.inf, 0.0)
+        self.start = np.ones(self.ballots.ballots.shape[1])
+
+    def labels(self, eta: Floats) -> tuple[Ints, Bools]:
+        """The class of the largest score, (U,), and whether no other has it."""
+        scores = self.ballots.scores(eta)
+        scores += self.known
+        return scores.argmax(axis=1), lead(scores).max(axis=1) > 1e-9
+
+    def solve(self, weights: Floats, start: Floats) -> Floats:
+        """Weights (M,) of the classifiers where rows weigh (U,), until no label changes.
+
+        Rows whose classes tie have no label yet, and no say.
+        """
+        eta, (labels, told) = start, self.labels(start)
+        for _ in range(_ROUNDS):
+            eta = maximum_margin(self.ballots, labels, weights * told, self.penalty, eta)
+            before, (labels, told) = np.where(told, labels, -1), self.labels(eta)
+            if (before == np.where(told, labels, -1)).all():
+                break
+        return eta
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedDescent(FittedLabelModel):
+    learned: _Learned
+    descent: _Descent
+    of_item: Ints
+    keys: UInts
+    start: Floats
+
+    def _solve(self, rows: Floats, start: Floats) -> Floats:
+        u = len(self.descent.known)
+        weights = np.bincount(self.of_item, weights=rows, minlength=u).astype(np.float64)
+        return self.descent.solve(weights, start)
+
+    @cached_property
+    def eta(self) -> Floats:
+        """The classifiers' weights, (M,)."""
+        return self._solve(np.ones(len(self.keys)), self.start)
+
+    @cached_property
+    def refits(self) -> Floats:
+        """Weights (M, B) of bootstrap replicates: Exp(1) weights of the items."""
+        size, salt = self.learned.model.replicates, self.learned.salt ^ _REFIT_SALT
+        rows = (exponentials(self.keys, np.array([b]), salt)[:, 0] for b in range(size))
+        return np.stack([self._solve(weights, self.eta) for weights in rows], axis=1)
+
+    def probabilities(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, eta: Floats
+    ) -> Floats:
+        """P(label) (n, K, D): all of it on the class of the largest score, weights (M, D)."""
+        k = evidence.shape[1]
+        scores = (by_class(votes, k) @ eta).reshape(len(evidence), k, -1)
+        return with_evidence(most_voted(scores), evidence, floor=CLIP)
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        served = predictions.select_models(self.learned.models)
+        votes, evidence = served.vote_counts, predictions.evidence
+        return LabelPosterior(
+            self.probabilities(votes, evidence, self.eta[:, None])[:, :, 0],
+            _DescentRefits(self, votes, evidence),
+            predictions.keys,
+            salt=self.learned.salt,
+            value_from="marginals",
+            status=Status.ASSUMPTION,
+            warnings=self.learned.warnings,
+            diagnostics=self.learned.diagnostics(self.eta),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _DescentRefits:
+    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
+
+    fitted: _FittedDescent
+    votes: scipy.sparse.csr_matrix
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return self.fitted.learned.model.replicates
+
+    def prepare(self) -> None:
+        """Run the refits."""
+        _ = self.fitted.refits
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        eta = self.fitted.refits[:, index]
+        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], eta)
+
+
+METHOD = Method(
+    "crowd-svm",
+    CrowdSVM,
+    "classifiers weighted so that labels win by a margin, and their confusion matrices",
+    "Every classifier has a weight and a confusion matrix. The weights are such that each item's "
+    "label wins the weighted vote by a margin; the confusion matrices say how often a classifier "
+    "predicts each class for items of each class. A Gibbs sampler draws weights, matrices and "
+    "labels in turns. Known labels stay.",
+    (
+        "classifiers err independently of each other, given the label",
+        "a weighted vote separates the classes by a margin",
+        "classes are about equally common, as far as the votes leave a label open",
+    ),
+    (
+        "classifiers make the same mistakes: their agreement then looks like accuracy",
+        "a class is rare: all classes are taken to be equally likely beforehand",
+        "there are many thousands of classifiers: a sweep takes their number cubed",
+    ),
+    "Tian and Zhu (2015)",
+    diagnostics={
+        "weights": "each classifier's weight in the vote",
+        "cost": "c, what a missed margin costs",
+        "margin": "l, the margin by which labels are to win, in votes",
+    },
+    learns_from="hard predictions",
+)

@@ -1,0 +1,264 @@
+"""Predictions as the Gibbs samplers of votes see them: distinct rows per domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.vote_table import VoteTable
+from fewlabels.kernels.votes import Patterns, by_group, patterns
+from fewlabels.models.constraints import Constraints
+from fewlabels.predictions import Predictions
+from fewlabels.wording import listed, quoted
+
+
+def domains_of(predictions: Predictions) -> tuple[str | None, ...]:
+    """Names of the domains by first appearance; one, None, where none is given."""
+    return tuple(dict.fromkeys(item_domains(predictions)))
+
+
+def item_domains(predictions: Predictions) -> list[str | None]:
+    """Name of every item's domain, n of them; None where none is given."""
+    if predictions.domain is None:
+        return [None] * predictions.n_items
+    return [_name(d) for d in predictions.domain.tolist()]
+
+
+def domain_texts(domains: Sequence[str | None]) -> list[str]:
+    """Domains as they are shown: a missing one is called as a missing group is."""
+    return ["null" if d is None else d for d in domains]
+
+
+def by_domain(
+    table: Floats, domains: Sequence[str | None], columns: Sequence[str]
+) -> dict[str, Any]:
+    """Rows of a table (D, c) by domain and column; a single one by column alone."""
+    rows = [dict(zip(columns, row, strict=True)) for row in table.tolist()]
+    return rows[0] if len(rows) == 1 else dict(zip(domain_texts(domains), rows, strict=True))
+
+
+def domain_codes(predictions: Predictions, domains: Sequence[str | None]) -> Ints:
+    """Index of every item's domain, (n,).
+
+    Raises
+    ------
+    InputError
+        If an item is of a domain that is not among them.
+    """
+    index = {name: d for d, name in enumerate(domains)}
+    if index.keys() == {None}:
+        return np.zeros(predictions.n_items, dtype=np.int64)
+    if predictions.domain is None:
+        raise InputError(
+            "these items have no domain, and the method was fitted on domains; give the column "
+            "`domain`"
+        )
+    names = item_domains(predictions)
+    strange = dict.fromkeys(name for name in names if name not in index)
+    if strange:
+        raise InputError(
+            f"domain {listed(domain_texts(list(strange)), 3)} is not among those that the method "
+            f"was fitted on ({listed(domain_texts(domains), 5)}); fit on all of them"
+        )
+    return np.array([index[name] for name in names], dtype=np.int64)
+
+
+def _name(domain: object) -> str | None:
+    return None if domain is None or domain != domain else str(domain)
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What the labels of a row may be; every domain is in one group.
+
+    group (D,) of each domain; class_of (S, D): the class that a state means in a domain; weights
+    (G, S): prior weights, 0 = not a state of this group.
+    """
+
+    group: Ints
+    class_of: Ints
+    weights: Floats
+
+    @staticmethod
+    def of(n_classes: int, domains: Sequence[str | None], rules: Constraints | None) -> States:
+        """Classes, or joint labels where rules tie domains together."""
+        d = len(domains)
+        if rules is None:
+            classes = np.tile(np.arange(n_classes)[:, None], (1, d))
+            return States(np.arange(d), classes, np.ones((d, n_classes)))
+        tied = rules.tied(domains)
+        size = max(len(t.weights) for t in tied)
+        group = np.zeros(d, dtype=np.int64)
+        class_of = np.zeros((size, d), dtype=np.int64)
+        weights = np.zeros((len(tied), size))
+        for g, t in enumerate(tied):
+            group[t.domains] = g
+            class_of[: len(t.weights), t.domains] = t.labels
+            weights[g, : len(t.weights)] = t.weights
+        return States(group, class_of, weights)
+
+    def class_shares(self, shares: Floats, n_classes: int) -> Floats:
+        """Class shares (T, D, K) that follow from state shares (T, G, S)."""
+        is_class = self.class_of.T[:, :, None] == np.arange(n_classes)
+        out: Floats = np.einsum("tds,dsk->tdk", shares[:, self.group], is_class)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class VoteData:
+    """Distinct rows of votes, and which one every item has.
+
+    of_item (n,) is the distinct row of each item; domain (n,) its domain.
+    """
+
+    table: VoteTable
+    of_item: Ints
+    domain: Ints
+    tied: bool
+
+    @staticmethod
+    def of(
+        predictions: Predictions,
+        domains: Sequence[str | None],
+        states: States,
+        rules: Constraints | None = None,
+        *,
+        labeled_at_random: bool = True,
+    ) -> VoteData:
+        """Gather items of the same domain, votes and evidence."""
+        domain = domain_codes(predictions, domains)
+        counts = by_group(predictions.vote_counts, domain, len(domains))
+        evidence, group = predictions.evidence, states.group[domain]
+        joint: Ints | None = None
+        if rules is not None:
+            joint = _joint_rows(predictions, rules, domain, group, domains)
+            gather = _one_hot(joint)
+            counts = (gather.T @ counts).tocsr()
+            evidence = _joint_evidence(evidence, domain, joint, states)
+            first = np.zeros(counts.shape[0], dtype=np.int64)
+            first[joint] = group
+            group = first
+            evidence[states.weights[group] == 0] = -np.inf
+            _refuse_contradictions(predictions, rules, evidence, joint)
+        rows = patterns(counts, evidence, group)
+        of_item = rows.of_item if joint is None else rows.of_item[joint]
+        return VoteData(
+            _table(counts, evidence, group, rows, states, predictions.n_classes, labeled_at_random),
+            of_item,
+            domain,
+            rules is not None,
+        )
+
+    def labels(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
+        """P(label) (n, K, ...) of some items, from P(state) (R, S, ...) of the distinct rows."""
+        return self.labels_of(probabilities[self.of_item[rows]], rows, n_classes)
+
+    def labels_of(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
+        """P(label) (n, K, ...) of some items, from P(state) (n, S, ...) of each."""
+        if not self.tied:
+            return probabilities
+        is_class = self.table.class_of[:, self.domain[rows]].T[:, :, None] == np.arange(n_classes)
+        out: Floats = np.einsum("ns...,nsk->nk...", probabilities, is_class)
+        # Sums of shares of one may be off by rounding; known labels stay exact.
+        return out / out.sum(axis=1, keepdims=True)
+
+
+def _one_hot(codes: Ints) -> scipy.sparse.csr_matrix:
+    n = len(codes)
+    return scipy.sparse.csr_matrix((np.ones(n), (np.arange(n), codes)))
+
+
+def _joint_rows(
+    predictions: Predictions,
+    rules: Constraints,
+    domain: Ints,
+    group: Ints,
+    domains: Sequence[str | None],
+) -> Ints:
+    """Which rows are one item in domains that rules tie together, (n,) codes."""
+    item = rules.items(predictions)
+    key = item * len(domains) + domain
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    if (times > 1).any():
+        i = int(first[times > 1][0])
+        raise InputError(
+            f"item {quoted(str(predictions.groups[rules.item][i]))} has {times.max()} rows in "
+            f"domain {quoted(domains[domain[i]])}; constraints need one row per item and domain"
+        )
+    _, joint = np.unique(item * len(domains) + group, return_inverse=True)
+    return joint
+
+
+def _joint_evidence(evidence: Floats, domain: Ints, joint: Ints, states: States) -> Floats:
+    """Evidence of the states (rows, S) from that of the labels (n, K) of every domain."""
+    out = np.zeros((int(joint.max()) + 1, len(states.class_of)))
+    np.add.at(out, joint, np.take_along_axis(evidence, states.class_of[:, domain].T, axis=1))
+    return out
+
+
+def _refuse_contradictions(
+    predictions: Predictions, rules: Constraints, evidence: Floats, joint: Ints
+) -> None:
+    """Refuse known labels of one item that the rules say cannot be together."""
+    nowhere = (evidence == -np.inf).all(axis=1)
+    if nowhere.any():
+        i = int(np.flatnonzero(nowhere[joint] & predictions.labeled)[0])
+        raise InputError(
+            f"the known labels of item {quoted(str(predictions.groups[rules.item][i]))} break the "
+            "constraints; correct them, or let rules be broken with Constraints(weight=...) above 0"
+        )
+
+
+def _table(
+    counts: scipy.sparse.csr_matrix,
+    evidence: Floats,
+    group: Ints,
+    rows: Patterns,
+    states: States,
+    n_classes: int,
+    labeled_at_random: bool,
+) -> VoteTable:
+    distinct = counts[rows.first]
+    distinct.sort_indices()
+    known, place = evidence[rows.first], group[rows.first]
+    n_groups = len(states.weights)
+    told = ((known != 0) & (states.weights[place] > 0)).any(axis=1)
+    informed = np.bincount(place[told], minlength=n_groups) > 0
+    return VoteTable(
+        start=distinct.indptr.astype(np.int64),
+        unit=distinct.indices.astype(np.int64) // n_classes,
+        vote=distinct.indices.astype(np.int64) % n_classes,
+        times=distinct.data.astype(np.float64),
+        items=np.bincount(rows.of_item, minlength=len(rows.first)),
+        group=place,
+        evidence=known,
+        informs=np.where(told & (not labeled_at_random), 0.0, 1.0),
+        free=~informed,
+        class_of=states.class_of,
+    )
+
+
+def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Array) -> Ints:
+    """How many of some items every classifier votes on in every domain, (D, M)."""
+    ordered = rows[np.argsort(domain[rows], kind="stable")]
+    ends = np.searchsorted(domain[ordered], np.arange(n_domains + 1))
+    parts = [ordered[ends[d] : ends[d + 1]] for d in range(n_domains)]
+    return np.array([predictions.has_hard[part].sum(axis=0) for part in parts], dtype=np.int64)
+
+
+def log_rates(rates: Floats, n_classes: int) -> Floats:
+    """Log P(vote | class), (..., K classes, K votes), of rates (..., Q, C); see `VotePrior`."""
+    if rates.shape[-2] > 1:
+        out: Floats = np.log(rates)
+        return out
+    wrong = np.log(rates[..., 0, 0] / (n_classes - 1))
+    shape = (*rates.shape[:-2], n_classes, n_classes)
+    out = np.broadcast_to(wrong[..., None, None], shape).copy()
+    out[..., np.arange(n_classes), np.arange(n_classes)] = np.log(rates[..., 0, 1])[..., None]
+    return out

@@ -1,0 +1,165 @@
+"""Vote selection: of several models of votes, the one that predicts held-out votes best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.blocks import report, reporting
+from fewlabels.models.base import FittedLabelModel, LabelModel, with_hard_votes
+from fewlabels.models.bee import BEE, ConfusionBEE
+from fewlabels.models.cbee import CBEE, ConfusionCBEE
+from fewlabels.models.checks import check_choice
+from fewlabels.models.hcbee import HCBEE, ConfusionHCBEE
+from fewlabels.models.method import Method
+from fewlabels.models.vote_data import domains_of
+from fewlabels.models.vote_heldout import SELECTIONS, Selection, held_out, log_predictive
+from fewlabels.models.vote_model import FittedVoteModel, VoteModel
+from fewlabels.models.vote_words import COUPLED_DIAGNOSTICS, FAILS, SOURCE
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
+
+_MOST_VOTES = 200_000
+"""More votes than these do not change which model is best, only how long it takes to see."""
+
+
+@dataclass(frozen=True)
+class VoteSelection(LabelModel):
+    """Fits every candidate without some items, and takes the one likeliest to give their votes.
+
+    One error rate per classifier or a confusion matrix; every domain by itself or coupled. Source:
+    held-out likelihood as in Platanios, Dubey, Mitchell (2016), section 5, by cross-validation.
+
+    Parameters
+    ----------
+    candidates
+        Models to choose from, simplest first; None: `BEE` and `ConfusionBEE`, with several domains
+        also their coupled versions, with one `HCBEE` and `ConfusionHCBEE`, which couple
+        classifiers.
+    selection
+        "folds" (cross-validation) or "split" (a tenth held out once).
+    """
+
+    candidates: Sequence[VoteModel] | None = None
+    selection: Selection = "folds"
+
+    def __post_init__(self) -> None:
+        check_choice("selection", self.selection, SELECTIONS)
+        if self.candidates is not None and not (
+            len(self.candidates) and all(isinstance(c, VoteModel) for c in self.candidates)
+        ):
+            raise UsageError(
+                "`candidates` must be models of votes (BEE, CBEE, HCBEE, CBCC and their confusion "
+                f"versions); got {self.candidates!r}"
+            )
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Compare the candidates, and fit the best on all items."""
+        served, _ = with_hard_votes(predictions, "vote-selection")
+        candidates = self.candidates or _candidates(served)
+        scores = _compare(candidates, _some(served), self.selection, int(rng.integers(2**63)))
+        seen = ~np.isnan(scores).any(axis=0)
+        scores = scores[:, seen]
+        best = int(np.argmax(scores.mean(axis=1))) if seen.any() else 0
+        return _FittedSelection(
+            candidates[best].fit(predictions, rng),
+            tuple(model.name for model in candidates),
+            best,
+            scores,
+        )
+
+
+def _some(predictions: Predictions) -> Predictions:
+    """All items, or as many, chosen by identity, as have enough votes to compare models by."""
+    share = _MOST_VOTES / max(predictions.vote_counts.nnz, 1)
+    if share >= 1:
+        return predictions
+    size = int(share * predictions.n_items) + 1
+    return predictions.take(np.sort(np.argsort(predictions.keys)[:size]))
+
+
+def _compare(
+    candidates: Sequence[VoteModel], predictions: Predictions, selection: Selection, seed: int
+) -> Floats:
+    """Log-likelihood of every item when it is held out, (candidates, n); NaN where it was not."""
+    parts = held_out(predictions, selection)
+    out = []
+    for done, model in enumerate(candidates):
+        report(done, len(candidates))
+        with reporting(None):
+            # The same random numbers for all: less noise in their differences.
+            own = np.random.default_rng(seed)
+            out.append(log_predictive(model, predictions, parts, own))
+    return np.stack(out)
+
+
+def _candidates(predictions: Predictions) -> tuple[VoteModel, ...]:
+    alone: tuple[VoteModel, ...] = (BEE(), ConfusionBEE())
+    if len(domains_of(predictions)) > 1:
+        return (*alone, CBEE(), HCBEE(), ConfusionCBEE(), ConfusionHCBEE())
+    return (*alone, HCBEE(), ConfusionHCBEE()) if predictions.n_models > 3 else alone
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedSelection(FittedLabelModel):
+    fitted: FittedVoteModel
+    names: tuple[str, ...]
+    best: int
+    scores: Floats
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        posterior = self.fitted.posterior(predictions)
+        diagnostics: dict[str, Any] = {"chosen": self.names[self.best], **posterior.diagnostics}
+        if self.scores.size:
+            means = self.scores.mean(axis=1)
+            diagnostics["held_out"] = dict(zip(self.names, means.tolist(), strict=True))
+        return replace(
+            posterior,
+            warnings=(self._why(), *posterior.warnings),
+            diagnostics=diagnostics,
+        )
+
+    def _why(self) -> str:
+        """Say what was chosen, against what, and by how much."""
+        chosen = self.names[self.best]
+        if not self.scores.size or len(self.names) == 1:
+            return f"the votes are explained by {chosen}: there was nothing to compare it with"
+        gaps = []
+        for other, name in enumerate(self.names):
+            if other != self.best:
+                gap = self.scores[self.best] - self.scores[other]
+                error = gap.std() / np.sqrt(len(gap))
+                gaps.append((gap.mean(), f"{name} by {gap.mean():.3g} +- {error:.1g}"))
+        told = listed([said for _, said in sorted(gaps)], 5)
+        return (
+            f"the votes are explained by {chosen}: it gives held-out votes the largest likelihood "
+            f"(log per item {self.scores[self.best].mean():.4g}; ahead of {told})"
+        )
+
+
+METHOD = Method(
+    "vote-selection",
+    VoteSelection,
+    "of bee, confusion-bee and the coupled ones, what predicts held-out votes best",
+    "Models of the votes are fitted without some of the items: one error rate per classifier or a "
+    "confusion matrix, every domain by itself or coupled. The one that gives the held-out votes "
+    "the largest likelihood is then fitted on all items. Known labels stay.",
+    (
+        "classifiers err independently of each other, given the label",
+        "most classifiers are right more often than wrong",
+    ),
+    FAILS,
+    SOURCE,
+    diagnostics={
+        "chosen": "the model that was chosen",
+        "held_out": "mean log-likelihood of a held-out item's votes under every candidate",
+        **COUPLED_DIAGNOSTICS,
+    },
+    learns_from="hard predictions",
+)

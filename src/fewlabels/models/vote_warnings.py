@@ -1,0 +1,83 @@
+"""What votes cannot tell: too few classifiers on the same items, votes that never differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.votes import in_triangle
+from fewlabels.models.vote_data import domain_texts
+from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
+
+LEAST_OVERLAP = 3
+
+
+def not_identified(
+    predictions: Predictions, domain: Ints, domains: Sequence[str | None]
+) -> tuple[str, ...]:
+    """Why these votes do not determine error rates without labels, one sentence per reason."""
+    said = []
+    few: dict[str, list[str]] = {}
+    for d, name in enumerate(domain_texts(domains)):
+        rows = np.flatnonzero(domain == d)
+        if (predictions.evidence[rows] != 0).any():
+            continue
+        counts = predictions.vote_counts[rows]
+        lonely = ~in_triangle(counts, predictions.n_classes)
+        voting = np.zeros(predictions.n_models, dtype=bool)
+        voting[counts.indices // predictions.n_classes] = True
+        if (lonely & voting).any():
+            who = [predictions.models[j] for j in np.flatnonzero(lonely & voting)]
+            whose = "" if len(who) == voting.sum() else f" of {listed(who, 3)}"
+            few.setdefault(whose, []).append(name)
+    for whose, where in few.items():
+        place = f" in domain {listed(where, 5)}" if len(domains) > 1 else ""
+        said.append(
+            f"assumption: fewer than {LEAST_OVERLAP} classifiers vote on the same items{place}, "
+            "and no label is known there: votes alone do not determine the error rates"
+            f"{whose}; they rest on the assumption that a classifier is right more often than not"
+        )
+    return (*said, *_never_differ(predictions))
+
+
+def _never_differ(predictions: Predictions) -> list[str]:
+    """Classes that nobody votes for, and classifiers that always agree."""
+    said = []
+    counts = np.asarray(predictions.vote_counts.sum(axis=0)).reshape(-1, predictions.n_classes)
+    never = [str(c) for c, n in zip(predictions.classes, counts.sum(axis=0), strict=True) if not n]
+    if never:
+        said.append(
+            f"assumption: no classifier ever votes for class {listed(never, 5)}; how often it is "
+            "missed cannot be seen in the votes"
+        )
+    shared = np.zeros(predictions.n_items, dtype=np.int64)
+    for k in range(predictions.n_classes):
+        shared += (predictions.hard == k).any(axis=1)
+    several = predictions.has_hard.sum(axis=1) > 1
+    if several.any() and (shared[several] <= 1).all() and not predictions.n_labeled:
+        said.append(
+            "assumption: the classifiers never disagree; whether they are always right or share "
+            "their mistakes cannot be told from the votes"
+        )
+    return said
+
+
+def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> str | None:
+    """Say where draws (T, D, M) of most error rates lie on both sides of one half.
+
+    Of the classifiers that vote there, (D, M): the others follow the prior.
+    """
+    above = (error_rates > 0.5).mean(axis=0)
+    doubtful = (above > 0.05) & (above < 0.95) & voted
+    both = 2 * doubtful.sum(axis=1) > voted.sum(axis=1)
+    if not both.any():
+        return None
+    names = [name for name, doubt in zip(domain_texts(domains), both, strict=True) if doubt]
+    place = f" in domain {listed(names, 5)}" if len(domains) > 1 else ""
+    return (
+        f"assumption: the data cannot tell right from wrong{place}: draws of most error rates lie "
+        "on both sides of one half; a few labels would tell"
+    )

@@ -1,0 +1,253 @@
+"""Heat maps as tables of numbers: error rates, confusion matrices, and who behaves like whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fewlabels.report.blocks import Report
+from fewlabels.report.words import count, number_format, percent, plural, probability
+
+_ROOMY = 10
+"""Up to so many columns there is room for three decimals."""
+
+_MOST_NAMES = 12
+_MOST_GROUPS = 20
+
+_NEVER = 0.005
+"""Probabilities below this one are written as 0."""
+
+_SETTLED = 0.05
+"""A grouping that fewer of the draws have is one of very many, none of which tells much."""
+
+DRAWN = {
+    "error_rates": ("error_rate",),
+    "similarity": ("domain_similarity", "classifier_similarity"),
+    "partition": ("partition", "partition_probability"),
+}
+"""Diagnostics that a figure shows better than a list of numbers does."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number and how strong its colour is, from 0 to 1; None where there is no number."""
+
+    text: str
+    heat: float | None
+    title: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A table whose cells are coloured by their numbers.
+
+    `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
+    """
+
+    caption: str
+    corner: tuple[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    ends: tuple[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dense(self) -> bool:
+        """Whether the columns are too many for names that run across."""
+        return len(self.columns) > _ROOMY
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Who shares error rates: groups of names, and how many stand alone.
+
+    `settled` is False where the draws agree on no grouping, so that one says little.
+    """
+
+    probability: str
+    settled: bool
+    groups: tuple[str, ...]
+    n_hidden: int
+    n_alone: int
+    nouns: tuple[str, str]
+
+    @property
+    def heading(self) -> str:
+        """How far the grouping can be relied on, in words."""
+        most = f"the most probable grouping has probability {self.probability}"
+        return most if self.settled else f"no grouping of the {self.nouns[1]} stands out: {most}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The grouping in words, one part per group."""
+        if not self.groups:
+            return (f"no two {self.nouns[1]} share their error rates",)
+        said = [f"{group} share their error rates" for group in self.groups]
+        if self.n_hidden:
+            said.append(f"so do {plural(self.n_hidden, 'more group')}")
+        if self.n_alone:
+            who = f"{count(self.n_alone)} other {self.nouns[self.n_alone > 1]}"
+            said.append(f"{who} {'stands' if self.n_alone == 1 else 'stand'} alone")
+        return tuple(said)
+
+
+def error_map(report: Report) -> HeatMap | None:
+    """Error rates by domain and classifier; None where the report has none."""
+    found = _part(report, "error_rates")
+    if not found:
+        return None
+    models, domains = found["models"], found["domains"]
+    known = [v for row in found["value"] for v in row if v is not None]
+    top = max(known, default=0.0) or 1.0
+    write = number_format(known) if len(models) <= _ROOMY else _two_decimals
+
+    def cell(d: int, m: int) -> Cell:
+        value, votes = found["value"][d][m], found["n_votes"][d][m]
+        who = f"{domains[d]}, {models[m]}"
+        if value is None:
+            said = "no votes" if not votes else "not known"
+            return Cell("-", None, f"{who}: {said}")
+        exact = number_format([value])
+        ends = f"{exact(found['low'][d][m])} to {exact(found['high'][d][m])}"
+        told = f"{exact(value)}, {percent(found['level'])} interval {ends}; {plural(votes, 'vote')}"
+        return Cell(write(value), value / top, f"{who}: {told}")
+
+    return HeatMap(
+        "Error rates by domain and classifier",
+        ("domain", "classifier"),
+        tuple(models),
+        tuple(
+            (name, tuple(cell(d, m) for m in range(len(models)))) for d, name in enumerate(domains)
+        ),
+        ("0", number_format([top])(top)),
+        tuple(
+            _shown(len(names), found[total], what)
+            for names, total, what in (
+                (domains, "n_domains", "domain"), (models, "n_models", "classifier"),
+            )
+            if len(names) < found[total]
+        ),
+    )  # fmt: skip
+
+
+def _shown(shown: int, total: int, what: str) -> str:
+    return f"the {shown} of {plural(total, what)} with the largest mean error rate"
+
+
+def confusion_maps(report: Report) -> tuple[HeatMap, ...]:
+    """How often each classifier says what of which class."""
+    found = _part(report, "confusion")
+    classes = tuple(found.get("classes") or ())
+    return tuple(
+        HeatMap(
+            entry["model"],
+            ("class", "predicted"),
+            classes,
+            tuple(
+                (
+                    name,
+                    tuple(
+                        _share(value, f"of class {name}, predicted {other}")
+                        for value, other in zip(row, classes, strict=True)
+                    ),
+                )
+                for name, row in zip(classes, entry["matrix"], strict=True)
+            ),
+            ("0", "1"),
+        )
+        for entry in found.get("matrices") or ()
+    )
+
+
+def hidden_matrices(report: Report) -> int:
+    """Classifiers whose confusion matrix is not shown, for there are too many."""
+    found = _part(report, "confusion")
+    return found["n_models"] - len(found["matrices"]) if found else 0
+
+
+def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
+    """How probably domains, and classifiers, share error rates; none where nobody ever does."""
+    found = (report.get("votes") or {}).get("similarity") or ()
+    return tuple(_similarity_map(entry) for entry in found if _ever(entry["matrix"]))
+
+
+def _ever(matrix: Sequence[Sequence[float | None]]) -> bool:
+    """Whether any two different ones are alike."""
+    return any((v or 0.0) >= _NEVER for i, row in enumerate(matrix) for v in row[:i])
+
+
+def _similarity_map(entry: Mapping[str, Any]) -> HeatMap:
+    names, what = entry["names"], entry["of"]
+
+    def cell(i: int, j: int) -> Cell:
+        value = entry["matrix"][i][j]
+        if i == j:
+            return Cell("", None, str(names[i]))
+        return _share(value, f"{names[i]} and {names[j]}")
+
+    places = range(len(names))
+    total = plural(entry["n_names"], what)
+    return HeatMap(
+        f"{what.capitalize()}s that share error rates",
+        (what, what),
+        tuple(names),
+        tuple((names[i], tuple(cell(i, j) for j in places)) for i in places),
+        ("0", "1"),
+        (f"the {len(names)} of {total} that share most with another",)
+        if len(names) < entry["n_names"]
+        else (),
+    )
+
+
+def _share(value: float | None, title: str) -> Cell:
+    if value is None:
+        return Cell("-", None, f"{title}: not known")
+    return Cell("0" if value < _NEVER else _two_decimals(value), value, f"{title}: {value:.3f}")
+
+
+def _two_decimals(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def partition(report: Report) -> Partition | None:
+    """The most probable partition; None where the report has none."""
+    diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
+    blocks = diagnostics.get("partition")
+    if not isinstance(blocks, Sequence) or not blocks:
+        return None
+    together = sorted((block for block in blocks if len(block) > 1), key=len, reverse=True)
+    share = diagnostics.get("partition_probability")
+    of = [what for what in ("domain", "classifier") if f"{what}_similarity" in diagnostics]
+    return Partition(
+        probability(share),
+        share is None or share >= _SETTLED,
+        tuple(_members(block) for block in together[:_MOST_GROUPS]),
+        max(len(together) - _MOST_GROUPS, 0),
+        sum(len(block) == 1 for block in blocks),
+        ("pair of domain and classifier", "pairs of domain and classifier")
+        if len(of) > 1
+        else ("domain", "domains")
+        if of == ["domain"]
+        else ("classifier", "classifiers"),
+    )
+
+
+def _members(names: Sequence[Any]) -> str:
+    more = f" and {count(len(names) - _MOST_NAMES)} more" if len(names) > _MOST_NAMES else ""
+    names = list(map(str, names))
+    if more or len(names) < 2:
+        return ", ".join(names[:_MOST_NAMES]) + more
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def drawn(report: Report) -> set[str]:
+    """The diagnostics that the page shows as figures or in words."""
+    there = set(report.get("votes") or ()) | ({"partition"} if partition(report) else set())
+    return {name for part in there for name in DRAWN.get(part, ())}
+
+
+def _part(report: Report, name: str) -> Mapping[str, Any]:
+    votes: Mapping[str, Any] = report.get("votes") or {}
+    found: Mapping[str, Any] = votes.get(name) or {}
+    return found

@@ -1,0 +1,188 @@
+"""`--labels` and `Estimates.labels_frame`: the likeliest class of every item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import fewlabels as fl
+
+Run = Callable[..., tuple[int, str, str]]
+Write = Callable[..., Path]
+QUICK = ("--metrics", "accuracy")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    read = pa.csv.read_csv if path.suffix == ".csv" else pa.parquet.read_table
+    found: list[dict[str, Any]] = read(path).to_pylist()
+    return found
+
+
+@pytest.fixture
+def votes(write: Write) -> Path:
+    """Three annotators on items of two domains, of which one is named as in the other."""
+    table = {
+        "item": ["x", "x", "x", "y", "y", "y", "x", "x", "x"],
+        "annotator": ["a", "b", "c"] * 3,
+        "label": ["no", "no", "no", "yes", "yes", "no", "yes", "yes", "yes"],
+        "domain": ["u"] * 6 + ["v"] * 3,
+    }
+    return write(table, "votes.csv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_file(cli: Run, predictions_file: Path, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"labels.{ending}"
+    code, out, err = cli("estimate", predictions_file, *QUICK, "--labels", path)
+    assert (code, err) == (0, "")
+    assert out.endswith(f"\nLikeliest labels: {path}\n")
+    found = rows(path)
+    expected = fl.estimate(fl.read_predictions(predictions_file, keep=()), metrics="accuracy")
+    p = expected.posterior.marginals()
+    assert list(found[0]) == [
+        "item", "likeliest", "known", "p__tempered-ensemble__0", "p__tempered-ensemble__1",
+    ]  # fmt: skip
+    assert [row["item"] for row in found] == list(range(80))
+    assert [row["known"] for row in found] == [True] * 20 + [False] * 60
+    assert [row["likeliest"] for row in found] == p.argmax(axis=1).tolist()
+    for k in (0, 1):
+        got = [row[f"p__tempered-ensemble__{k}"] for row in found]
+        np.testing.assert_allclose(got, p[:, k], rtol=1e-12)
+    labels = expected.predictions.labels
+    assert [row["likeliest"] for row in found[:20]] == labels[:20].tolist()
+
+
+def test_the_answer_is_the_same_with_and_without(
+    cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    options = ("estimate", predictions_file, *QUICK, "--json", "-")
+    code, plain, _ = cli(*options)
+    assert code == 0
+    assert cli(*options, "--labels", tmp_path / "labels.csv") == (0, plain, "")
+
+
+def test_votes_name_their_items(cli: Run, votes: Path, tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    options = ("--votes", votes, "--method", "majority-vote", *QUICK, "--labels", path)
+    code, _, err = cli("estimate", *options)
+    assert (code, err) == (0, "")
+    found = [(row["item"], row["domain"], row["likeliest"]) for row in rows(path)]
+    assert found == [("x", "u", "no"), ("y", "u", "yes"), ("x", "v", "yes")]
+
+
+def test_votes_beside_a_file_name_the_items_of_both(
+    cli: Run, votes: Path, write: Write, tmp_path: Path
+) -> None:
+    wide = write({"id": ["z", "y"], "domain": ["u", "u"], "label": ["yes", ""]}, "wide.csv")
+    path = tmp_path / "labels.csv"
+    options = ("--votes", votes, "--item", "id", "--method", "majority-vote", *QUICK)
+    code, _, err = cli("estimate", wide, *options, "--labels", path)
+    assert (code, err) == (0, "")
+    assert [(row["item"], row["known"]) for row in rows(path)] == [
+        ("z", True), ("y", False), ("x", False), ("x", False),
+    ]  # fmt: skip
+
+
+def test_an_item_column_names_the_items(
+    cli: Run, columns: dict[str, list[Any]], write: Write, tmp_path: Path
+) -> None:
+    file = write({"item": [f"page-{i}" for i in range(80)], **columns})
+    code, _, err = cli("estimate", file, *QUICK, "--labels", tmp_path / "labels.csv")
+    assert (code, err) == (0, "")
+    assert rows(tmp_path / "labels.csv")[79]["item"] == "page-79"
+
+
+@pytest.mark.parametrize("method", ["labeled", "autoeval"])
+def test_methods_that_infer_no_labels_say_so(
+    cli: Run, predictions_file: Path, tmp_path: Path, method: str
+) -> None:
+    outputs = ("--labels", tmp_path / "labels.csv", "--json", tmp_path / "e.json")
+    code, out, err = cli("estimate", predictions_file, *QUICK, "--method", method, *outputs)
+    assert (code, out) == (2, "")
+    assert f"method '{method}' says nothing of the labels of single items" in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "labels.csv").exists()
+    assert not (tmp_path / "e.json").exists()
+
+
+def test_paths_are_proven_before_the_work(cli: Run, predictions_file: Path, tmp_path: Path) -> None:
+    for path, words in (
+        (tmp_path / "labels.xlsx", "must end in .csv or .parquet"),
+        (tmp_path / "none" / "labels.csv", "cannot write --labels"),
+        (predictions_file, "is the input file too"),
+    ):
+        code, out, err = cli("estimate", predictions_file, *QUICK, "--labels", path)
+        assert (code, out) == (2, "")
+        assert words in err
+        assert len(err.splitlines()) == 1
+    assert "good" in predictions_file.read_text()
+
+
+@pytest.mark.parametrize("backend", [None, "pandas", "polars", "pyarrow"])
+def test_frame(backend: str | None) -> None:
+    if backend not in (None, "pyarrow"):
+        pytest.importorskip(backend)
+    predictions = fl.Predictions(
+        votes=[[0, 0, 0], [1, 1, 0], [-1, -1, -1]],
+        labels=[1, -1, -1],
+        domain=np.array(["u", None, "v"], dtype=object),
+        models=["a", "b", "c"],
+        classes=["no", "yes"],
+    )
+    estimates = fl.estimate(predictions, "majority-vote", "accuracy")
+    frame = estimates.labels_frame(backend)
+    names = [
+        "item",
+        "domain",
+        "likeliest",
+        "known",
+        "p__majority-vote__no",
+        "p__majority-vote__yes",
+    ]
+    columns = frame.column_names if backend == "pyarrow" else list(frame.columns)
+    assert columns == names
+    found = json.loads(json.dumps(estimates.label_columns()))
+    assert found["item"] == [0, 1, 2]
+    assert found["domain"] == ["u", None, "v"]
+    assert found["known"] == [True, False, False]
+    assert found["likeliest"][:2] == ["yes", "yes"]
+    assert found["p__majority-vote__yes"][0] == 1
+    assert list(frame["likeliest"])[:1] == ["yes"] or frame["likeliest"][0].as_py() == "yes"
+
+
+@pytest.mark.parametrize("method", sorted(fl.models.METHODS))
+def test_every_method_gives_labels_or_one_line(method: str) -> None:
+    if fl.models.METHODS[method].learns_from != "probabilities":
+        pytest.skip("its own tests fit it; what it gives is a label posterior all the same")
+    if method in ("ssme-flow",):
+        pytest.skip("a fit takes too long here")
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=60)
+    scores = 1 / (1 + np.exp(-rng.normal(2 * truth[:, None] - 1, 1.2, (60, 3))))
+    labels = np.where(np.arange(60) < 20, truth, -1)
+    estimates = fl.estimate(fl.Predictions(scores, labels), method, "accuracy")
+    if method == "labeled" or fl.models.METHODS[method].serves == "means":
+        with pytest.raises(fl.UsageError, match="says nothing of the labels of single items"):
+            estimates.labels_frame()
+        return
+    columns = estimates.label_columns()
+    p = np.array([columns[f"p__{method}__{k}"] for k in (0, 1)])
+    np.testing.assert_allclose(p.sum(axis=0), 1)
+    assert columns["likeliest"][:20] == truth[:20].tolist()
+
+
+def test_the_table_read_back_has_no_labels(
+    cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "labels.csv"
+    assert cli("estimate", predictions_file, *QUICK, "--labels", path)[0] == 0
+    again = fl.read_predictions(path)
+    assert (again.models, again.n_labeled) == (("tempered-ensemble",), 0)
