@@ -10,7 +10,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce paper curves clean
+.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -45,6 +45,9 @@ paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DAT
 
 curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour)
 	$(BIN)/python benchmarks/curves.py
+
+votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)
+	$(BIN)/python benchmarks/votes.py all
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

@@ -1,0 +1,129 @@
+"""What every part of `votes.py` asks of a method: error rates and labels, by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+import fewlabels as fl
+from fewlabels.kernels.arrays import Array, Floats
+
+# Compilers ask whether `coverage` is installed, and would get the script of that name beside this.
+sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
+
+
+class Answer(NamedTuple):
+    """Error rates (D, M), domains by first appearance; P(label) (n, K); which model was chosen."""
+
+    error: Floats
+    labels: Floats
+    chosen: str = ""
+
+
+Method = Callable[[fl.Predictions, int], Answer]
+
+
+def together(model: fl.models.LabelModel) -> Method:
+    """One fit of all domains, which the model tells apart, or does not need to."""
+
+    def ask(predictions: fl.Predictions, seed: int) -> Answer:
+        posterior = model.infer(predictions, np.random.default_rng(seed))
+        labels = posterior.marginals()
+        told = posterior.diagnostics.get("error_rate")
+        if told is None:
+            return Answer(implied(predictions, labels), labels)
+        names = domains_of(predictions)
+        rows = [told] if len(names) == 1 else [told[name] for name in names]
+        error = np.array([[row[m] for m in predictions.models] for row in rows])
+        return Answer(error, labels, posterior.diagnostics.get("chosen", ""))
+
+    return ask
+
+
+def apart(model: fl.models.LabelModel) -> Method:
+    """A fit for each domain, for models that know of none."""
+    alone = together(model)
+
+    def ask(predictions: fl.Predictions, seed: int) -> Answer:
+        labels = np.empty((predictions.n_items, predictions.n_classes))
+        error = []
+        for name in domains_of(predictions):
+            rows = np.flatnonzero(_domain(predictions) == name)
+            found = alone(predictions.take(rows), seed)
+            labels[rows] = found.labels
+            error.append(found.error[0])
+        return Answer(np.array(error), labels)
+
+    return ask
+
+
+def domains_of(predictions: fl.Predictions) -> list[str]:
+    """Names by first appearance; one, empty, where there are none."""
+    return list(dict.fromkeys(_domain(predictions).tolist()))
+
+
+def implied(predictions: fl.Predictions, labels: Floats) -> Floats:
+    """How often votes differ from labels of these probabilities (n, K), (D, M)."""
+    domain, k = _domain(predictions), predictions.n_classes
+    out = []
+    for name in domains_of(predictions):
+        rows = np.flatnonzero(domain == name)
+        counts = predictions.vote_counts[rows]
+        joint = np.asarray(counts.T @ labels[rows]).reshape(-1, k, k)
+        votes = joint.sum(axis=(1, 2))
+        right = np.einsum("jkk->j", joint)
+        out.append(np.where(votes > 0, 1 - right / np.maximum(votes, 1e-300), np.nan))
+    return np.array(out)
+
+
+def _domain(predictions: fl.Predictions) -> Array:
+    if predictions.domain is None:
+        return np.full(predictions.n_items, "")
+    return predictions.domain
+
+
+SAMPLED = {
+    "cbcc": fl.models.CBCC,
+    "bee": fl.models.BEE,
+    "cbee": fl.models.CBEE,
+    "hcbee": fl.models.HCBEE,
+    "confusion-bee": fl.models.ConfusionBEE,
+    "confusion-cbee": fl.models.ConfusionCBEE,
+    "confusion-hcbee": fl.models.ConfusionHCBEE,
+}
+"""Models by Gibbs sampling."""
+
+# The reference's Dawid and Skene: from the majority vote, with .01 votes in every cell, to the end.
+_EM = {"start": "majority", "smoothing": 0.01, "iterations": 2000, "tolerance": 1e-10}
+
+
+def dawid_skene(rates: str) -> fl.models.LabelModel:
+    """EM as the reference has it, for every domain."""
+    return fl.models.DawidSkene(rates=rates, by_domain=True, **_EM)
+
+
+def sampled(name: str, **options: int) -> fl.models.LabelModel:
+    """A model by Gibbs sampling: one chain unless told otherwise."""
+    return SAMPLED[name](**{"chains": 1, **options})
+
+
+BASELINES: Mapping[str, Method] = {
+    "majority-vote": together(fl.models.MajorityVote()),
+    "dawid-skene": together(dawid_skene("confusion")),
+    "dawid-skene, one rate": together(dawid_skene("one")),
+    "agreement-rates": together(fl.models.AgreementRates(by_domain=True)),
+    "crowd-svm": apart(fl.models.CrowdSVM()),
+    "crowd-svm, gradient descent": apart(fl.models.CrowdSVM(solver="gradient-descent")),
+}
+"""What the models by Gibbs sampling are compared with where there are domains."""
+
+
+def small(value: float) -> str:
+    """A small number: 1.54e-5."""
+    if not np.isfinite(value):
+        return "-"
+    mantissa, power = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(power)}"

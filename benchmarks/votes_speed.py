@@ -1,0 +1,262 @@
+"""Speed and memory of the models of votes, as ratios within one run against what a user has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+import fewlabels as fl
+from curves_data import stream
+from curves_parts import Arguments, Part, Plan, Record, table
+from fewlabels.kernels.arrays import Floats, Ints
+from speed import best
+from votes_worlds import Size, World, draw_votes, one_rate
+
+_BEE_ERRORS = np.array([0.1, 0.15, 0.2, 0.25])
+_BURN_IN, _SWEEPS, _THIN = 4000, 2000, 10
+_TIMED = 300
+"""Sweeps of the per-item sampler that are timed."""
+
+
+def line(what: str, ours: str, instead: str = "", ratio: str = "", target: str = "") -> Record:
+    """A row of the table."""
+    return {"what": what, "ours": ours, "instead": instead, "ratio": ratio, "target": target}
+
+
+def four_classifiers(domains: int, items: int) -> World:
+    """Two classes, four classifiers with the same error rates in every domain."""
+    rng = stream("votes", "speed", domains, items)
+    confusion = one_rate(np.tile(_BEE_ERRORS, (domains, 1)), 2)
+    return draw_votes(confusion, np.full((domains, 2), 0.5), Size(domains, 4, items), rng)
+
+
+# --- bee against Gibbs sampling item by item ------------------------------------------------------
+
+
+def per_item_gibbs(votes: Ints, sweeps: int, rng: np.random.Generator) -> Floats:
+    """BEE as one writes it with numpy: labels of all items at once, sweep by sweep."""
+    n = len(votes)
+    signs = 2.0 * votes - 1.0
+    labels = votes.mean(axis=1) > 0.5
+    total = np.zeros(votes.shape[1])
+    for _ in range(sweeps):
+        positive = labels.sum()
+        share = rng.beta(1 + positive, 1 + n - positive)
+        wrong = (n - signs.T @ (2.0 * labels - 1.0)) / 2
+        error = rng.beta(1 + wrong, 10 + n - wrong)
+        logits = signs @ (np.log1p(-error) - np.log(error))
+        labels = rng.random(n) < expit(logits + np.log(share) - np.log1p(-share))
+        total += error
+    return total / sweeps
+
+
+def bee_lines(data: Path, items: list[int]) -> list[Record]:
+    """One chain of the paper's 6,000 sweeps on more and more items."""
+    model = fl.models.BEE(burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=1)
+    out = []
+    for n in items:
+        world = four_classifiers(1, n)
+        predictions = world.predictions()
+        model.infer(predictions, np.random.default_rng(0))  # compiled, votes counted
+        fit, fitted = best(lambda p=predictions: model.fit(p, np.random.default_rng(0)), 3)
+        fresh, _ = best(lambda w=world: model.infer(w.predictions(), np.random.default_rng(0)), 2)
+        rng = np.random.default_rng(0)
+        timed, naive = best(lambda w=world, r=rng: per_item_gibbs(w.votes, _TIMED, r), 1)
+        rival = timed * (_BURN_IN + _SWEEPS) / _TIMED
+        rates = fitted.pooled().rates[:, :, 0, 0].mean(axis=0)
+        out.append(
+            line(
+                f"`bee`, {n:,} items x 4 classifiers x {_BURN_IN + _SWEEPS:,} sweeps, one chain; "
+                f"rates within {np.abs(rates - naive).max():.1g} of each other",
+                f"{fit:.3f} s; {fresh:.3f} s from arrays to P(label)",
+                f"{rival:.1f} s (numpy, all items of a sweep at once; {_TIMED} sweeps timed)",
+                f"{rival / fit:.0f}x; {rival / fresh:.0f}x",
+                "50x, whatever the number of items" if n == 20_000 else "",
+            )
+        )
+    return out
+
+
+# --- hcbee with and without a compiler ------------------------------------------------------------
+
+
+def hcbee_seconds(items: int, **options: int) -> list[float]:
+    """Seconds of a first call and of two later ones."""
+    predictions = four_classifiers(15, items).predictions()
+    model = fl.models.HCBEE(**options)
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        model.infer(predictions, np.random.default_rng(0))
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def hcbee_lines(data: Path, items: int, sweeps: int) -> list[Record]:
+    """The default schedule in processes of their own; plain Python is timed on fewer sweeps."""
+    default = fl.models.HCBEE()
+    total = default.burn_in + default.sweeps
+    what = f"`hcbee`, 15 domains of {items:,} items x 4 classifiers, 4 chains x {total:,} sweeps"
+    with tempfile.TemporaryDirectory() as folder:
+        call = f"votes_speed.hcbee_seconds({items})"
+        first, *later = _elsewhere(call, NUMBA_CACHE_DIR=folder)
+        kept, *_ = _elsewhere(call, NUMBA_CACHE_DIR=folder)
+    options = f"burn_in=10, sweeps={sweeps}"
+    plain = min(_elsewhere(f"votes_speed.hcbee_seconds({items}, {options})", NUMBA_DISABLE_JIT="1"))
+    base = min(_elsewhere(f"votes_speed.hcbee_seconds({items}, burn_in=0, sweeps=20)",
+                          NUMBA_DISABLE_JIT="1"))  # fmt: skip
+    rival = base + (plain - base) / (sweeps - 10) * total
+    ours = min(later)
+    return [
+        line(f"{what}, later calls", f"{ours:.1f} s", f"{rival:.0f} s (without numba; {sweeps} "
+             "sweeps timed)", f"{rival / ours:.0f}x", "10 s"),
+        line(f"{what}, first call ever, with compilation", f"{first:.1f} s"),
+        line(f"{what}, first call of a later process", f"{kept:.1f} s"),
+    ]  # fmt: skip
+
+
+# --- two million votes ----------------------------------------------------------------------------
+
+
+def many_votes(items: int, annotators: int, classes: int) -> Ints:
+    """Votes (n, M) of 20 annotators on each item, in small integers."""
+    rng = stream("votes", "speed", "many", items, annotators, classes)
+    error = rng.beta(2, 6, annotators)
+    votes = np.full((items, annotators), -1, dtype=np.int8)
+    labels = rng.integers(classes, size=items)
+    for start in range(0, items, 1000):
+        rows = np.arange(start, min(start + 1000, items))
+        who = np.argpartition(rng.random((len(rows), annotators)), 20, axis=1)[:, :20]
+        wrong = rng.random(who.shape) < error[who]
+        other = rng.integers(1, classes, size=who.shape)
+        said = (labels[rows][:, None] + wrong * other) % classes
+        votes[rows[:, None], who] = said
+    return votes
+
+
+def fit_many(items: int, annotators: int, classes: int) -> dict[str, float]:
+    """Our fit and P(label), with its peak memory, of votes made here."""
+    votes = many_votes(items, annotators, classes)
+    before = _peak()
+    started = time.perf_counter()
+    predictions = fl.Predictions(votes=votes, classes=tuple(range(classes)))
+    posterior = fl.models.DawidSkene().infer(predictions, np.random.default_rng(0))
+    labels = posterior.marginals().argmax(axis=1)
+    return {
+        "seconds": time.perf_counter() - started,
+        "before": before,
+        "peak": _peak(),
+        "steps": posterior.diagnostics["iterations"],
+        "sum": int(labels.sum()),
+    }
+
+
+def peer_many(items: int, annotators: int, classes: int, steps: int) -> dict[str, float]:
+    """The same by crowd-kit in so many steps of EM, and in none."""
+    from crowdkit.aggregation import DawidSkene
+
+    votes = many_votes(items, annotators, classes)
+    task, worker = np.nonzero(votes >= 0)
+    frame = pd.DataFrame({"task": task, "worker": worker, "label": votes[task, worker]})
+    del votes
+    seconds = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in (1, 1 + steps):
+            started = time.perf_counter()
+            DawidSkene(n_iter=n, tol=0.0).fit(frame)
+            seconds[n] = time.perf_counter() - started
+    step = (seconds[1 + steps] - seconds[1]) / steps
+    return {"start": seconds[1] - step, "step": step, "peak": _peak()}
+
+
+def many_lines(data: Path, items: int, annotators: int) -> list[Record]:
+    """Dawid and Skene by EM on two million votes, each side in a process of its own."""
+    out = []
+    for classes in (2, 5):
+        size = f"{items}, {annotators}, {classes}"
+        ours = _elsewhere(f"votes_speed.fit_many({size})")
+        rival = _elsewhere(f"votes_speed.peer_many({size}, 3)")
+        same = rival["start"] + rival["step"] * ours["steps"]
+        out.append(
+            line(
+                f"`dawid-skene`, {20 * items:,} votes of {annotators:,} annotators on {items:,} "
+                f"items, {classes} classes, {ours['steps']:.0f} steps; arrays to P(label)",
+                f"{ours['seconds']:.1f} s, peak {ours['peak']:.0f} MB ({ours['before']:.0f} MB "
+                "with the votes alone)",
+                f"{same:.0f} s, peak {rival['peak']:.0f} MB (crowd-kit, as many steps; 3 timed)",
+                f"{same / ours['seconds']:.1f}x",
+                "30 s, 2 GB",
+            )
+        )
+    return out
+
+
+def _peak() -> float:
+    """Peak memory of this process image in MB."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def _elsewhere(call: str, **environment: str) -> Any:
+    """What a call gives in a fresh interpreter."""
+    code = (
+        f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"import votes_methods, votes_speed\nprint(json.dumps({call}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+        env=os.environ | environment,
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+LINES: dict[str, tuple[Callable[..., list[Record]], Arguments, Arguments]] = {
+    "bee": (bee_lines, {"items": [2_000, 20_000, 200_000]}, {"items": [2_000]}),
+    "hcbee": (hcbee_lines, {"items": 20_000, "sweeps": 200}, {"items": 200, "sweeps": 30}),
+    "many": (
+        many_lines,
+        {"items": 100_000, "annotators": 1000},
+        {"items": 1_000, "annotators": 100},
+    ),
+}
+"""Rows by topic: what makes them, in full and in a quick run."""
+
+
+def speed_cells(plan: Plan) -> list[Arguments]:
+    """All topics."""
+    return [{"lines": name, **(quick if plan.quick else full)}
+            for name, (_, full, quick) in LINES.items()]  # fmt: skip
+
+
+def speed_run(data: Path, lines: str, **options: Any) -> list[Record]:
+    """Rows of one topic."""
+    return LINES[lines][0](data, **options)
+
+
+def speed_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """The rows as a table."""
+    header = ["what", "fewlabels", "instead", "ratio", "target"]
+    return {"speed": table(header, records.values.tolist())}
+
+
+SPEED = Part(
+    speed_cells,
+    speed_run,
+    speed_blocks,
+    "one thread but in processes of their own (`hcbee`, `dawid-skene`), whose minutes are not "
+    "counted here; the best of 2 or 3; ratios are of one run",
+    alone=True,
+)

@@ -1,0 +1,62 @@
+"""The benchmark of models of votes runs on a small scale, and fills its page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "benchmarks" / "votes.md"
+DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+MARKS = ("nell", "figure4", "settings", "coverage", "crowd", "crowd-rates", "speed")
+
+
+def run(work: Path, *options: str) -> str:
+    """The page that a quick run writes."""
+    script = ROOT / "benchmarks" / "votes.py"
+    command = [sys.executable, "-W", "error", str(script), *options, "--quick", "--workers", "1"]
+    done = subprocess.run([*command, "--work", str(work)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return (work / "quick" / PAGE.name).read_text(encoding="utf-8")
+
+
+def block(page: str, name: str) -> str:
+    """What stands between the marks of a part."""
+    found = re.search(f"<!-- {name} -->\n(.*?)<!-- end {name} -->", page, re.DOTALL)
+    assert found, f"no place for {name}"
+    return found[1]
+
+
+def test_the_page_has_a_place_for_every_part():
+    page = PAGE.read_text(encoding="utf-8")
+    assert re.findall("<!-- end (.*) -->", page) == list(MARKS)
+    assert all(block(page, name) is not None for name in MARKS)
+
+
+def test_a_part_without_data_and_its_resumption(tmp_path):
+    first = run(tmp_path, "settings", "--data", str(tmp_path / "none"))
+    text = block(first, "settings")
+    assert "votes.py settings --quick`" in text
+    assert "| S1: bee - cbee |" in text
+    cells = sorted((tmp_path / "quick" / "settings").glob("S1*.json"))
+    assert len(cells) == 2
+    stamps = [cell.stat().st_mtime_ns for cell in cells]
+    again = run(tmp_path, "settings", "--data", str(tmp_path / "none"))
+    assert [cell.stat().st_mtime_ns for cell in cells] == stamps
+    assert block(again, "settings") == text
+
+
+@pytest.mark.slow
+def test_every_part(tmp_path):
+    if not (DATA / "nell").is_dir() or not (DATA / "crowd").is_dir():
+        pytest.skip(f"no data in {DATA}; set FEWLABELS_DATA")
+    pytest.importorskip("crowdkit", reason="crowd-kit is what the crowd part compares with")
+    page = run(tmp_path, "all", "--data", str(DATA))
+    for name in set(MARKS) - {"figure4"}:
+        assert "\n| --- |" in block(page, name), name
+    assert (tmp_path / "quick" / "figures" / "votes" / "figure4.svg").stat().st_size > 5000
