@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from fewlabels.kernels import compiled, vote_gibbs
+from fewlabels.kernels.vote_chains import new_state
+from fewlabels.kernels.vote_gibbs import advance, start_state
+from fewlabels.kernels.vote_table import ALONE, Rules, VotePrior, VoteTable
 
 SCRIPT = Path(__file__).with_name("vote_gibbs_run.py")
 
@@ -92,3 +95,34 @@ def test_rounding_never_gives_an_impossible_state():
     for seed in range(20):
         draw(weights.copy(), 7, out, np.random.default_rng(seed))
         assert out.tolist() == [7, 0, 0]
+
+
+@pytest.mark.parametrize("collapsed_labels", [False, True])
+def test_items_of_one_row_are_as_items_of_their_own(collapsed_labels):
+    """Four items with the same votes: how many are of class 1, drawn both ways."""
+    shares = []
+    for items in ([4], [1, 1, 1, 1]):
+        rows = len(items)
+        table = VoteTable(
+            start=np.arange(0, 3 * rows + 1, 3),
+            unit=np.tile([0, 1, 2], rows),
+            vote=np.tile([1, 1, 0], rows),
+            times=np.ones(3 * rows),
+            items=np.array(items),
+            group=np.zeros(rows, dtype=np.int64),
+            evidence=np.zeros((rows, 2)),
+            informs=np.ones(rows),
+            free=np.ones(1, dtype=bool),
+            class_of=np.array([[0], [1]]),
+        )
+        prior = VotePrior(np.full((1, 2), 4.0), np.array([[6.0, 9.0]]))
+        state = new_state(table, prior, 3, 1.0, 1.0)
+        rng = np.random.default_rng(rows)
+        start_state(table, prior, state, rng)
+        rules = Rules(ALONE, False, True, collapsed_labels, False, False)
+        count = np.zeros(5)
+        for _ in range(20_000):
+            advance(table, prior, state, rules, 1, rng)
+            count[state.labels[:, 1].sum()] += 1
+        shares.append(count / count.sum())
+    np.testing.assert_allclose(shares[0], shares[1], atol=0.02)

@@ -143,6 +143,8 @@ def geweke(coupling, prior_rates, n_classes, rules, seed) -> np.ndarray:
     for t in range(SWEEPS):
         advance(table, prior, state, rules, 1, rng)
         labels = state.labels.argmax(axis=1)
+        if rules.collapsed_labels:
+            redraw_rates(prior, state, rng)
         rates = spread(state.phi[state.atom], n_classes)
         draw_votes(table, rates, labels, rng)
         recount(table, state, labels)
@@ -155,6 +157,15 @@ def geweke(coupling, prior_rates, n_classes, rules, seed) -> np.ndarray:
     varies = error > 0
     assert (np.abs(gap[~varies]) < 1e-9).all()
     return gap[varies] / error[varies]
+
+
+def redraw_rates(prior: VotePrior, state: VoteState, rng) -> None:
+    """Rates given the labels, which such a sweep leaves integrated out."""
+    sums = np.zeros(state.phi.shape)
+    np.add.at(sums, state.atom, state.cells)
+    for a in np.unique(state.atom):
+        for q, row in enumerate(prior.rates):
+            state.phi[a, q] = np.maximum(rng.dirichlet(row + sums[a, q]), 1e-12)
 
 
 def start(table: VoteTable, state: VoteState, drawn, coupling: int, rng) -> None:

@@ -68,7 +68,8 @@ def run_chains(
     rng: np.random.Generator,
 ) -> VoteDraws:
     """Run every chain with a generator of its own; the answer does not depend on the threads."""
-    told = _Told(schedule.chains * (schedule.burn_in + schedule.sweeps))
+    kept = schedule.sweeps // schedule.thin
+    told = _Told(schedule.chains * (schedule.burn_in + kept * schedule.thin))
 
     def run(generator: np.random.Generator) -> tuple[Floats, Floats, Ints, Floats]:
         state = new_state(table, prior, n_units, *concentration)
@@ -76,7 +77,6 @@ def run_chains(
         for part in spans(schedule.burn_in, max(schedule.burn_in // 20, 1)):
             advance(table, prior, state, burn_in_rules, part.stop - part.start, generator)
             told.add(part.stop - part.start)
-        kept = schedule.sweeps // schedule.thin
         rates = np.empty((kept, *state.phi.shape))
         shares = np.empty((kept, *state.shares.shape))
         atom = np.empty((kept, n_units), dtype=np.int64)

@@ -321,24 +321,26 @@ def _draw_labels_collapsed(
     n_states = table.class_of.shape[0]
     sums = np.zeros(state.phi.shape)
     _sum_by_atom(state, sums)
-    log_shares = np.log(state.shares)
     weights = np.empty(n_states)
-    before = np.empty(n_states, dtype=np.int64)
     for r in range(len(table.items)):
-        before[:] = state.labels[r]
-        for old in range(n_states):
-            for _ in range(before[old]):
-                _see(table, prior, state, sums, r, old, -1.0)
-                state.labels[r, old] -= 1
-                for s in range(n_states):
-                    weights[s] = log_shares[table.group[r], s] + table.evidence[r, s]
-                    if weights[s] > -math.inf:
-                        # One vote after the other: two of an item may share their rates.
-                        weights[s] += _see(table, prior, state, sums, r, s, 1.0)
-                        _see(table, prior, state, sums, r, s, -1.0)
-                new = pick(weights, n_states, rng)
-                _see(table, prior, state, sums, r, new, 1.0)
-                state.labels[r, new] += 1
+        for _ in range(table.items[r]):
+            # Any item of the row, whatever its label: an order by labels would be no valid scan.
+            left = rng.random() * table.items[r]
+            old = 0
+            while left >= state.labels[r, old] and old < n_states - 1:
+                left -= state.labels[r, old]
+                old += 1
+            _see(table, prior, state, sums, r, old, -1.0)
+            state.labels[r, old] -= 1
+            for s in range(n_states):
+                weights[s] = math.log(state.shares[table.group[r], s]) + table.evidence[r, s]
+                if weights[s] > -math.inf:
+                    # One vote after the other: two of an item may share their rates.
+                    weights[s] += _see(table, prior, state, sums, r, s, 1.0)
+                    _see(table, prior, state, sums, r, s, -1.0)
+            new = pick(weights, n_states, rng)
+            _see(table, prior, state, sums, r, new, 1.0)
+            state.labels[r, new] += 1
     state.cells[:] = 0.0
     for r in range(len(table.items)):
         for s in range(n_states):

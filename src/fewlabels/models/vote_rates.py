@@ -158,10 +158,12 @@ class VoteRates:
         size, (d, m) = draws.size, (len(domains), predictions.n_models)
         weighty = np.flatnonzero(predictions.weight > 0)
         domain = np.argsort(order)[data.domain]
+        rates = draws.rates.reshape(size, d, m, *draws.rates.shape[2:])
         return VoteRates(
             predictions.models,
             tuple(domains[d] for d in order),
-            draws.rates.reshape(size, d, m, *draws.rates.shape[2:])[:, order],
+            # Rates of thousands of annotators are large: no copy for a single domain.
+            rates if d == 1 else rates[:, order],
             states.class_shares(draws.shares, draws.n_classes)[:, order],
             votes_given(predictions, domain, d, weighty),
             domain,
