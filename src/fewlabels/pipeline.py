@@ -220,6 +220,7 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
             said.append(
                 f"{method} does not learn from classifiers without {what} "
                 f"({listed(silent, 5)}); their estimates rest on the others"
+                + ("; vote-selection learns from all that vote" if _all_vote(predictions) else "")
             )
     if level is not None and 20 / (1 - level) > MOST_DRAWS:
         said.append(
@@ -227,6 +228,11 @@ def _facts(predictions: Predictions, method: str, level: float | None) -> list[s
             "ends may lie further out"
         )
     return said
+
+
+def _all_vote(predictions: Predictions) -> bool:
+    """Whether every classifier votes, and enough of them for error rates without labels."""
+    return predictions.n_models > 2 and bool(predictions.has_hard.any(axis=0).all())
 
 
 def _copies(predictions: Predictions) -> list[str]:

@@ -292,7 +292,7 @@ class Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
 
-    def thresholded(self, thresholds: Mapping[str, float]) -> Predictions:
+    def thresholded(self, thresholds: Mapping[str, float] | float) -> Predictions:
         """The same predictions, with hard ones where P(positive) of a classifier reaches a cut.
 
         For two classes; other classifiers keep theirs (the argmax, or what they vote).
@@ -300,23 +300,32 @@ class Predictions:
         Parameters
         ----------
         thresholds
-            Classifier -> least probability that it calls positive.
+            Classifier -> least probability that it calls positive; or one number for all that
+            give probabilities.
 
         Raises
         ------
         UsageError
-            If a classifier is unknown, or a threshold is no number.
+            If a classifier is unknown, or a threshold is not between 0 and 1.
         InputError
-            If there are more than two classes, or a classifier gives no probabilities.
+            If there are more than two classes, or no probabilities to cut.
         """
         if self.n_classes != 2:
-            raise InputError(f"thresholds are for two classes; there are {self.n_classes}")
+            raise InputError(
+                f"thresholds are for two classes, and there are {self.n_classes}; give hard "
+                "predictions instead (`votes`, columns y__<model>)"
+            )
+        if not isinstance(thresholds, Mapping):
+            giving = self.has_probabilities.any(axis=0)
+            if not giving.any():
+                raise InputError("no classifier has probabilities to cut at a threshold")
+            thresholds = {self.models[j]: thresholds for j in np.flatnonzero(giving)}
         votes = self.hard.copy()
         for name, cut in thresholds.items():
             if name not in self.models:
                 raise UsageError(unknown("model", name, self.models))
-            if not isinstance(cut, (int, float, np.number)) or np.isnan(cut):
-                raise UsageError(f"the threshold of {name!r} must be a number; got {cut!r}")
+            if not isinstance(cut, (int, float, np.number)) or not 0 <= cut <= 1:
+                raise UsageError(f"the threshold of {name!r} must be from 0 to 1; got {cut!r}")
             j = self.models.index(name)
             given = self.has_probabilities[:, j]
             if self.probabilities is None or not given.any():

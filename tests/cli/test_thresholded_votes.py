@@ -44,7 +44,12 @@ def test_one_number_is_for_all_and_a_name_wins(cli, file):
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("a=x", "NAME=P with a number"), ("z=0.5", "model 'z'"), ("c=0.5", "no probabilities")],
+    [
+        ("2", "from 0 to 1"),
+        ("a=x", "NAME=P with a number"),
+        ("z=0.5", "model 'z'"),
+        ("c=0.5", "no probabilities"),
+    ],
 )
 def test_mistakes_are_one_line(cli, file, given, said):
     code, out, err = cli("estimate", str(file), "--threshold", given)
@@ -52,9 +57,20 @@ def test_mistakes_are_one_line(cli, file, given, said):
     assert said in err
 
 
+def test_said_twice_or_for_nothing(cli, file, tmp_path):
+    code, _, err = cli("estimate", str(file), "--threshold", "a=0.3", "--threshold", "a=0.4")
+    assert code == 2
+    assert "another one before it" in err
+    votes = tmp_path / "votes.csv"
+    votes.write_text("y__a,y__b\n0,1\n1,1\n")
+    code, _, err = cli("estimate", str(votes), "--threshold", "0.3")
+    assert code == 2
+    assert "no classifier has probabilities" in err
+
+
 def test_refused_in_python():
     two = fl.Predictions([[0.1], [0.3]])
-    with pytest.raises(UsageError, match="must be a number"):
+    with pytest.raises(UsageError, match="from 0 to 1"):
         two.thresholded({"model0": float("nan")})
     with pytest.raises(InputError, match="two classes"):
         fl.Predictions(votes=[[0], [2]], classes=[0, 1, 2]).thresholded({"model0": 0.5})

@@ -180,6 +180,22 @@ class TestSelection:
         assert resolve("auto", two)[0] == "vote-selection"
         assert resolve("auto", two.with_labels(truth))[0] == "labeled"
 
+    def test_auto_takes_many_votes_rather_than_one_score(self):
+        votes = np.array(world((0.1, 0.2, 0.3), n=60)[0].votes)
+        p = np.full((60, 3, 2), np.nan)
+        p[:, 0] = [0.3, 0.7]
+        mixed = fl.Predictions(p, votes=votes)
+        assert fl.models.resolve("auto", mixed)[0] == "vote-selection"
+        p[:, 1] = [0.4, 0.6]
+        pooled = fl.estimate(fl.Predictions(p, votes=votes), metrics="accuracy")
+        assert pooled.method == "tempered-ensemble"
+        assert any("vote-selection learns from all that vote" in w for w in pooled.warnings)
+
+    def test_candidates_of_one_class_are_told_apart(self):
+        predictions, _ = world((0.1, 0.2, 0.3), n=60)
+        model = fl.models.VoteSelection([BEE(**FEW), BEE(class_prior=5.0, **FEW)])
+        assert set(model.infer(predictions, 0).diagnostics["held_out"]) == {"bee (1)", "bee (2)"}
+
     def test_candidates_are_checked(self):
         with pytest.raises(UsageError, match="candidates"):
             fl.models.VoteSelection([fl.models.DawidSkene()])
@@ -253,6 +269,19 @@ class TestWhatVotesCannotTell:
         votes[::2, 0] = -1
         predictions = fl.Predictions(votes=votes, domain=["poor", "rich"] * 50)
         assert "on the same items in domain poor" in self.said(predictions)
+
+    def test_a_domain_without_votes(self):
+        base, _ = world((0.1, 0.2, 0.3), n=100, missing=0)
+        votes = np.array(base.votes)
+        votes[::2] = -1
+        said = self.said(fl.Predictions(votes=votes, domain=["silent", "heard"] * 50))
+        assert "no classifier votes in domain silent" in said
+
+    def test_nothing_is_assumed_where_all_is_known(self):
+        base, truth = world((0.1, 0.2, 0.3), n=100)
+        posterior = BEE(**FEW).infer(base.with_labels(truth), 0)
+        assert posterior.status == "ok"
+        assert not posterior.warnings
 
     def test_votes_that_never_differ(self):
         votes = np.repeat(np.random.default_rng(0).integers(2, size=60)[:, None], 3, axis=1)

@@ -155,8 +155,9 @@ def _check_names(method: str, metrics: Sequence[str]) -> None:
 
 
 def _thresholded(predictions: Predictions, texts: Sequence[str]) -> Predictions:
-    """Cut the probabilities of the classifiers named, or of all that have any."""
-    cuts: dict[str, float] = {}
+    """Cut the probabilities of all classifiers that have any, then of those that are named."""
+    everyone: float | None = None
+    named: dict[str, float] = {}
     for given in texts:
         name, _, number = given.rpartition("=")
         try:
@@ -165,13 +166,15 @@ def _thresholded(predictions: Predictions, texts: Sequence[str]) -> Predictions:
             raise UsageError(
                 f"--threshold must be P or NAME=P with a number P; got {quoted(given)}"
             ) from None
+        if name in named or (not name and everyone is not None):
+            raise UsageError(f"--threshold {quoted(given)}: there is another one before it")
         if name:
-            cuts[name] = cut
-            continue
-        some = predictions.has_probabilities
-        everyone = [m for j, m in enumerate(predictions.models) if some[:, j].any()]
-        cuts = dict.fromkeys(everyone, cut) | cuts
-    return predictions.thresholded(cuts) if cuts else predictions
+            named[name] = cut
+        else:
+            everyone = cut
+    if everyone is not None:
+        predictions = predictions.thresholded(everyone)
+    return predictions.thresholded(named) if named else predictions
 
 
 def _select(predictions: Predictions, models: str | None) -> Predictions:

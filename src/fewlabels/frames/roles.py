@@ -366,6 +366,8 @@ def _refuse_repeated(names: Sequence[str]) -> None:
 
 def missing_column(name: str, names: Sequence[str], role: str) -> str:
     """The message about a column that was asked for and is not there."""
+    if not names:
+        return f"no column {quoted(name)} ({role}): there are votes alone, and no table beside them"
     return (
         f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
         f"the columns are {listed(map(quoted, names))}"

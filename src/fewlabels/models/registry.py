@@ -85,10 +85,15 @@ def resolve(method: str | LabelModel, predictions: Predictions) -> tuple[str, La
 def _automatic(predictions: Predictions) -> str:
     """What the data allow: pool, curves, a model of the votes, or the labels alone."""
     with_probabilities = int(predictions.has_probabilities.any(axis=0).sum())
-    if with_probabilities > 1 or (with_probabilities and predictions.n_classes > 2):
+    if with_probabilities > 1:
         return "tempered-ensemble"
-    if predictions.provides("ranking").any():
+    votes, ranks = predictions.has_hard.any(axis=0), predictions.provides("ranking").any(axis=0)
+    # Three voters determine error rates; the score of one alone says less than all their votes.
+    if votes.sum() > 2 and ranks.sum() < 2:
+        return "vote-selection"
+    if with_probabilities and predictions.n_classes > 2:
+        return "tempered-ensemble"
+    if ranks.any():
         return "monotone-curves"
-    # Fewer than three voters determine nothing without labels, and add little to these.
-    few = int(predictions.has_hard.any(axis=0).sum()) < 3
-    return "labeled" if few and predictions.n_labeled else "vote-selection"
+    # Fewer than three determine nothing without labels, and add little to these.
+    return "labeled" if predictions.n_labeled else "vote-selection"

@@ -205,7 +205,9 @@ class FittedVoteModel(FittedLabelModel):
         rates = VoteRates.of(served, self.domains, order, draws, self.states, data)
         voted = self.voted.reshape(len(self.domains), -1)[order]
         r_hat, effective = self._mixing(rates)
-        converged = r_hat <= CONVERGED
+        status = Status.ASSUMPTION if r_hat <= CONVERGED else Status.NOT_CONVERGED
+        if predictions.labeled.all() and status is Status.ASSUMPTION:
+            status = Status.OK  # there is nothing left to assume
         return LabelPosterior(
             data.labels(draws.marginals(data.table), slice(None), draws.n_classes),
             LabelDraws(draws, data),
@@ -213,7 +215,7 @@ class FittedVoteModel(FittedLabelModel):
             salt=self.salt,
             value_from="draws",
             vote_rates=rates,
-            status=Status.ASSUMPTION if converged else Status.NOT_CONVERGED,
+            status=status,
             warnings=self._warnings(served, data, rates, voted, r_hat),
             diagnostics=self._diagnostics(rates, data, voted, r_hat, effective)
             | self._clusters(rates.domains, order),
@@ -270,10 +272,11 @@ class FittedVoteModel(FittedLabelModel):
         doubt = straddling(rates.error_rates, voted, rates.domains)
         if doubt:
             said.append(doubt)
-        said.append(
-            "assumption: classifiers err independently of each other, given the class; where they "
-            "share mistakes their error rates come out too low"
-        )
+        if not predictions.labeled.all():
+            said.append(
+                "assumption: classifiers err independently of each other, given the class; where "
+                "they share mistakes their error rates come out too low"
+            )
         if np.isnan(r_hat):
             said.append("not-converged: too few draws to tell whether the chains agree; keep more")
         elif r_hat > CONVERGED:

@@ -69,10 +69,19 @@ class VoteSelection(LabelModel):
         best = int(np.argmax(scores.mean(axis=1))) if seen.any() else 0
         return _FittedSelection(
             candidates[best].fit(predictions, rng),
-            tuple(model.name for model in candidates),
+            _names(candidates),
             best,
             scores,
         )
+
+
+def _names(candidates: Sequence[VoteModel]) -> tuple[str, ...]:
+    """What to call the candidates; those of one class are numbered."""
+    names = [model.name for model in candidates]
+    return tuple(
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    )
 
 
 def _some(predictions: Predictions) -> Predictions:

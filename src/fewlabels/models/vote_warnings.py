@@ -21,8 +21,12 @@ def not_identified(
     """Why these votes do not determine error rates without labels, one sentence per reason."""
     said = []
     few: dict[str, list[str]] = {}
+    silent = []
     for d, name in enumerate(domain_texts(domains)):
         rows = np.flatnonzero(domain == d)
+        if not predictions.has_hard[rows].any():
+            silent.append(name)
+            continue
         if (predictions.evidence[rows] != 0).any():
             continue
         counts = predictions.vote_counts[rows]
@@ -33,6 +37,11 @@ def not_identified(
             who = [predictions.models[j] for j in np.flatnonzero(lonely & voting)]
             whose = "" if len(who) == voting.sum() else f" of {listed(who, 3)}"
             few.setdefault(whose, []).append(name)
+    if silent:
+        said.append(
+            f"assumption: no classifier votes in domain {listed(silent, 5)}: what is said of it, "
+            "and of the labels there, is the prior alone"
+        )
     for whose, where in few.items():
         place = f" in domain {listed(where, 5)}" if len(domains) > 1 else ""
         said.append(

@@ -15,7 +15,7 @@ from fewlabels.frames.doctor.classifiers import classifier_findings
 from fewlabels.frames.doctor.columns import name_findings, value_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.frames.doctor.labels import group_findings, label_findings, row_findings
-from fewlabels.frames.doctor.votes import vote_findings
+from fewlabels.frames.doctor.votes import overlap_findings, vote_findings
 from fewlabels.frames.locate import Located, locate
 from fewlabels.frames.long_votes import (
     Duplicates,
@@ -178,6 +178,8 @@ class _Case:
             if self.votes is not None and self.roles is not None:
                 judged = predictions.select_models(self.roles.models)
                 self.findings.extend(vote_findings(predictions, judged.n_models))
+            elif not predictions.provides("ranking").any():
+                self.findings.extend(overlap_findings(predictions))
             if judged.n_models:
                 self.findings.extend(classifier_findings(judged))
             self.findings.extend(label_findings(judged))

@@ -33,6 +33,13 @@ def vote_findings(predictions: Predictions, first: int) -> Iterator[Finding]:
     yield from _domains(predictions, voted)
 
 
+def overlap_findings(predictions: Predictions) -> Iterator[Finding]:
+    """What hard predictions of a wide file, with nothing else, cannot tell."""
+    voted = scipy.sparse.csr_matrix(predictions.has_hard)
+    yield from _items(predictions, predictions.vote_counts, voted)
+    yield from _domains(predictions, voted)
+
+
 def _size(counts: scipy.sparse.csr_matrix, voted: scipy.sparse.csr_matrix) -> Finding:
     people = np.diff(voted.tocsc().indptr)
     items = np.diff(voted.indptr)
