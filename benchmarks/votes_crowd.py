@@ -133,8 +133,10 @@ def crowd_run(data: Path, name: str, method: str) -> list[Record]:
     """Which gold labels were met, and how far annotators' error rates are off."""
     crowd = read_crowd(data, name)
     found = OURS[method](crowd.predictions, 0) if method in OURS else ask_peer(crowd, method)
+    by_labels = implied(crowd.predictions, found.labels)[0]
+    errors = {"off": off(crowd, found.error[0]), "off_by_labels": off(crowd, by_labels)}
     record = {"set": name, "method": method, "chosen": found.chosen}
-    return [record | {"met": met(crowd, found.labels), "off": off(crowd, found.error[0])}]
+    return [record | {"met": met(crowd, found.labels), **errors}]
 
 
 def met(crowd: Crowd, labels: Floats) -> Floats:
@@ -157,6 +159,7 @@ def crowd_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     return {
         "crowd": _by_set(records, "met", 1, lambda v: number(100 * v, 1)),
         "crowd-rates": _by_set(records, "off", -1, lambda v: number(v, 3)),
+        "crowd-rates-by-labels": _by_set(records, "off_by_labels", -1, lambda v: number(v, 3)),
     }
 
 

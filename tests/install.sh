@@ -25,7 +25,7 @@ pip() { "$bin/python" -m pip -qq --disable-pip-version-check "$@"; }
 pip install --upgrade "pip>=25.1"
 pip wheel --no-deps --wheel-dir "$scratch" .
 pip install ${constraints:+--constraint "$constraints"} "$scratch"/fewlabels-*.whl
-for extra in pandas polars matplotlib; do
+for extra in pandas polars matplotlib numba; do
     ! "$bin/python" -c "import $extra" 2>/dev/null || fail "$extra is there without its extra"
 done
 

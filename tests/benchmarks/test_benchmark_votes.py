@@ -13,7 +13,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "votes.md"
 DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
-MARKS = ("nell", "figure4", "settings", "coverage", "crowd", "crowd-rates", "speed")
+MARKS = (
+    "nell",
+    "figure4",
+    "settings",
+    "coverage",
+    "crowd",
+    "crowd-rates",
+    "crowd-rates-by-labels",
+    "speed",
+)
 
 
 def run(work: Path, *options: str) -> str:
