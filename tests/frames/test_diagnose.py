@@ -68,6 +68,20 @@ def test_class_balance(healthy):
     assert balance["predicted"]["svm"] is None
 
 
+def test_classes_that_are_perhaps_one():
+    table = {"y__a": ["Yes", "no", "yes ", "No"] * 5, "y__b": ["Yes", "no", "no", "Yes"] * 5}
+    said = [f.what for f in findings(table) if f.where == "classes"]
+    assert any("Yes" in what and "yes" in what and "different classes" in what for what in said)
+    assert not [f for f in findings({"y__a": ["yes", "no"] * 5}) if f.where == "classes"]
+
+
+def test_numbers_that_are_no_classes():
+    table = {"y__a": np.linspace(0, 1, 60), "y__b": np.linspace(0, 1, 60)}
+    (found,) = [f for f in findings(table) if f.where == "classes"]
+    assert found.what == "60 classes"
+    assert "s__<model>" in found.mend
+
+
 def test_identical_classifiers(healthy):
     found = findings(healthy | {"p__z__1": healthy["p__a__1"]})
     assert the(found, "are identical on every item").where == "classifiers a, z"

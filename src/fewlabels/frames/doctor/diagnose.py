@@ -14,7 +14,12 @@ from fewlabels.frames.assemble import assemble
 from fewlabels.frames.doctor.classifiers import classifier_findings
 from fewlabels.frames.doctor.columns import name_findings, value_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.frames.doctor.labels import group_findings, label_findings, row_findings
+from fewlabels.frames.doctor.labels import (
+    class_findings,
+    group_findings,
+    label_findings,
+    row_findings,
+)
 from fewlabels.frames.doctor.votes import overlap_findings, vote_findings
 from fewlabels.frames.locate import Located, locate
 from fewlabels.frames.long_votes import (
@@ -183,6 +188,7 @@ class _Case:
             if judged.n_models:
                 self.findings.extend(classifier_findings(judged))
             self.findings.extend(label_findings(judged))
+            self.findings.extend(class_findings(predictions))
             self.findings.extend(row_findings(predictions))
             self.findings.extend(group_findings(predictions))
             self._look_at_notes(predictions)

@@ -17,6 +17,7 @@ _FEW = 20
 _MOST_GROUPS = 50
 _Z = 4.0
 _MANY_DUPLICATES = 0.05
+_MANY_CLASSES = 50
 
 
 def label_findings(predictions: Predictions) -> Iterator[Finding]:
@@ -43,6 +44,24 @@ def label_findings(predictions: Predictions) -> Iterator[Finding]:
         )  # fmt: skip
     yield from _not_random(predictions)
     yield from _ordered(known, count)
+
+
+def class_findings(predictions: Predictions) -> Iterator[Finding]:
+    """Classes that are perhaps one, and so many that the cells are perhaps no classes."""
+    written: dict[str, list[str]] = {}
+    for name in map(str, predictions.classes):
+        written.setdefault(" ".join(name.casefold().split()), []).append(name)
+    for same in written.values():
+        if len(same) > 1:
+            yield Finding(
+                "warning", f"{listed(same)} are different classes", "classes",
+                "if they are one, write it the same way everywhere",
+            )  # fmt: skip
+    if predictions.n_classes > _MANY_CLASSES and predictions.votes is not None:
+        yield Finding(
+            "warning", f"{predictions.n_classes:,} classes", "classes",
+            "if hard predictions hold numbers that are no classes, name their column s__<model>",
+        )  # fmt: skip
 
 
 def _not_random(predictions: Predictions) -> Iterator[Finding]:
