@@ -11,21 +11,18 @@ is a copy in the folder. Figure 4 is made from the fits of figure 2.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import fewlabels
 from curves_bands import FIGURE2, OTHER
 from curves_labels import FIGURE1, LABEL_NEXT, ONE_CLASS
 from curves_mcmc import MCMC
-from curves_parts import Part, Plan, jobs_of, read_jobs, run_job
+from curves_parts import Part, Plan, run_part
 from curves_spe import FIGURE3G, SYNTHETIC
 from curves_speed import SPEED
 from paper import fill
-from score_lists import spread
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "curves.md"
@@ -41,39 +38,6 @@ PARTS = {
     "speed": SPEED,
     "label-next": LABEL_NEXT,
 }
-
-
-def settings_of(plan: Plan) -> dict[str, object]:
-    """What cells that are kept must agree in."""
-    return {"quick": plan.quick, "fewlabels": fewlabels.__version__}
-
-
-def run_part(name: str, plan: Plan, folder: Path, workers: int, resume: bool) -> dict[str, str]:
-    """Run a part's cells, or those that are missing, and give its blocks of the page."""
-    part = PARTS[name]
-    settings = folder / "settings.json"
-    if not resume:
-        # Cells of an earlier state of the code must not mix with those of this one.
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    if settings.exists() and json.loads(settings.read_text()) != settings_of(plan):
-        raise SystemExit(f"error: {folder} has cells of other settings; run without --resume")
-    settings.write_text(json.dumps(settings_of(plan)))
-    jobs = jobs_of(part, plan, folder)
-    missing = [job for job in jobs if not job.file.exists()]
-    if part.alone or workers == 1:
-        for done, job in enumerate(missing, 1):
-            run_job(job)
-            print(f"\r{done}/{len(missing)} cells of {name}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-    elif missing:
-        for _ in spread(run_job, missing, workers, f"cells of {name}"):
-            pass
-    records, seconds = read_jobs(jobs)
-    blocks = part.blocks(records, plan)
-    return {
-        mark: f"{_caption(name, part, plan, seconds)}\n\n{text}" for mark, text in blocks.items()
-    }
 
 
 def _caption(name: str, part: Part, plan: Plan, seconds: float) -> str:
@@ -110,7 +74,13 @@ def main() -> None:
         shutil.copyfile(PAGE, page)
     plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
     for name in given.only:
-        fill(page, run_part(name, plan, work / name, given.workers, given.resume))
+        if not given.resume:
+            # Cells of an earlier state of the code must not mix with those of this one.
+            shutil.rmtree(work / name, ignore_errors=True)
+        part = PARTS[name]
+        found, seconds = run_part(name, part, plan, work / name, given.workers, "without --resume")
+        caption = _caption(name, part, plan, seconds)
+        fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")
 
 

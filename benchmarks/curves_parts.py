@@ -1,10 +1,11 @@
-"""What the parts of `curves.py` have in common: cells, their results on disk, and tables."""
+"""What the parts of `curves.py` and `votes.py` share: cells, their results on disk, and tables."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
+import fewlabels
 from fewlabels.kernels.blocks import using_workers
+from score_lists import spread
 
 Record = dict[str, Any]
 Arguments = dict[str, Any]
@@ -103,6 +106,34 @@ def read_jobs(jobs: Iterable[Job]) -> tuple[pd.DataFrame, float]:
     found = [json.loads(job.file.read_text(encoding="utf-8")) for job in jobs]
     records = [record for one in found for record in one["records"]]
     return pd.DataFrame.from_records(records), sum(one["seconds"] for one in found)
+
+
+def run_part(
+    name: str, part: Part, plan: Plan, folder: Path, workers: int, again: str
+) -> tuple[Mapping[str, str], float]:
+    """Run a part's cells that are missing: its blocks of the page, and processor time in seconds.
+
+    `again` is the option that starts a folder of other settings over.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Cells that are kept must agree in these.
+    same = {"quick": plan.quick, "fewlabels": fewlabels.__version__}
+    settings = folder / "settings.json"
+    if settings.exists() and json.loads(settings.read_text()) != same:
+        raise SystemExit(f"error: {folder} has cells of other settings; run {again}")
+    settings.write_text(json.dumps(same))
+    jobs = jobs_of(part, plan, folder)
+    missing = [job for job in jobs if not job.file.exists()]
+    if part.alone or workers == 1:
+        for done, job in enumerate(missing, 1):
+            run_job(job)
+            print(f"\r{done}/{len(missing)} cells of {name}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+    elif missing:
+        for _ in spread(run_job, missing, workers, f"cells of {name}"):
+            pass
+    records, seconds = read_jobs(jobs)
+    return part.blocks(records, plan), seconds
 
 
 def plain(value: Any) -> Any:

@@ -13,16 +13,13 @@ in the folder.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import fewlabels
-from curves_parts import Part, Plan, jobs_of, read_jobs, run_job
+from curves_parts import Part, Plan, run_part
 from paper import fill
-from score_lists import spread
 from votes_coverage import COVERAGE
 from votes_crowd import CROWD
 from votes_nell import NELL
@@ -41,30 +38,6 @@ PARTS = {
     "speed": SPEED,
 }
 _NEED_DATA = {"nell", "crowd"}
-
-
-def run_part(name: str, plan: Plan, folder: Path, workers: int) -> dict[str, str]:
-    """Run a part's cells that are missing, and give its blocks of the page."""
-    part = PARTS[name]
-    folder.mkdir(parents=True, exist_ok=True)
-    same = {"quick": plan.quick, "fewlabels": fewlabels.__version__}
-    settings = folder / "settings.json"
-    if settings.exists() and json.loads(settings.read_text()) != same:
-        raise SystemExit(f"error: {folder} has cells of other settings; run with --fresh")
-    settings.write_text(json.dumps(same))
-    jobs = jobs_of(part, plan, folder)
-    missing = [job for job in jobs if not job.file.exists()]
-    if part.alone or workers == 1:
-        for done, job in enumerate(missing, 1):
-            run_job(job)
-            print(f"\r{done}/{len(missing)} cells of {name}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-    elif missing:
-        for _ in spread(run_job, missing, workers, f"cells of {name}"):
-            pass
-    records, seconds = read_jobs(jobs)
-    caption = _caption(name, part, plan, seconds)
-    return {mark: f"{caption}\n\n{text}" for mark, text in part.blocks(records, plan).items()}
 
 
 def _caption(name: str, part: Part, plan: Plan, seconds: float) -> str:
@@ -104,7 +77,10 @@ def main() -> None:
     for name in parts:
         if given.fresh:
             shutil.rmtree(work / name, ignore_errors=True)
-        fill(page, run_part(name, plan, work / name, given.workers))
+        part = PARTS[name]
+        found, seconds = run_part(name, part, plan, work / name, given.workers, "with --fresh")
+        caption = _caption(name, part, plan, seconds)
+        fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")
 
 
