@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from fewlabels.kernels.vote_table import DOMAINS, Rules
 from fewlabels.models.checks import check_choice
+from fewlabels.models.coupled_votes import CoupledVoteModel
 from fewlabels.models.method import Method
-from fewlabels.models.vote_heldout import SELECTIONS, Selection, chosen_strengths
-from fewlabels.models.vote_model import Strength, VoteModel, check_strength
 from fewlabels.models.vote_words import (
     ASSUMES,
     CONFUSION_ASSUMES,
@@ -20,13 +17,12 @@ from fewlabels.models.vote_words import (
     FAILS,
     SOURCE,
 )
-from fewlabels.predictions import Predictions
 
 _SAMPLERS = ("partially collapsed", "uncollapsed", "collapsed then uncollapsed")
 
 
 @dataclass(frozen=True)
-class CBEE(VoteModel):
+class CBEE(CoupledVoteModel):
     """BEE whose domains are clustered by a Dirichlet process: e^d = phi_{z_d}, z ~ CRP(alpha).
 
     Domains in one cluster share the error rates of all their classifiers. Source: Platanios,
@@ -46,8 +42,6 @@ class CBEE(VoteModel):
         uncollapsed": burn-in with the rates integrated out of labels too, as in the paper.
     """
 
-    concentration: Strength = 1.0
-    selection: Selection = "folds"
     sampler: Literal["partially collapsed", "uncollapsed", "collapsed then uncollapsed"] = (
         "partially collapsed"
     )
@@ -58,14 +52,7 @@ class CBEE(VoteModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_strength("concentration", self.concentration)
-        check_choice("selection", self.selection, SELECTIONS)
         check_choice("sampler", self.sampler, _SAMPLERS)
-
-    @property
-    def strengths(self) -> tuple[Strength, Strength]:
-        """alpha; there is no gamma."""
-        return self.concentration, 1.0
 
     def rules(self) -> tuple[Rules, Rules]:
         """Sampler and whether alpha is learned."""
@@ -76,17 +63,6 @@ class CBEE(VoteModel):
         if self.sampler == "collapsed then uncollapsed":
             return after._replace(collapsed=True, collapsed_labels=True), after
         return after, after
-
-    def with_strengths(self, predictions: Predictions, rng: np.random.Generator) -> VoteModel:
-        """Choose alpha by held-out likelihood where that is asked for."""
-        if self.concentration != "held-out":
-            return self
-        return chosen_strengths(
-            lambda alpha, gamma: replace(self, concentration=alpha),
-            self.selection,
-            predictions,
-            rng,
-        )
 
 
 @dataclass(frozen=True)

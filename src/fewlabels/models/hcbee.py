@@ -9,8 +9,9 @@ import numpy as np
 
 from fewlabels.kernels.vote_table import FRANCHISE, TABLES, Rules
 from fewlabels.models.checks import check_choice
+from fewlabels.models.coupled_votes import CoupledVoteModel
 from fewlabels.models.method import Method
-from fewlabels.models.vote_heldout import SELECTIONS, Selection, chosen_strengths
+from fewlabels.models.vote_heldout import chosen_strengths
 from fewlabels.models.vote_model import Strength, VoteModel, check_strength
 from fewlabels.models.vote_words import (
     ASSUMES,
@@ -24,7 +25,7 @@ from fewlabels.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class CBCC(VoteModel):
+class CBCC(CoupledVoteModel):
     """BEE whose classifiers are clustered within every domain by itself, by CRP(alpha).
 
     Clustered Bayesian classifier combination (Moreno, Teh, Perez-Cruz, Artes-Rodriguez 2015) with
@@ -39,8 +40,6 @@ class CBCC(VoteModel):
         "collapsed": clusters with the rates integrated out; "uncollapsed": under current rates.
     """
 
-    concentration: Strength = 1.0
-    selection: Selection = "folds"
     sampler: Literal["collapsed", "uncollapsed"] = "collapsed"
 
     name = "cbcc"
@@ -49,31 +48,13 @@ class CBCC(VoteModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_strength("concentration", self.concentration)
-        check_choice("selection", self.selection, SELECTIONS)
         check_choice("sampler", self.sampler, ("collapsed", "uncollapsed"))
-
-    @property
-    def strengths(self) -> tuple[Strength, Strength]:
-        """alpha; there is no gamma."""
-        return self.concentration, 1.0
 
     def rules(self) -> tuple[Rules, Rules]:
         """Sampler and which concentrations are learned."""
         alpha, gamma = (s == "learned" for s in self.strengths)
         rules = Rules(self.coupling, self.flip, self.sampler == "collapsed", False, alpha, gamma)
         return rules, rules
-
-    def with_strengths(self, predictions: Predictions, rng: np.random.Generator) -> VoteModel:
-        """Choose alpha by held-out likelihood where that is asked for."""
-        if self.concentration != "held-out":
-            return self
-        return chosen_strengths(
-            lambda alpha, gamma: replace(self, concentration=alpha),
-            self.selection,
-            predictions,
-            rng,
-        )
 
 
 @dataclass(frozen=True)
