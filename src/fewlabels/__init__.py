@@ -1,7 +1,6 @@
 """Know how good a classifier is when trusted labels are few, missing or disagreeing."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: it would take the name of a subpackage.
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +24,12 @@ _LAZY = {
     "read_predictions": "fewlabels.frames",
     "threshold": "fewlabels.operating.threshold",
 }
-_SUBPACKAGES = ("bench", "metrics", "models")
+_SUBPACKAGES = ("annotations", "bench", "calibration", "metrics", "models")
 
 if TYPE_CHECKING:
+    from fewlabels import annotations as annotations
     from fewlabels import bench as bench
+    from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
@@ -50,7 +51,9 @@ __all__ = [
     "Status",
     "UsageError",
     "__version__",
+    "annotations",
     "bench",
+    "calibration",
     "curve",
     "curves",
     "diagnose",

@@ -12,7 +12,17 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
 NOUNS = {"errors", "wording", "door", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
-PIPELINE = {"contradiction", "groups", "label_weights", "evaluate", "trust", "profiles", "pipeline"}
+ANNOTATED = {"annotations", "calibration"}
+PIPELINE = {
+    "contradiction",
+    "groups",
+    "input_facts",
+    "label_weights",
+    "evaluate",
+    "trust",
+    "profiles",
+    "pipeline",
+}
 BELOW_MIDDLE = NOUNS | {"kernels"}
 
 # Room -> rooms it may import (itself always). A new room is a new line here.
@@ -26,6 +36,8 @@ ARROWS = {
     "estimates": {"errors", "kernels", "predictions", "posterior"},
     "models": BELOW_MIDDLE,
     "metrics": BELOW_MIDDLE,
+    "annotations": BELOW_MIDDLE | {"groups", "trust"},
+    "calibration": BELOW_MIDDLE,
     "frames": BELOW_MIDDLE,
     "report": {"errors", "wording"},
     "groups": BELOW_MIDDLE,
@@ -33,23 +45,31 @@ ARROWS = {
     "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
     "contradiction": BELOW_MIDDLE | MIDDLE | {"evaluate", "trust"},
+    "recalibration": BELOW_MIDDLE | ANNOTATED,
+    "input_facts": BELOW_MIDDLE | MIDDLE | {"evaluate"},
     "profiles": BELOW_MIDDLE | MIDDLE,
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "operating": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,
-    "bench": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames"},
-    "cli": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "report", "operating", "demo", "bench"},
+    "bench": BELOW_MIDDLE | MIDDLE | ANNOTATED | PIPELINE | {"frames"},
+    "cli": BELOW_MIDDLE
+    | MIDDLE
+    | ANNOTATED
+    | PIPELINE
+    | {"frames", "report", "operating", "demo", "bench", "recalibration"},
     "__main__": {"cli"},
 }
 
 # Arrows that point up, only from inside a function, and why.
 LAZY = {
     ("estimates", "report"): "`Estimates.summary` and `save_html` are the road to the report",
+    ("annotations", "report"): "so are those of `Assessment`",
     ("operating", "report"): "so are those of `Curve`, `Curves` and `Thresholds`",
 }
 
-# Heavy packages that a whole room is about: it is loaded when a file or frame is read.
-AT_HOME = {("frames", "pyarrow")}
+# Heavy packages that a whole room is about: frames are loaded when a file or frame is read,
+# calibration, whose estimators are scikit-learn's, when it is asked for.
+AT_HOME = {("frames", "pyarrow"), ("calibration", "sklearn")}
 
 OUTSIDE = {
     "kernels": {"numpy", "scipy", "threadpoolctl", "numba"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import TypeVar
@@ -62,6 +62,11 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Hold BLAS to one thread: for many small products its threads cost more than they do."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
 def spans(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover n."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -72,7 +77,7 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
 
     BLAS is held to one thread meanwhile: its own threads inside ours cost ten times.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         workers = min(available_workers(), len(blocks))
         if workers <= 1:
             yield from map(function, blocks)

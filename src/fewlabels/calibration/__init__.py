@@ -1,0 +1,62 @@
+"""Calibration on labels or label histograms: scaling, alpha-calibration, ensembles, saved models.
+
+Data flow: `inputs` checks what comes in and gives arrays; `scaling` and `alpha` are scikit-learn
+estimators around the kernels, fitted by `descent`; `ensembles` are functions of an S x n x K array;
+`saved` writes fitted estimators as JSON. Nothing is imported before it is asked for, as
+scikit-learn is slow to load.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_LAZY = {
+    "AlphaCalibration": "alpha",
+    "MatrixScaling": "scaling",
+    "TemperatureScaling": "scaling",
+    "VectorScaling": "scaling",
+    "ensemble_disagreement": "ensembles",
+    "ensemble_mean": "ensembles",
+    "ensemble_posterior": "ensembles",
+    "from_dict": "saved",
+    "load": "saved",
+    "save": "saved",
+    "to_dict": "saved",
+}
+
+if TYPE_CHECKING:
+    from fewlabels.calibration.alpha import AlphaCalibration
+    from fewlabels.calibration.ensembles import (
+        ensemble_disagreement,
+        ensemble_mean,
+        ensemble_posterior,
+    )
+    from fewlabels.calibration.saved import from_dict, load, save, to_dict
+    from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+
+__all__ = [
+    "AlphaCalibration",
+    "MatrixScaling",
+    "TemperatureScaling",
+    "VectorScaling",
+    "ensemble_disagreement",
+    "ensemble_mean",
+    "ensemble_posterior",
+    "from_dict",
+    "load",
+    "save",
+    "to_dict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"fewlabels.calibration.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'fewlabels.calibration' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

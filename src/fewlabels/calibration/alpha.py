@@ -1,0 +1,288 @@
+"""Alpha-calibration: how sure predicted probabilities are, as a Dirichlet around each of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fewlabels.calibration import inputs as door_of
+from fewlabels.calibration.descent import Minimum, descend
+from fewlabels.errors import InputError, UsageError
+from fewlabels.kernels import dirichlet_multinomial as kernel
+from fewlabels.kernels.arrays import Array, Floats
+
+CONCENTRATIONS = ("constant", "logits", "features")
+
+
+class _ParameterToo:
+    """A method that shares its name with a constructor parameter.
+
+    scikit-learn keeps a parameter as an attribute of its name, which would hide the method
+    `concentration`. A data descriptor comes before the instance's attributes: reading gives the
+    method, and setting (by `__init__`, `set_params`, unpickling) stores the parameter where
+    `get_params` looks for it. The parameter stays the very object that was passed, as `clone`
+    demands, which a string that can be called would not.
+    """
+
+    def __init__(self, method: Callable[..., Floats]) -> None:
+        self._method = method
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self._method if instance is None else self._method.__get__(instance, owner)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self._method.__name__] = value
+
+
+class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
+    """Alpha-calibration: labels of an item come from Dirichlet(alpha0 f), f the predictions.
+
+    f stays as it is: calibrate it beforehand, or put a scaling before this in a `Pipeline`. alpha0,
+    the concentration, says how far the item's label distribution may be from f: exp(w . h + b) of
+    what is known of the item.
+
+    Parameters
+    ----------
+    concentration
+        What h is: "constant" (nothing: one alpha0 for all items), "logits" (the logits of f) or
+        "features" (those passed to `fit`, such as a network's penultimate layer). None = features
+        when they are passed, else constant.
+    penalty
+        lambda, the weight of the mean square of log alpha0 beside the loss of a label.
+    standardize
+        Fit on features of mean 0 and standard deviation 1. The minimum is the same one, as the
+        penalty is on log alpha0 and not on w; only the way there is shorter.
+    max_iter, tol
+        Iterations at most; converged where no slope of the loss exceeds `tol`.
+    compat
+        "lh_calib" weighs the loss of an item by n_i / mean n and takes the mean over items, as the
+        released code does: n times the weight against the penalty.
+    inputs
+        "probabilities" or "logits" (n, K): what f is given as, in `fit` and everywhere else.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        w, in the units of the features, (d,), and b.
+    loss_
+        The least value of the loss (50), multinomial coefficients left out.
+    n_labels_used_
+        Labels of the items with two or more. Items with fewer say nothing about alpha0: they are
+        left out altogether, of the penalty too.
+    concentration_
+        The choice of `concentration` that was fitted.
+    classes_, n_features_in_, converged_, n_iter_
+        Class indices (K,), K, whether the slopes vanished, iterations.
+
+    Raises
+    ------
+    InputError
+        No item with two labels, counts that are negative or fractional, NaN (in features too), rows
+        that do not sum to 1.
+    UsageError
+        Features that are not asked for, or asked for and not there.
+
+    Notes
+    -----
+    f is raised to 1e-12, so that a label of a class of probability 0 costs much, not everything.
+    Logarithms of 0 are thus -27.6 where h are logits. log alpha0 is held to +-300 on new items: the
+    answers stay finite. Where all labels agree the penalty alone keeps alpha0 from 0.
+    Source: Mimori et al. (2021), equations 50 (loss), 71 (disagreement), 51 (posterior).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlabels.calibration import AlphaCalibration
+    >>> f = np.array([[0.5, 0.5], [0.7, 0.3], [0.4, 0.6], [0.5, 0.5]])
+    >>> model = AlphaCalibration().fit(f, np.array([[3, 0], [2, 1], [0, 3], [0, 2]]))
+    >>> bool(model.predict_disagreement(f)[0] < 1 - (f[0] ** 2).sum())
+    True
+    """
+
+    def __init__(
+        self,
+        concentration: str | None = None,
+        penalty: float = 0.005,
+        standardize: bool = True,
+        max_iter: int = 500,
+        tol: float = 1e-9,
+        compat: str | None = None,
+        inputs: str = "probabilities",
+    ) -> None:
+        self.concentration = concentration
+        self.penalty = penalty
+        self.standardize = standardize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.compat = compat
+        self.inputs = inputs
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; see scikit-learn."""
+        parameters: dict[str, Any] = super().get_params(deep)
+        return parameters | {"concentration": vars(self)["concentration"]}
+
+    def fit(
+        self, probabilities: Any, histogram: Any, features: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit to f (n, K), counts of labels (n, K), and features (n, d) where h is features."""
+        door_of.choice("compat", self.compat, (None, "lh_calib"))
+        kind = self._kind(features)
+        scores = door_of.scores(probabilities, self.inputs)
+        n, k = scores.shape
+        counts = door_of.histogram(histogram, n, k)
+        weight = door_of.item_weights(sample_weight, n)
+        h = self._inputs_of_concentration(kind, scores, features, None)
+        total = counts.sum(axis=1)
+        if not ((total > 1) & (weight > 0)).any():
+            raise InputError(
+                "no item has two labels or more and a weight above zero, so that nothing is known "
+                "of how labels of one item vary; label some items twice"
+            )
+        used = np.flatnonzero((total > (0 if self.compat else 1)) & (weight > 0))
+        f = door_of.probabilities_of(scores[used], self.inputs)
+        self._solve(h[used], kernel.terms(counts[used], f), total[used], weight[used])
+        self.concentration_ = kind
+        self.n_labels_used_ = int(total[total > 1].sum())
+        self.classes_ = np.arange(k)
+        self.n_features_in_ = k
+        return self
+
+    @_ParameterToo
+    def concentration(self, probabilities: Any, features: Any = None) -> Floats:
+        """Concentration alpha0 of each item, (n,)."""
+        return self._known(probabilities, features)[1]
+
+    def predict_proba(self, probabilities: Any) -> Floats:
+        """The probabilities f (n, K), unchanged: the mean of each Dirichlet."""
+        check_is_fitted(self)
+        return self._shares(probabilities)
+
+    def predict_disagreement(self, probabilities: Any, features: Any = None) -> Floats:
+        """Probability that two labels of an item differ, (n,): equation 71."""
+        return kernel.disagreement(*self._known(probabilities, features))
+
+    def posterior(self, probabilities: Any, histogram: Any, features: Any = None) -> Floats:
+        """Expected class probabilities (n, K) given labels (n, K): (alpha0 f + y) / (alpha0 + n).
+
+        Any numbers of labels will do; an item without labels keeps f.
+        """
+        f, alpha0 = self._known(probabilities, features)
+        return kernel.posterior_mean(f, door_of.histogram(histogram, *f.shape), alpha0)
+
+    def score(self, probabilities: Any, histogram: Any, features: Any = None) -> float:
+        """Mean log-likelihood of a label of the items with two or more, for `GridSearchCV`."""
+        f, alpha0 = self._known(probabilities, features)
+        counts = door_of.histogram(histogram, *f.shape)
+        used = counts.sum(axis=1) > 1
+        if not used.any():
+            raise InputError("no item has two labels or more to judge a concentration by")
+        value = kernel.log_likelihood(counts[used], f[used], np.log(alpha0[used]))
+        return float(value.sum() / counts[used].sum())
+
+    def _kind(self, features: Any) -> str:
+        asked: Any = vars(self)["concentration"]
+        door_of.choice("concentration", asked, (None, *CONCENTRATIONS))
+        if asked is None:
+            return "constant" if features is None else "features"
+        return str(asked)
+
+    def _shares(self, probabilities: Any) -> Floats:
+        scores = door_of.scores(probabilities, self.inputs, self.n_features_in_)
+        return door_of.probabilities_of(scores, self.inputs)
+
+    def _known(self, probabilities: Any, features: Any) -> tuple[Floats, Floats]:
+        """The probabilities f (n, K) and concentrations alpha0 (n,) of items."""
+        check_is_fitted(self)
+        scores = door_of.scores(probabilities, self.inputs, self.n_features_in_)
+        h = self._inputs_of_concentration(self.concentration_, scores, features, len(self.coef_))
+        with np.errstate(over="ignore"):  # an infinite log alpha0 is held to its bound
+            log_alpha0 = h @ self.coef_ + self.intercept_
+        return (
+            door_of.probabilities_of(scores, self.inputs),
+            kernel.concentration_of(log_alpha0),
+        )
+
+    def _inputs_of_concentration(
+        self, kind: str, scores: Floats, features: Any, columns: int | None
+    ) -> Floats:
+        """What log alpha0 is an affine function of, h (n, d)."""
+        if kind == "features":
+            if features is None:
+                raise UsageError(
+                    "the concentration is one of features; pass `features`, or choose "
+                    "concentration='constant' or 'logits'"
+                )
+            return door_of.feature_block(features, len(scores), columns)
+        if features is not None:
+            raise UsageError(
+                f"`features` are passed but the concentration is of {kind!r}; leave them out, or "
+                "fit with concentration='features'"
+            )
+        if kind == "constant":
+            return np.empty((len(scores), 0))
+        return door_of.logits_of(scores, self.inputs)
+
+    def _solve(self, h: Floats, terms: kernel.Terms, total: Array, weight: Floats) -> None:
+        """Find w and b: L-BFGS from zeros (alpha0 = 1), in units in which features are alike."""
+        mean, scale = _units(h) if self.standardize else _no_units(h)
+        design = np.ones((len(h), len(scale) + 1))
+        np.subtract(h, mean, out=design[:, :-1])
+        design[:, :-1] /= scale
+        rate = weight * total / (weight @ total) if self.compat else weight / (weight @ total)
+        problem = _Problem(
+            design, terms, rate, door_of.not_negative("penalty", self.penalty), weight
+        )
+        found = problem.minimum(self.tol, self.max_iter)
+        self.coef_ = found.point[:-1] / scale
+        self.intercept_ = float(found.point[-1] - self.coef_ @ mean)
+        self.loss_ = found.value
+        self.converged_ = found.converged
+        self.n_iter_ = found.n_iter
+
+
+class _Problem(NamedTuple):
+    """The loss (50): design (n, d + 1), likelihoods at a rate (n,) each, penalty, weights (n,)."""
+
+    design: Floats
+    terms: kernel.Terms
+    rate: Floats
+    penalty: float
+    weight: Floats
+
+    def minimum(self, tolerance: float, max_iter: int) -> Minimum:
+        """Where the loss is least, from zeros."""
+        start = np.zeros(self.design.shape[1])
+        return descend(self.loss, self.hessian, start, tolerance=tolerance, max_iter=max_iter)
+
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+        eta = self.design @ theta
+        of = kernel.derivatives(self.terms, eta)
+        pull = 2 * self.penalty / self.weight.sum() * self.weight
+        value = -float(self.rate @ of.value) + 0.5 * float(pull @ eta**2)
+        return value, self.design.T @ (pull * eta - self.rate * of.slope)
+
+    def hessian(self, theta: Floats) -> Floats:
+        """Second derivatives."""
+        of = kernel.derivatives(self.terms, self.design @ theta)
+        pull = 2 * self.penalty / self.weight.sum() * self.weight
+        bend = pull - self.rate * of.curvature
+        out: Floats = (self.design * bend[:, None]).T @ self.design
+        return out
+
+
+def _units(h: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column; a constant column keeps its unit."""
+    mean, scale = h.mean(axis=0), h.std(axis=0)
+    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+
+
+def _no_units(h: Floats) -> tuple[Floats, Floats]:
+    return np.zeros(h.shape[1]), np.ones(h.shape[1])

@@ -1,0 +1,232 @@
+"""What calibration takes: probabilities or logits, labels or histograms, weights, features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fewlabels import door
+from fewlabels.errors import InputError, UsageError
+from fewlabels.kernels.arrays import Array, Bools, Floats
+from fewlabels.kernels.dirichlet_multinomial import FLOOR
+from fewlabels.kernels.simplex import softmax
+from fewlabels.wording import listed, quoted, unknown
+
+INPUTS = ("probabilities", "logits")
+
+_SUM_ROUNDING = 1e-5
+"""Rows this near to a sum of 1 are float32's: they stay as they are."""
+
+_LARGEST = 1e100
+"""Logits beyond this are refused: their products would overflow."""
+
+
+def choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    """A value that is one of the choices."""
+    if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
+        raise UsageError(unknown(f"`{name}`", value, [str(c) for c in choices]))
+    return value
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number of at least 0."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0 <= number < np.inf:
+        raise UsageError(f"`{name}` must be a finite number of at least 0; got {quoted(value)}")
+    return number
+
+
+def scores(value: Any, inputs: Any, columns: int | None = None) -> Floats:
+    """Probabilities or logits (n, K), as `inputs` says; K = `columns` where that is known."""
+    choice("inputs", inputs, INPUTS)
+    p = block(inputs, value, 2)
+    if p.shape[1] < 2:
+        raise InputError(f"`{inputs}` must have a column per class, two or more; got {p.shape[1]}")
+    if columns is not None and p.shape[1] != columns:
+        raise InputError(
+            f"`{inputs}` has {p.shape[1]} classes but the calibration was fitted on {columns}; "
+            "pass the same classes in the same order"
+        )
+    if inputs == "probabilities":
+        return _distributions(p)
+    _refuse(np.abs(p) > _LARGEST, p, "`logits` must be within +-1e100", "correct or rescale it")
+    return p
+
+
+def logits_of(scores: Floats, inputs: str, floor: float = FLOOR) -> Floats:
+    """The logits u; those of probabilities are their logarithms, of at least log `floor`."""
+    return scores if inputs == "logits" else np.log(np.maximum(scores, floor))
+
+
+def floor_of(scores: Floats, inputs: str) -> float:
+    """What stands for a probability of 0: half the least positive one there is, or 1e-12.
+
+    A classifier that says 0 says that it cannot tell: a vote of 15 neighbours knows no share
+    between 0 and 1/15. Taken for 1e-12, a few labels on such classes outweigh all others, and the
+    calibration flattens everything.
+    """
+    positive = scores[scores > 0]
+    if inputs == "logits" or len(positive) == scores.size:
+        return FLOOR
+    return max(0.5 * float(positive.min()), FLOOR)
+
+
+def probabilities_of(scores: Floats, inputs: str) -> Floats:
+    """The probabilities f; those of logits are their softmax."""
+    return scores if inputs == "probabilities" else softmax(scores)
+
+
+def histogram(value: Any, n: int, k: int) -> Floats:
+    """Counts of labels (n, K): whole numbers of at least 0."""
+    counts = block("histogram", value, 2)
+    if counts.shape != (n, k):
+        raise InputError(
+            f"`histogram` must have a row per item and a column per class, ({n}, {k}); got shape "
+            f"{counts.shape}: pass how many labels each class got"
+        )
+    _refuse(counts < 0, counts, "`histogram` must be counts", "correct it: no count is below 0")
+    _refuse(
+        counts != np.round(counts),
+        counts,
+        "`histogram` must be whole counts",
+        "pass how many labels each class got, not their shares",
+    )
+    return counts
+
+
+def counts_and_classes(value: Any, n: int, k: int) -> tuple[Floats, Array]:
+    """Counts (n, K) of labels (n,) or of a histogram (n, K), and the names of the classes (K,)."""
+    value = _detached(value)
+    array = np.asarray(value)
+    if array.ndim > 1:
+        counts, classes = histogram(value, n, k), np.arange(k)
+    else:
+        if array.shape != (n,):
+            raise InputError(f"`labels` must have {n} entries, one per item; got {array.shape}")
+        index, classes = _label_indices(array, n, k)
+        counts = np.zeros((n, k))
+        known = np.flatnonzero(index >= 0)
+        counts[known, index[known]] = 1.0
+    return counts, classes
+
+
+def item_weights(value: Any, n: int) -> Floats:
+    """Weights of the items (n,), finite and not negative; 1 where none are given."""
+    if value is None:
+        return np.ones(n)
+    w = block("sample_weight", value, 1)
+    if len(w) != n:
+        raise InputError(f"`sample_weight` must have {n} entries, one per item; got {len(w)}")
+    _refuse(w < 0, w, "`sample_weight` must not be negative", "0 leaves an item out")
+    return w
+
+
+def some_labels(counts: Floats, weight: Floats) -> None:
+    """Refuse data without a label of positive weight."""
+    if not (counts.sum(axis=1) * weight).any():
+        raise InputError("no item has both a label and a weight above zero; give labels to fit on")
+
+
+def feature_block(value: Any, n: int, columns: int | None = None) -> Floats:
+    """Features (n, d) of the items, finite; d = `columns` where that is known."""
+    features = block("features", value, 2)
+    if len(features) != n or (columns is not None and features.shape[1] != columns):
+        wanted = f"{n} rows" if columns is None else f"{n} rows and {columns} columns"
+        raise InputError(
+            f"`features` must have {wanted}, as the calibration has; got shape {features.shape}"
+        )
+    return features
+
+
+def block(name: str, value: Any, dimensions: int) -> Floats:
+    """An array of finite numbers; a tensor that records gradients is read without them."""
+    if hasattr(value, "toarray"):
+        raise InputError(f"`{name}` is sparse, which is not supported; pass its .toarray()")
+    value = np.asarray(_detached(value))
+    if value.ndim != dimensions:
+        raise InputError(
+            f"`{name}` must have {dimensions} dimensions; got {value.shape}. Reshape your data"
+        )
+    if value.dtype.kind == "c":
+        raise InputError(f"`{name}` is complex. Complex data not supported: pass real numbers")
+    array: Floats = door.matrix(name, value, np.float64, dimensions)
+    bad = np.isnan(array)
+    _refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
+    return array
+
+
+def _detached(value: Any) -> Any:
+    """PyTorch's tensors as arrays: not all of them turn into one by themselves."""
+    detach: Callable[[], Any] | None = getattr(value, "detach", None)
+    return value if detach is None else detach().cpu()
+
+
+def _distributions(p: Floats) -> Floats:
+    """Rows in range that sum to 1; what rounding did to them is mended in place."""
+    _refuse(
+        (p < -1e-6) | (p > 1 + 1e-6),
+        p,
+        "`probabilities` must be between 0 and 1",
+        "pass logits with inputs='logits'",
+    )
+    np.clip(p, 0.0, 1.0, out=p)
+    total = p.sum(axis=1)
+    off = np.abs(total - 1)
+    _refuse(
+        off > door.SUM_TOLERANCE,
+        total,
+        "`probabilities` must sum to 1 over the classes",
+        "apply a softmax, or add the missing class",
+    )
+    mended = off > _SUM_ROUNDING
+    p[mended] /= total[mended][:, None]
+    return p
+
+
+def _refuse(bad: Bools, array: Array, rule: str, mend: str) -> None:
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f"item {at[0]}" + "".join(f", column {j}" for j in at[1:])
+        raise InputError(f"{rule}; got {array[at]:.6g} for {place} (from 0): {mend}")
+
+
+def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
+    """Class indices (n,), -1 = unknown, and the names of the classes.
+
+    Whole numbers below K are indices. Anything else names classes, which must then all occur:
+    their order is the sorted one, as scikit-learn's is.
+    """
+    missing = np.array([_is_missing(v) for v in array.tolist()], dtype=bool)
+    known = array[~missing]
+    indices = np.arange(k)
+    if not len(known):
+        return np.full(n, door.UNKNOWN), indices
+    if _numeric(known) and set(np.unique(known.astype(np.float64))) <= set(indices.tolist()):
+        if k == 2 and (array[missing] == door.UNKNOWN).any() and not (known == 0).any():
+            raise InputError("`labels` are -1 and 1, but -1 marks an unknown label; pass 0 and 1")
+        return door.known_labels(np.where(missing, door.UNKNOWN, array), n, tuple(indices)), indices
+    classes, found = np.unique(known.astype(str) if array.dtype.kind == "O" else known,
+                               return_inverse=True)  # fmt: skip
+    if len(classes) != k:
+        raise InputError(
+            f"`labels` name {len(classes)} classes ({listed(classes)}) but there are {k} columns "
+            f"of predictions; pass class indices 0 .. {k - 1}"
+        )
+    index = np.full(n, door.UNKNOWN)
+    index[~missing] = found
+    return index, classes
+
+
+def _numeric(array: Array) -> bool:
+    return array.dtype.kind in "buif" or all(
+        isinstance(v, int | float | np.number) for v in array.tolist()
+    )
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label or label in ("", door.UNKNOWN, str(door.UNKNOWN))

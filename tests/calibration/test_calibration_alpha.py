@@ -1,0 +1,338 @@
+"""AlphaCalibration: golden values, Theorem 1, gradients, conventions, bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import gammaln
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import fewlabels as fl
+from fewlabels.calibration import AlphaCalibration, TemperatureScaling
+from fewlabels.calibration.alpha import _Problem
+from fewlabels.kernels import dirichlet_multinomial as dm
+
+
+def naive_loss(theta, f, counts, h, penalty=0.005, weight=None, xp=np, lgamma=gammaln):
+    """Loss (50) as it stands, on items of two labels or more."""
+    n = counts.sum(axis=1)
+    w = np.ones(len(n)) if weight is None else weight
+    log_alpha0 = xp.dot(h, theta[:-1]) + theta[-1]
+    a = xp.exp(log_alpha0)
+    af = a[:, None] * np.maximum(f, 1e-12)
+    log = lgamma(a) - lgamma(a + n) + xp.sum(lgamma(af + counts) - lgamma(af), axis=1)
+    return -xp.sum(w * log) / (w @ n) + penalty * xp.sum(w * log_alpha0**2) / w.sum()
+
+
+def several(world):
+    keep = world["counts"].sum(axis=1) >= 2
+    return world["f"][keep], world["counts"][keep], world["features"][keep]
+
+
+def of_log_alpha0(log_alpha0):
+    """A calibration whose concentrations are given."""
+    model = AlphaCalibration("features").fit([[0.5, 0.5]], [[1, 1]], [[1.0]])
+    model.coef_, model.intercept_ = np.ones(1), 0.0
+    return model, np.asarray(log_alpha0)[:, None]
+
+
+# --- golden values --------------------------------------------------------------------------------
+
+
+def test_golden_disagreement_and_posterior(golden):
+    case = golden["E_alpha"]
+    alpha = np.array(case["alpha"])
+    total = alpha.sum(axis=1)
+    model, features = of_log_alpha0(np.log(total))
+    model.n_features_in_ = 3
+    f = alpha / total[:, None]
+    found = model.predict_disagreement(f, features)
+    np.testing.assert_allclose(found, case["disagreement_eq71"], rtol=1e-9)
+    labels = np.eye(3)[case["posterior_probs_y"]]
+    found = model.posterior(f, labels, features)
+    np.testing.assert_allclose(found, case["posterior_probs"], rtol=1e-9)
+
+
+def test_golden_optima(golden):
+    for case in golden["I_opt_log_alpha0_lam.005"]:
+        f = [[case["z1"], 1 - case["z1"]]]
+        model = AlphaCalibration().fit(f, [case["y"]])
+        assert model.converged_
+        assert model.intercept_ == pytest.approx(case["log_alpha0"], abs=1e-8)
+        assert model.concentration(f)[0] == pytest.approx(np.exp(case["log_alpha0"]), rel=1e-7)
+
+
+# --- the loss and its minimum ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["constant", "logits", "features"])
+def test_it_is_the_minimum_of_the_naive_loss(world, kind):
+    f, counts, features = several(world)
+    model = AlphaCalibration(kind).fit(f, counts, features if kind == "features" else None)
+    h = {"constant": np.empty((len(f), 0)), "logits": np.log(f), "features": features}[kind]
+    theta = np.append(model.coef_, model.intercept_)
+    assert model.converged_
+    assert model.loss_ == pytest.approx(naive_loss(theta, f, counts, h), rel=1e-12)
+    scale = np.append(h.std(axis=0), 1.0)
+
+    def of_units(u):
+        w = u / scale
+        w[-1] -= w[:-1] @ h.mean(axis=0)
+        return naive_loss(w, f, counts, h)
+
+    other = minimize(of_units, np.zeros(len(theta)), method="BFGS", options={"gtol": 1e-6})
+    assert model.loss_ <= other.fun + 1e-12
+    assert of_units(other.x) == pytest.approx(model.loss_, abs=1e-8)
+
+
+def test_gradients_are_autograds(world):
+    autograd = pytest.importorskip("autograd")
+    from autograd.scipy.special import gammaln as lgamma
+
+    f, counts, features = several(world)
+    h = (features - features.mean(axis=0)) / features.std(axis=0)
+    weight = np.linspace(0.5, 2, len(f))
+    rate = weight / (weight @ counts.sum(axis=1))
+    problem = _Problem(
+        np.column_stack([h, np.ones(len(h))]), dm.terms(counts, f), rate, 0.005, weight
+    )
+    theta = np.array([0.3, -0.8, 0.1, 0.7])
+
+    def loss(t):
+        return naive_loss(t, f, counts, h, weight=weight, xp=autograd.numpy, lgamma=lgamma)
+
+    value, slope = problem.loss(theta)
+    assert value == pytest.approx(loss(theta), rel=1e-12)
+    np.testing.assert_allclose(slope, autograd.grad(loss)(theta), rtol=1e-8, atol=1e-12)
+    step = 1e-5 * np.eye(4)
+    rows = [(problem.loss(theta + e)[1] - problem.loss(theta - e)[1]) / 2e-5 for e in step]
+    np.testing.assert_allclose(problem.hessian(theta), rows, rtol=1e-5, atol=1e-8)
+
+
+def test_items_with_fewer_than_two_labels_contribute_nothing(world):
+    f, counts, features = several(world)
+    whole = AlphaCalibration().fit(world["f"], world["counts"], world["features"])
+    part = AlphaCalibration().fit(f, counts, features)
+    np.testing.assert_allclose(whole.coef_, part.coef_, rtol=1e-12)
+    assert whole.n_labels_used_ == part.n_labels_used_ == counts.sum()
+
+
+def test_a_weight_of_two_is_the_item_twice(world):
+    f, counts, features = several(world)
+    weight = np.random.default_rng(1).integers(0, 3, len(f))
+    twice = np.repeat(np.arange(len(f)), weight)
+    weighted = AlphaCalibration().fit(f, counts, features, sample_weight=weight)
+    repeated = AlphaCalibration().fit(f[twice], counts[twice], features[twice])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7)
+    assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-12)
+
+
+def test_released_code_weighs_the_likelihood_by_the_number_of_labels(rng):
+    f = rng.dirichlet(np.ones(3), 200)
+    counts = rng.multinomial(5, f)
+    released = AlphaCalibration(compat="lh_calib", penalty=0.05).fit(f, counts)
+    ours = AlphaCalibration(penalty=0.01).fit(f, counts)
+    assert released.intercept_ == pytest.approx(ours.intercept_, abs=1e-8)
+
+
+def test_units_of_features_do_not_matter(world):
+    f, counts, features = several(world)
+    plain = AlphaCalibration().fit(f, counts, features)
+    moved = AlphaCalibration().fit(f, counts, features * [1e6, 1e-8, 3.0] - [5.0, 1e-3, 0.0])
+    np.testing.assert_allclose(moved.coef_ * [1e6, 1e-8, 3.0], plain.coef_, rtol=1e-6, atol=1e-12)
+    raw = AlphaCalibration(standardize=False, max_iter=5000).fit(f, counts, features[:, [0, 2]])
+    scaled = AlphaCalibration().fit(f, counts, features[:, [0, 2]])
+    assert raw.loss_ == pytest.approx(scaled.loss_, rel=1e-6)
+
+
+def test_constant_and_repeated_features_are_harmless(world):
+    f, counts, features = several(world)
+    plain = AlphaCalibration().fit(f, counts, features)
+    padded = np.column_stack([features, features[:, 0], np.full(len(f), 0.1)])
+    model = AlphaCalibration().fit(f, counts, padded)
+    assert model.converged_
+    assert model.coef_[4] == pytest.approx(0, abs=1e-9)
+    assert model.coef_[0] == pytest.approx(model.coef_[3], rel=1e-6)
+    np.testing.assert_allclose(
+        model.concentration(f, padded), plain.concentration(f, features), rtol=1e-6
+    )
+
+
+def test_many_features_are_left_to_lbfgs(rng):
+    f = rng.dirichlet(np.ones(3), 300)
+    features = rng.normal(size=(300, 600))
+    model = AlphaCalibration(penalty=0.5).fit(f, rng.multinomial(4, f), features)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_logits_and_probabilities_agree(world):
+    f, counts, _ = several(world)
+    logits = np.log(f)
+    a = AlphaCalibration("logits").fit(f, counts)
+    b = AlphaCalibration("logits", inputs="logits").fit(logits, counts)
+    np.testing.assert_allclose(a.concentration(f), b.concentration(logits), rtol=1e-9)
+    np.testing.assert_allclose(b.predict_proba(logits), f, rtol=1e-12)
+    np.testing.assert_array_equal(a.predict_proba(f), f)
+
+
+# --- what it is for -------------------------------------------------------------------------------
+
+
+def test_theorem_1_minimum_of_the_fit(rng):
+    """Q ~ Dir(a0 f): without a penalty the fitted constant goes to a0."""
+    f, a0, n = np.array([0.5, 0.3, 0.2]), 3.0, 40_000
+    q = rng.dirichlet(a0 * f, n)
+    counts = np.array(rng.multinomial(5, q))
+    model = AlphaCalibration(penalty=0.0).fit(np.tile(f, (n, 1)), counts)
+    assert model.concentration(f[None])[0] == pytest.approx(a0, rel=0.03)
+    assert model.predict_disagreement(f[None])[0] == pytest.approx(0.62 * 0.75, rel=0.01)
+
+
+def test_extreme_data_stay_finite():
+    f = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [1 / 3] * 3])
+    unanimous = np.array([[0, 4, 0], [0, 0, 3], [0, 0, 1_000_000]])
+    for penalty in (0.0, 0.005):
+        for counts in (unanimous, np.array([[1, 1, 1]] * 3) * 7):
+            for kind in ("constant", "logits"):
+                model = AlphaCalibration(kind, penalty=penalty).fit(f, counts)
+                assert np.isfinite(model.coef_).all()
+                assert np.isfinite(model.posterior(f, counts)).all()
+                assert (model.concentration(f) > 0).all()
+
+
+def test_new_items_far_away_do_not_overflow():
+    model, _ = of_log_alpha0([0.0])
+    far = np.array([[1e308], [-1e308], [800.0], [-800.0]])
+    model.coef_ = np.array([10.0])
+    f = np.array([[0.3, 0.7]] * 4)
+    alpha0 = model.concentration(f, far)
+    assert np.isfinite(alpha0).all()
+    assert (alpha0 > 0).all()
+    np.testing.assert_allclose(model.predict_disagreement(f, far), [0.42, 0, 0.42, 0], atol=1e-12)
+    posterior = model.posterior(f, [[1, 0]] * 4, far)
+    np.testing.assert_allclose(posterior[:2], [[0.3, 0.7], [1, 0]], atol=1e-12)
+    np.testing.assert_allclose(model.posterior(f, np.zeros((4, 2)), far), f)
+
+
+@pytest.mark.slow
+def test_directions_of_table_1():
+    """Known concentrations: losses fall from raw to constant, logits, features, and the oracle."""
+    rows = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        n = 6000
+        features = rng.normal(size=(n, 6))
+        logits = features[:, :4] * 1.5
+        f = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        log_alpha0 = 0.5 + 0.4 * logits.max(axis=1) + 1.5 * features[:, 4]
+        q = np.array([rng.dirichlet(a * p) for a, p in zip(np.exp(log_alpha0), f, strict=True)])
+        counts, fit, new = rng.multinomial(5, q), slice(0, 3000), slice(3000, None)
+        truth, row = 1 - (q[new] ** 2).sum(axis=1), []
+        label = rng.multinomial(1, q[new])
+        for kind in (None, "constant", "logits", "features", "oracle"):
+            alpha0 = np.exp(log_alpha0[new]) if kind == "oracle" else np.full(3000, 1e12)
+            if kind in ("constant", "logits", "features"):
+                given = features if kind == "features" else None
+                model = AlphaCalibration(kind).fit(
+                    f[fit], counts[fit], None if given is None else given[fit]
+                )
+                alpha0 = model.concentration(f[new], None if given is None else given[new])
+            error = np.mean((dm.disagreement(f[new], alpha0) - truth) ** 2)
+            posterior = dm.posterior_mean(f[new], label, alpha0)
+            row.append((error, ((posterior - q[new]) ** 2).sum(axis=1).mean()))
+        rows.append(row)
+    mean = np.mean(rows, axis=0)
+    assert (np.diff(mean, axis=0) < 0).all()
+    np.testing.assert_allclose(mean[3], mean[4], rtol=0.1)  # features reach the oracle
+
+
+# --- scikit-learn's conventions -------------------------------------------------------------------
+
+
+def test_the_parameter_and_the_method_share_a_name(world):
+    f, counts, _ = several(world)
+    model = AlphaCalibration(concentration="logits")
+    assert model.get_params()["concentration"] == "logits"
+    assert "concentration='logits'" in repr(model)
+    assert callable(model.concentration)
+    assert "alpha0" in (AlphaCalibration.concentration.__doc__ or "")
+    assert clone(model).get_params() == model.get_params()
+    model.set_params(concentration="constant").fit(f, counts)
+    assert model.concentration(f).shape == (len(f),)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.get_params()["concentration"] == "constant"
+    np.testing.assert_array_equal(again.concentration(f), model.concentration(f))
+
+
+def test_features_are_used_when_they_are_passed(world):
+    f, counts, features = several(world)
+    assert AlphaCalibration().fit(f, counts).concentration_ == "constant"
+    assert AlphaCalibration().fit(f, counts, features).concentration_ == "features"
+
+
+def test_grid_search_and_pipeline(world):
+    f, counts, _ = several(world)
+    search = GridSearchCV(AlphaCalibration(), {"penalty": [0.005, 100.0]}, cv=3).fit(f, counts)
+    assert search.best_params_ == {"penalty": 0.005}
+    chain = make_pipeline(TemperatureScaling(), AlphaCalibration()).fit(f, counts)
+    scaled = TemperatureScaling().fit(f, counts).predict_proba(f)
+    np.testing.assert_allclose(chain.predict_proba(f), scaled)
+    alone = AlphaCalibration().fit(scaled, counts)
+    assert chain[-1].intercept_ == pytest.approx(alone.intercept_, rel=1e-9)
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+F = [[0.2, 0.8], [0.5, 0.5]]
+BAD = {
+    "fractional": (F, [[0.5, 1.5], [1, 1]], None, "whole counts; got 0.5 for item 0, column 0"),
+    "negative": (F, [[2, 0], [1, -1]], None, "got -1 for item 1, column 1"),
+    "NaN counts": (F, [[2, np.nan], [1, 1]], None, "NaN; got nan for item 0, column 1"),
+    "infinite": (F, [[2, np.inf], [1, 1]], None, "must be finite"),
+    "K": (F, [[1, 1, 0], [1, 1, 0]], None, r"\(2, 2\); got shape \(2, 3\)"),
+    "single labels": (F, [[1, 0], [0, 1]], None, "no item has two labels"),
+    "no labels": (F, [[0, 0], [0, 0]], None, "no item has two labels"),
+    "features NaN": (F, [[1, 1], [2, 0]], [[1.0], [np.nan]], "`features`.*item 1, column 0"),
+    "features rows": (F, [[1, 1], [2, 0]], [[1.0]], "`features` must have 2 rows"),
+    "sums": ([[0.2, 0.9], [0.5, 0.5]], [[1, 1], [2, 0]], None, "must sum to 1.*got 1.1 for item 0"),
+    "range": ([[-0.2, 1.2], [0.5, 0.5]], [[1, 1], [2, 0]], None, "between 0 and 1"),
+    "f NaN": ([[np.nan, 1], [0.5, 0.5]], [[1, 1], [2, 0]], None, "`probabilities` must not have"),
+    "one class": ([[1.0], [1.0]], [[2], [2]], None, "two or more"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line(case):
+    f, counts, features, message = BAD[case]
+    with pytest.raises(fl.InputError, match=message) as caught:
+        AlphaCalibration().fit(f, counts, features)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_use_is_one_line(world):
+    f, counts, features = several(world)
+    with pytest.raises(fl.UsageError, match="pass `features`"):
+        AlphaCalibration("features").fit(f, counts)
+    with pytest.raises(fl.UsageError, match="`features` are passed"):
+        AlphaCalibration("constant").fit(f, counts, features)
+    model = AlphaCalibration().fit(f, counts, features)
+    with pytest.raises(fl.UsageError, match="pass `features`"):
+        model.concentration(f)
+    with pytest.raises(fl.InputError, match="3 columns"):
+        model.concentration(f, features[:, :2])
+    with pytest.raises(fl.InputError, match="fitted on 4"):
+        model.concentration(f[:, :2] / f[:, :2].sum(axis=1, keepdims=True), features)
+    with pytest.raises(fl.UsageError, match="unknown `concentration` 'logit'; did you mean"):
+        AlphaCalibration("logit").fit(f, counts)
+    with pytest.raises(fl.UsageError, match="`penalty` must be a finite number"):
+        AlphaCalibration(penalty=-1).fit(f, counts)
+    with pytest.raises(fl.UsageError, match="unknown `compat`"):
+        AlphaCalibration(compat="paper").fit(f, counts)
+    with pytest.raises(NotFittedError):
+        AlphaCalibration().predict_disagreement(f)
