@@ -10,6 +10,8 @@ import numpy as np
 from fewlabels.errors import Status
 from fewlabels.estimates import Estimate
 from fewlabels.evaluate import Evaluator
+from fewlabels.models.base import LabelModel
+from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
 from fewlabels.trust import Reasons
 
@@ -29,11 +31,15 @@ def doubted_by_labels(
     """
     predictions = evaluator.predictions
     speak_for_themselves = evaluator.posterior.support is not None or not evaluator.n_draws
-    if speak_for_themselves or not _LEAST <= predictions.n_labeled <= _MOST:
+    informed = predictions.n_labeled
+    alone: LabelModel = Labeled()
+    if evaluator.posterior.spread is not None:
+        informed, alone = predictions.n_annotated, LabelDistribution(alone)
+    if speak_for_themselves or not _LEAST <= informed <= _MOST:
         return list(rows)
-    alone = replace(
+    by_labels = replace(
         evaluator,
-        posterior=Labeled().infer(predictions, evaluator.posterior.salt),
+        posterior=alone.infer(predictions, evaluator.posterior.salt),
         metrics={n: m for n, m in evaluator.metrics.items() if not m.in_memory},
         estimand="population",
         confidence_level=0.95,
@@ -41,8 +47,8 @@ def doubted_by_labels(
     out = []
     for row in rows:
         against = False
-        if row.status is Status.OK and row.metric in alone:
-            draws = alone[row.metric].draws[:, predictions.models.index(row.model)]
+        if row.status is Status.OK and row.metric in by_labels:
+            draws = by_labels[row.metric].draws[:, predictions.models.index(row.model)]
             draws = draws[~np.isnan(draws)]
             if len(draws):
                 low, high = np.quantile(draws, [_TAIL, 1 - _TAIL])

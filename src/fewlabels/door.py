@@ -183,6 +183,13 @@ def annotator_counts(value: Any) -> Floats:
         raise InputError(
             f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
         )
+    broken = h != np.floor(h)
+    if broken.any():
+        at = tuple(int(i) for i in np.argwhere(broken)[0])
+        raise InputError(
+            f"`histogram` must be whole counts; got {h[at]} at {at} (counted from 0): pass how "
+            "many annotators chose each class, not their share"
+        )
     return h
 
 

@@ -70,6 +70,7 @@ class Estimates:
     estimand: str
     seed: int
     confidence_level: float
+    against: str
     n_items: int
     n_labeled: int
     n_annotated: int
@@ -94,6 +95,7 @@ class Estimates:
             "fewlabels": __version__,
             "method": self.method,
             "estimand": self.estimand,
+            "against": self.against,
             "seed": self.seed,
             "confidence_level": self.confidence_level,
             "n_items": self.n_items,

@@ -251,7 +251,7 @@ class _Task:
 
     def _values(self) -> dict[str, Floats]:
         certain, metrics = self.weights.certain, self.metrics
-        drawn_labels = not (self.population or certain)
+        drawn_labels = not (self.population or certain or self.posterior.spread is not None)
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
@@ -452,13 +452,13 @@ class _Task:
     ) -> dict[str, Floats]:
         """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
         own = {n: m for n, m in chosen.items() if m.in_memory}
-        if not (self.weights.unweighted and self.exact) and len(own) < len(chosen):
+        weighted = not (self.weights.unweighted and self.exact)
+        if (weighted or self.posterior.spread is not None) and len(own) < len(chosen):
             rest = {n: m for n, m in chosen.items() if n not in own}
             return self._over(size, rest, make) | self._of_labels(size, own, labels, make)
         if not chosen:
             return {}
-        plans = self._plans(chosen, exact=True)
-        everything = slice(0, len(self.weights))
+        plans, everything = self._plans(chosen, exact=True), slice(0, len(self.weights))
 
         def run(index: Ints) -> dict[str, Floats]:
             return finish_labels(plans, chosen, HardLabels(labels(index, everything)))

@@ -53,6 +53,7 @@ class LabelWeights:
         self.keys: UInts = predictions.keys[rows]
         self.weight: Floats = predictions.weight[rows]
         self.known: Ints = predictions.labels[rows]
+        self.spread = None if posterior.spread is None else posterior.spread[rows]
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
         self.others = others
@@ -99,8 +100,12 @@ class LabelWeights:
 
     def population(self, index: Ints, block: slice) -> Floats:
         """Drawn labels times Exp(1) row weights, and the pseudo-item."""
-        labels, rows = self.labels_and_rows(index, block)
-        weights = self._one_hot(labels)
+        if self.spread is None:
+            labels, rows = self.labels_and_rows(index, block)
+            weights = self._one_hot(labels)
+        else:
+            rows = self._row_weights(index, block)
+            weights = self._distributions(self._doubted(index, block), index, block)
         weights *= rows[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
@@ -121,12 +126,23 @@ class LabelWeights:
 
     def sample(self, index: Ints, block: slice) -> Floats:
         """Drawn labels of these very items, times sampling weights."""
-        weights = self._one_hot(self.sample_labels(index, block))
+        if self.spread is None:
+            weights = self._one_hot(self.sample_labels(index, block))
+        else:
+            weights = self._distributions(self._strayed(index, block), index, block)
         weights *= self.weight[block, None, None]
         return weights
 
     def sample_labels(self, index: Ints, block: slice) -> Ints:
-        """Labels (b, D) of these very items.
+        """Labels (b, D) of these very items."""
+        labels = self._labels(self._strayed(index, block), index, block)
+        known = self.known[block]
+        rows = np.flatnonzero(known >= 0)
+        labels[rows] = known[rows, None]
+        return labels
+
+    def _strayed(self, index: Ints, block: slice) -> Floats:
+        """P(label | parameter draw) of these very items, for intervals.
 
         What has not been seen shows, here, as a chance of about one in n that an unlabeled item's
         label is arbitrary.
@@ -135,11 +151,7 @@ class LabelWeights:
         stray = self._stray[index]
         parameters *= 1 - stray
         parameters += stray / self.n_classes
-        labels = self._labels(parameters, index, block)
-        known = self.known[block]
-        rows = np.flatnonzero(known >= 0)
-        labels[rows] = known[rows, None]
-        return labels
+        return parameters
 
     def point_labels(self, index: Ints, block: slice) -> Ints:
         """Labels (b, D) for a point estimate: from the draws, or from the marginals."""
@@ -158,7 +170,10 @@ class LabelWeights:
 
         The urn ranges over all items, so `block` must be all of them.
         """
-        one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
+        if self.spread is None:
+            one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
+        else:
+            one_hot = self._distributions(self._doubted(index, block), index, block)
         weights = one_hot * self.weight[:, None, None]
         if len(self.others):
             unit, strange = self.others.mean(), self._urn_strangers(index)
@@ -232,6 +247,19 @@ class LabelWeights:
     def _one_hot(self, labels: Array) -> Floats:
         return (labels[:, None, :] == np.arange(self.n_classes)[None, :, None]).astype(np.float64)
 
+    def _distributions(self, p: Floats, index: Ints, block: slice) -> Floats:
+        """Drawn distributions over classes (b, K, D) with means p, in place of p.
+
+        A drawn label mixed in has the mean and all covariances of a Dirichlet, at no cost.
+        """
+        assert self.spread is not None
+        spread = self.spread[block][:, None, None]
+        label = self._one_hot(self._labels(p, index, block))
+        label -= p
+        label *= spread
+        p += label
+        return p
+
     @cached_property
     def _stray(self) -> Floats:
         n = max(len(self), 1)
@@ -293,6 +321,11 @@ class SharedDraws:
         return labels.take(place, axis=0), row_weights.take(place, axis=0)
 
 
+def _draws_labels(posterior: LabelPosterior) -> bool:
+    """Whether all its draws are of labels, of any items."""
+    return posterior.means is None and posterior.support is None and posterior.spread is None
+
+
 def shared_draws(
     predictions: Predictions, parts: Sequence[tuple[LabelPosterior, Ints]], n_draws: int
 ) -> dict[int, SharedDraws]:
@@ -303,7 +336,7 @@ def shared_draws(
     out: dict[int, SharedDraws] = {}
     for posterior in {id(of): of for of, _ in parts}.values():
         own = [rows for of, rows in parts if of is posterior]
-        if not n_draws or posterior.means is not None or posterior.support is not None:
+        if not n_draws or not _draws_labels(posterior):
             continue
         rows = np.unique(np.concatenate(own))
         if len(rows) * n_draws <= _MOST_SHARED and sum(map(len, own)) >= 2 * len(rows):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from fewlabels.contradiction import doubted_by_labels
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize
-from fewlabels.evaluate import MOST_DRAWS, Estimand, Evaluator, Measured
+from fewlabels.evaluate import Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
+from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
-from fewlabels.metrics.base import Metric, Needs
+from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel
+from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
@@ -27,14 +28,7 @@ from fewlabels.profiles import describe
 from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed
 
-_LEARNED_FROM: dict[str, Needs] = {
-    "hard predictions": "hard",
-    "probabilities": "probabilities",
-    "scores": "ranking",
-}
-
-_FEWEST_TO_COPY = 20
-"""Of so few items two annotators may well say the same."""
+Against = Literal["auto", "class", "distribution"]
 
 DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
@@ -46,6 +40,7 @@ def estimate(
     by: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
     estimand: Estimand = "population",
+    against: Against = "auto",
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -68,6 +63,12 @@ def estimate(
     estimand
         "population": the metric on the population that the items come from. "sample": on these
         very items.
+    against
+        What a classifier is judged against where annotators' counts are given. "class": every
+        item is of one class, of which each annotator's label is evidence. "distribution": the
+        distribution of the labels that annotators give an item; accuracy is then how often a
+        classifier says what a random annotator says. "auto": the distribution where some items
+        without a label have two labels or more, else the class.
     random_state
         Seed; the same seed gives the same bits. None means 0.
     workers
@@ -97,6 +98,10 @@ def estimate(
     seed = seed_of(random_state)
     chosen = resolve_metrics(metrics)
     name, model = resolve_method(method, predictions)
+    given = predictions
+    judged = judged_against(predictions, against, name)
+    if judged == "distribution":
+        model, predictions = LabelDistribution(model), predictions.as_histograms()
     groups = all_and_groups(predictions, by)
     with using_workers(workers), reporting(progress):
         posterior = model.infer(predictions, np.random.default_rng(seed))
@@ -106,7 +111,8 @@ def estimate(
         rows: list[Estimate] = []
         draws: dict[tuple[str, str | None], Floats] = {}
         reasons = Reasons()
-        for said in (*_facts(predictions, name, confidence_level), *posterior.warnings):
+        known = facts(given, name, confidence_level, distribution=judged == "distribution")
+        for said in (*known, *posterior.warnings):
             reasons.add(said)
         everything: dict[str, Measured] = {}
         for group in groups:
@@ -128,10 +134,11 @@ def estimate(
         seed=seed,
         confidence_level=float("nan") if confidence_level is None else confidence_level,
         n_items=predictions.n_items,
-        n_labeled=predictions.n_labeled,
+        against=judged,
+        n_labeled=given.n_labeled,
         n_annotated=predictions.n_annotated,
         groups=tuple(
-            GroupSize(g.name, len(g.rows), int(predictions.labeled[g.rows].sum())) for g in groups
+            GroupSize(g.name, len(g.rows), int(given.labeled[g.rows].sum())) for g in groups
         ),
         models=predictions.models,
         classes=predictions.classes,
@@ -140,7 +147,7 @@ def estimate(
         posterior=posterior,
         diagnostics=posterior.diagnostics,
         warnings=tuple(reasons.sentences()),
-        predictions=predictions,
+        predictions=given,
         describe=partial(describe, predictions, posterior, name, chosen, workers),
     )
 
@@ -170,6 +177,38 @@ def check(
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
 
 
+def judged_against(
+    predictions: Predictions, against: Any, method: str
+) -> Literal["class", "distribution"]:
+    """What classifiers are judged against: each item's class, or the annotators' distribution.
+
+    Raises
+    ------
+    UsageError
+        If the choice is unknown, or the distribution is asked of a method or of predictions that
+        cannot give it.
+    """
+    if against not in get_args(Against):
+        raise UsageError(f"`against` must be one of {listed(get_args(Against))}; got {against!r}")
+    known = METHODS.get(method)
+    means = known is not None and known.serves == "means"
+    if against == "distribution":
+        if predictions.histogram is None:
+            raise UsageError(
+                "`against` 'distribution' needs counts of annotators (`histogram`, columns "
+                "h__<class>), and there are none; leave it out"
+            )
+        if means:
+            raise UsageError(
+                f"method {method!r} does not use counts of annotators, so it cannot judge against "
+                "their distribution; use 'auto', 'tempered-ensemble' or 'labeled'"
+            )
+    if against != "auto" or means or predictions.histogram is None:
+        return "distribution" if against == "distribution" else "class"
+    several = (predictions.histogram.sum(axis=1) >= 2) & ~predictions.labeled
+    return "distribution" if several.any() else "class"
+
+
 def seed_of(random_state: Any) -> int:
     """The seed that is meant; None means 0.
 
@@ -189,67 +228,6 @@ def seed_of(random_state: Any) -> int:
 
 def _silent(done: int, total: int) -> None:
     """Show no progress."""
-
-
-def _facts(predictions: Predictions, method: str, level: float | None) -> list[str]:
-    """What a person should know of the input: notes, and what is not used."""
-    said = list(predictions.notes)
-    labels = predictions.labels[predictions.labeled]
-    absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
-    if len(labels) and absent:
-        said.append(f"no labeled item of class {listed(absent)}")
-    said += _copies(predictions)
-    if method == "labeled":
-        said += ["only the labeled items are used"] if len(labels) else []
-        if predictions.histogram is not None:
-            said.append("labeled does not use the histograms of annotators (h__ columns)")
-    else:
-        known = METHODS.get(method)
-        if predictions.n_annotated and known is not None and known.serves == "means":
-            said.append(f"{method} does not use the histograms of annotators (h__ columns)")
-        elif predictions.n_annotated:
-            said.append(
-                f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
-                "columns), which weigh in as evidence of their labels"
-            )
-        what = "probabilities" if known is None else known.learns_from
-        kind = _LEARNED_FROM[what]
-        gives = predictions.provides(kind).any(axis=0)
-        silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
-        if silent:
-            said.append(
-                f"{method} does not learn from classifiers without {what} "
-                f"({listed(silent, 5)}); their estimates rest on the others"
-                + ("; vote-selection learns from all that vote" if _all_vote(predictions) else "")
-            )
-    if level is not None and 20 / (1 - level) > MOST_DRAWS:
-        said.append(
-            f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
-            "ends may lie further out"
-        )
-    return said
-
-
-def _all_vote(predictions: Predictions) -> bool:
-    """Whether every classifier votes, and enough of them for error rates without labels."""
-    return predictions.n_models > 2 and bool(predictions.has_hard.any(axis=0).all())
-
-
-def _copies(predictions: Predictions) -> list[str]:
-    """Classifiers that say the same of every item, and of enough not to do so by chance."""
-    first: dict[bytes, str] = {}
-    said = []
-    given = predictions.has_hard | predictions.provides("ranking")
-    for j, model in enumerate(predictions.models):
-        if given[:, j].sum() < _FEWEST_TO_COPY:
-            continue
-        print_ = hashlib.blake2b(digest_size=16)
-        for block in (predictions.probabilities, predictions.votes, predictions.scores):
-            print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
-        twin = first.setdefault(print_.digest(), model)
-        if twin != model:
-            said.append(f"{model} says the same as {twin} of every item; leave one of them out")
-    return said
 
 
 def _borrowed(

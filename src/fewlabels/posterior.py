@@ -125,6 +125,10 @@ class LabelPosterior:
     without a posterior gives `means`; it serves no other metric. `score_rates`, where given, are
     the rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
+
+    Where a label is no class but a distribution (what annotators say of the item), `spread` (n,)
+    is how far that distribution is from P(label), its mean, as the share of the standard
+    deviation that a single label drawn from P(label) has. 1, or None, is a label of one class.
     """
 
     probabilities: Floats
@@ -134,6 +138,7 @@ class LabelPosterior:
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
     support: Bools | None = None
+    spread: Floats | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
     means: MeanEstimator | None = None
     score_rates: ScoreRates | None = None

@@ -187,6 +187,16 @@ class Predictions:
         return int((self.histogram.any(axis=1) & ~self.labeled).sum())
 
     @cached_property
+    def named(self) -> tuple[Ints, Ints]:
+        """Items (E,) and classes (E,) that a known label, or else any annotator, names."""
+        rows = np.flatnonzero(self.labeled)
+        if self.histogram is None:
+            return rows, self.labels[rows]
+        others = np.flatnonzero(self.histogram.any(axis=1) & ~self.labeled)
+        item, label = np.nonzero(self.histogram[others])
+        return np.r_[rows, others[item]], np.r_[self.labels[rows], label]
+
+    @cached_property
     def has_probabilities(self) -> Bools:
         """Where classifier j gives probabilities for item i, shape (n, M)."""
         if self.probabilities is None:
@@ -291,6 +301,36 @@ class Predictions:
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
+
+    def with_probabilities(self, probabilities: Floats) -> Predictions:
+        """The same items and classifiers with other probabilities, (n, M, K)."""
+        names = self.models
+        return self._with(probabilities=probability_block(probabilities, names, []))
+
+    def with_evidence(self, labels: Any = None, weight: Any = None) -> Predictions:
+        """The same predictions with these labels (n,) for all that is known of the items.
+
+        Counts of annotators are left out, and `weight` (n,), where given, takes the place of the
+        sampling weights.
+        """
+        return self._with(
+            labels=known_labels(labels, self.n_items, self.classes),
+            histogram=None,
+            weight=self.weight if weight is None else sampling_weight(weight, self.n_items),
+        )
+
+    def as_histograms(self) -> Predictions:
+        """The same predictions, with each known label as the count of one annotator.
+
+        Where annotators' counts are there too, they are kept and the label is left out.
+        """
+        if self.histogram is not None and not self.labeled.any():
+            return self
+        shape = (self.n_items, self.n_classes)
+        counts = np.zeros(shape) if self.histogram is None else self.histogram.copy()
+        alone = np.flatnonzero(self.labeled & ~counts.any(axis=1))
+        counts[alone, self.labels[alone]] = 1.0
+        return self._with(labels=np.full(self.n_items, UNKNOWN), histogram=counts)
 
     def thresholded(self, thresholds: Mapping[str, float] | float) -> Predictions:
         """The same predictions, with hard ones where P(positive) of a classifier reaches a cut.

@@ -46,7 +46,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
     rows = _some_rows(predictions, posterior)
-    labeled = np.bincount(predictions.labels[predictions.labeled], minlength=predictions.n_classes)
+    labeled = np.bincount(predictions.named[1], minlength=predictions.n_classes)
     shown = dict.fromkeys(row.status for row in estimates.rows)
     level = 0.9 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.door import UNKNOWN
 from fewlabels.errors import Status
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Ints
@@ -86,11 +85,11 @@ def judge(
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
     labels_only = posterior.support is not None
-    seen = np.where(provided, predictions.labels, UNKNOWN) if labels_only else predictions.labels
-    few = _few(seen, predictions.classes, group, metric, labels_only=labels_only)
+    item, label = predictions.named
+    seen = provided[item] if labels_only else np.ones(len(item), dtype=bool)
+    few = _few(item[seen], label[seen], predictions.classes, group, metric, labels_only=labels_only)
     if few:
-        own = labels_only and bool((seen != predictions.labels).any())
-        return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=own)
+        return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=not seen.all())
     return Verdict(posterior.status)
 
 
@@ -116,22 +115,26 @@ def _why(posterior: LabelPosterior) -> str:
 
 
 def _few(
-    known: Ints, classes: tuple[Any, ...], group: Group, metric: Metric, *, labels_only: bool
+    item: Ints,
+    label: Ints,
+    classes: tuple[Any, ...],
+    group: Group,
+    metric: Metric,
+    *,
+    labels_only: bool,
 ) -> str | None:
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
-    if not (known >= 0).any():
+    if not len(item):
         return None
-    labels = known[group.rows]
-    labels = labels[labels >= 0]
-    if not len(labels):
+    inside = np.isin(item, group.rows)
+    size = len(np.unique(item[inside]))
+    if not size:
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
-    if len(labels) < FEW:
-        return f"only {len(labels)} labeled item{'s' * (len(labels) > 1)}{_where(group)}"
-    if not labels_only:
-        # The model learns from all labels; a group borrows from the others.
-        labels = known[known >= 0]
-    count = np.bincount(labels, minlength=len(classes))
+    if size < FEW:
+        return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}"
+    # With more than the labels, the model learns from all of them; a group borrows from the others.
+    count = np.bincount(label[inside] if labels_only else label, minlength=len(classes))
     where = _where(group) if labels_only else ""
     if np.count_nonzero(count) == 1:
         return f"all labeled items{where} are of class {classes[int(count.argmax())]}"

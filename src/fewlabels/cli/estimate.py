@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
     from fewlabels.evaluate import Estimand
     from fewlabels.frames.write import TableKind
+    from fewlabels.pipeline import Against
     from fewlabels.predictions import Predictions
 
 
@@ -73,6 +74,14 @@ Methods:
     show_default=True,
     help="The population the items come from, or these very items.",
 )
+@click.option(
+    "--against",
+    type=click.Choice(["auto", "class", "distribution"]),
+    default="auto",
+    show_default=True,
+    help="With annotators' counts (h__ columns): one class per item, or the distribution of "
+    "their labels.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same.")
 @click.option(
@@ -102,6 +111,7 @@ def estimate(
     thresholds: tuple[str, ...],
     confidence_level: float,
     estimand: Estimand,
+    against: Against,
     seed: int,
     workers: int | None,
     requirements: tuple[str, ...],
@@ -131,6 +141,7 @@ def estimate(
             by=groups or None,
             confidence_level=confidence_level,
             estimand=estimand,
+            against=against,
             random_state=seed,
             workers=workers,
             progress=progress,

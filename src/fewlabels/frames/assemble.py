@@ -15,6 +15,7 @@ from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import NOTHING, Table
 from fewlabels.frames.values import group_text
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.wording import quoted
 
 
 def assemble(
@@ -58,7 +59,7 @@ def assemble(
             np.full(table.n_rows, np.nan),
         ),
         "histogram": _matrix(
-            [table.numbers(roles.histogram[c]) for c in classes.texts if c in roles.histogram],
+            [_counts(table, roles.histogram[c]) for c in classes.texts if c in roles.histogram],
             np.empty(0),
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
@@ -85,6 +86,20 @@ def _probabilities(table: Table, roles: Roles, classes: Classes) -> Floats | Non
             elif by_class and size == 2:
                 np.subtract(1.0, table.numbers(by_class[classes.texts[1 - k]]), out=p[:, j, k])
     return p
+
+
+def _counts(table: Table, column: str) -> Floats:
+    """How many annotators chose a class; nobody, where the cell is empty."""
+    counts = table.numbers(column)
+    whole = (counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf)
+    wrong = np.flatnonzero(~whole & ~np.isnan(counts))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"column {quoted(column)} must hold whole numbers of annotators, 0 or more; got "
+            f"{counts[row]:g} in {table.place(row)}: correct it, or leave the cell empty"
+        )
+    return np.nan_to_num(counts)
 
 
 def _in_order(columns: Sequence[str], classes: Classes) -> dict[str, str]:

@@ -12,6 +12,7 @@ from fewlabels.models.crowd_svm import CrowdSVM
 from fewlabels.models.dawid_skene import DawidSkene
 from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.hcbee import CBCC, HCBEE, ConfusionHCBEE
+from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
 from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
@@ -45,6 +46,7 @@ __all__ = [
     "DawidSkene",
     "Ensemble",
     "FittedLabelModel",
+    "LabelDistribution",
     "LabelModel",
     "Labeled",
     "MajorityVote",

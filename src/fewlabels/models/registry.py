@@ -96,4 +96,5 @@ def _automatic(predictions: Predictions) -> str:
     if ranks.any():
         return "monotone-curves"
     # Fewer than three determine nothing without labels, and add little to these.
-    return "labeled" if predictions.n_labeled else "vote-selection"
+    known = predictions.n_labeled or predictions.n_annotated
+    return "labeled" if known else "vote-selection"

@@ -74,14 +74,18 @@ def render_text(report: Report, width: int = 80) -> str:
 def _head(report: Report, width: int) -> Iterator[str]:
     facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
     yield from wrap(", ".join(facts), width)
+    annotated = report.get("n_annotated")
     yield from wrap(
-        f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled; "
-        f"classes: {', '.join(clean(c) for c in report['classes'])}"
+        f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled"
+        + (f", {count(annotated)} with counts of annotators" if annotated else "")
+        + f"; classes: {', '.join(clean(c) for c in report['classes'])}"
         + (f" ({clean(report['classes'][1])} is positive)" if len(report["classes"]) == 2 else ""),
         width,
     )
-    estimand = _ESTIMANDS.get(report["estimand"], report["estimand"])
-    yield from wrap(f"{percent(report['confidence_level'])} intervals {estimand}", width)
+    estimand = f"intervals {_ESTIMANDS.get(report['estimand'], report['estimand'])}"
+    if report.get("against") == "distribution":
+        estimand += ", against the distribution of annotators' labels"
+    yield from wrap(f"{percent(report['confidence_level'])} {estimand}", width)
 
 
 def _size(report: Report, group: str) -> str:

@@ -1,0 +1,111 @@
+"""What a person should know of the input: notes, what is not used, what is said twice."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from fewlabels.evaluate import MOST_DRAWS
+from fewlabels.metrics.base import Needs
+from fewlabels.models.registry import METHODS
+from fewlabels.predictions import Predictions
+from fewlabels.wording import listed
+
+_LEARNED_FROM: dict[str, Needs] = {
+    "hard predictions": "hard",
+    "probabilities": "probabilities",
+    "scores": "ranking",
+}
+
+_FEWEST_TO_COPY = 20
+"""Of so few items two annotators may well say the same."""
+
+
+def facts(
+    predictions: Predictions, method: str, level: float | None, *, distribution: bool
+) -> list[str]:
+    """Notes, and what is not used.
+
+    Parameters
+    ----------
+    predictions
+        What the user gave.
+    method
+        Name of the method.
+    level
+        Confidence level; None without intervals.
+    distribution
+        Whether classifiers are judged against the distribution of annotators' labels.
+    """
+    said = list(predictions.notes)
+    _, labels = (predictions.as_histograms() if distribution else predictions).named
+    absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
+    if len(labels) and absent:
+        said.append(f"no labeled item of class {listed(absent)}")
+    said += _copies(predictions)
+    if distribution:
+        said.append(_distribution(predictions))
+    if method == "labeled":
+        said += ["only the labeled items are used"] if len(labels) else []
+        if predictions.histogram is not None and not distribution:
+            said.append("labeled does not use the histograms of annotators (h__ columns)")
+    else:
+        known = METHODS.get(method)
+        if predictions.n_annotated and known is not None and known.serves == "means":
+            said.append(f"{method} does not use the histograms of annotators (h__ columns)")
+        elif predictions.n_annotated and not distribution:
+            said.append(
+                f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
+                "columns), which weigh in as evidence of their labels"
+            )
+        what = "probabilities" if known is None else known.learns_from
+        kind = _LEARNED_FROM[what]
+        gives = predictions.provides(kind).any(axis=0)
+        silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
+        if silent:
+            said.append(
+                f"{method} does not learn from classifiers without {what} "
+                f"({listed(silent, 5)}); their estimates rest on the others"
+                + ("; vote-selection learns from all that vote" if _all_vote(predictions) else "")
+            )
+    if level is not None and 20 / (1 - level) > MOST_DRAWS:
+        said.append(
+            f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
+            "ends may lie further out"
+        )
+    return said
+
+
+def _distribution(given: Predictions) -> str:
+    """How the labels of annotators are taken."""
+    counted = 0 if given.histogram is None else int(given.histogram.any(axis=1).sum())
+    single = given.as_histograms().n_annotated - counted
+    known = f" and {single:,} with a label, which counts as one annotator's" if single else ""
+    return (
+        f"{counted:,} items have counts of annotators (h__ columns){known}: classifiers are judged "
+        "against the distribution of annotators' labels; against='class' (--against class) takes "
+        "each item to be of one class"
+    )
+
+
+def _all_vote(predictions: Predictions) -> bool:
+    """Whether every classifier votes, and enough of them for error rates without labels."""
+    return predictions.n_models > 2 and bool(predictions.has_hard.any(axis=0).all())
+
+
+def _copies(predictions: Predictions) -> list[str]:
+    """Classifiers that say the same of every item, and of enough not to do so by chance."""
+    first: dict[bytes, str] = {}
+    said = []
+    given = predictions.has_hard | predictions.provides("ranking")
+    for j, model in enumerate(predictions.models):
+        if given[:, j].sum() < _FEWEST_TO_COPY:
+            continue
+        print_ = hashlib.blake2b(digest_size=16)
+        for block in (predictions.probabilities, predictions.votes, predictions.scores):
+            print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
+        twin = first.setdefault(print_.digest(), model)
+        if twin != model:
+            said.append(f"{model} says the same as {twin} of every item; leave one of them out")
+    return said
