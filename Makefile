@@ -10,7 +10,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes clean
+.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes disagreement clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -35,6 +35,8 @@ test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest depe
 
 bench: $(VENV)/.dev  ## speed and memory
 	$(BIN)/python benchmarks/speed.py --out docs/speed.md
+	$(BIN)/python benchmarks/annotations_speed.py
+	$(BIN)/python benchmarks/calibration_speed.py
 
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py
@@ -48,6 +50,9 @@ curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS
 
 votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)
 	$(BIN)/python benchmarks/votes.py all
+
+disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
+	$(BIN)/python benchmarks/disagreement.py all
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

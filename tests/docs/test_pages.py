@@ -42,13 +42,17 @@ def as_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_readme_commands(as_a_reader: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
-    commands = [
+def commands_of(page: str) -> list[list[str]]:
+    return [
         shlex.split(line.removeprefix("$ "))
-        for block in blocks("README.md", "console")
+        for block in blocks(page, "console")
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
+
+
+def test_readme_commands(as_a_reader: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    commands = commands_of("README.md")
     assert commands
     for program, *arguments in commands:
         assert program == "fewlabels"
@@ -63,6 +67,19 @@ def test_readme_python(as_a_reader: Path, capsys: pytest.CaptureFixture[str]) ->
         exec(compile(block, "README.md", "exec"), {})
     assert "large" in capsys.readouterr().out
     assert (as_a_reader / "report.html").exists()
+
+
+def test_commands_and_python_of_the_page_on_annotations(
+    as_a_reader: Path, cli: Callable[..., tuple[int, str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _, *arguments in commands_of("docs/annotations.md"):
+        code, out, err = cli(*arguments)
+        assert (code, err) == (0, ""), arguments
+        assert "large" in out
+    for block in blocks("docs/annotations.md", "python"):
+        exec(compile(block, "annotations.md", "exec"), {})
+    assert capsys.readouterr().out
+    assert {"slides.html", "scaled.csv", "alpha.json"} <= {p.name for p in as_a_reader.iterdir()}
 
 
 def test_readme_names_every_method_metric_status_and_command() -> None:

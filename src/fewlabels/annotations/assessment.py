@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +118,27 @@ class Assessment:
         columns["status"] = [str(s) for s in columns["status"]]
         return frame(columns, backend, texts=("group",))
 
+    def summary(self, width: int = 80) -> str:
+        """The losses and what they mean as text in lines of at most `width` columns."""
+        from fewlabels.report.annotations_text import render_annotations
+
+        return render_annotations(self.to_dict(), width)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the report as one self-contained HTML file.
+
+        Raises
+        ------
+        InputError
+            If the path cannot be written.
+        """
+        from fewlabels.report.annotations_html import save_annotations_html
+
+        save_annotations_html(self.to_dict(), path)
+
 
 def _plain_class(value: Any) -> Any:
     return value if isinstance(value, (int, float)) else str(value)
@@ -184,7 +206,7 @@ def assess(
         predictions,
         _counts(predictions),
         Scheme(checked_bins(bins), dispersion=True),
-        _statistics(statistics),
+        statistics_of(statistics),
         _alpha(concentration, predictions),
         level,
         seed,
@@ -240,7 +262,14 @@ def _counts(predictions: Predictions) -> Array:
     return counts
 
 
-def _statistics(value: Any) -> tuple[LabelStatistic, ...]:
+def statistics_of(value: Any) -> tuple[LabelStatistic, ...]:
+    """The statistics that `assess` is asked for, by their names or as they are.
+
+    Raises
+    ------
+    UsageError
+        If there is none of a name, two have the same, or one is always assessed.
+    """
     many = [value] if isinstance(value, (str, LabelStatistic)) else list(value)
     found = tuple(resolve(one) for one in many)
     names = [phi.name for phi in found]
@@ -311,9 +340,21 @@ def _assess(
             "statistics": [phi.name for phi in question.statistics],
             "concentration": [p.models[j] for j in sorted(question.alpha)],
             "n_items_of_two_labels": int((size >= 2).sum()),
+            "disagreement": _rates(diagrams["disagreement_reliability"]),
         },
         warnings=(*p.notes, *notes.sentences()),
     )
+
+
+def _rates(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """How often two labels of an item differ, and how often each classifier says they will."""
+    out: dict[str, dict[str, float]] = {}
+    for row in rows:
+        of_model = out.setdefault(row["model"], {"observed": 0.0, "predicted": 0.0, "n_items": 0})
+        of_model["observed"] += row["share"] * row["label_frequency"]
+        of_model["predicted"] += row["share"] * row["mean_probability"]
+        of_model["n_items"] += row["n_items"]
+    return out
 
 
 _DIAGRAMS = ("reliability", "disagreement_reliability", "dispersion")

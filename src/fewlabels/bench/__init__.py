@@ -9,6 +9,9 @@ What happens, in order:
 5. `merge`: the parts become sorted tidy rows (`results`), each estimate beside its truth.
 6. `summary`: tables and figures as a plain dictionary, which `fewlabels.report` renders.
 
+What needs histograms of labels and no methods of `fewlabels.estimate` is a benchmark of its own,
+`fewlabels.bench.disagreement`, which shares folders, parts, manifests and results.
+
 Traps: histograms and votes would tell the truth, so no method sees them; labeled items of the
 released sampler hold more of a rare class than the data; levels of one run share their split and
 seed, so that differences between them are paired; a part is only taken over if the fingerprint of

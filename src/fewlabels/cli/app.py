@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import click
 
 from fewlabels import __version__
+from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark
+from fewlabels.cli.calibrate import calibrate
 from fewlabels.cli.curve import curve
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
@@ -43,7 +45,17 @@ def app(context: click.Context) -> None:
 
 
 # Command modules import nothing but click before they run, so listing them here costs nothing.
-for _command in (benchmark, curve, demo, doctor, estimate, label_next, threshold):
+for _command in (
+    assess_annotations,
+    benchmark,
+    calibrate,
+    curve,
+    demo,
+    doctor,
+    estimate,
+    label_next,
+    threshold,
+):
     app.add_command(_command)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from fewlabels.bench.results import Results
 
 EXIT_INTERRUPTED = 130
+DISAGREEMENT = "disagreement"
+"""The study of label histograms: it has maps and concentrations where others have methods."""
+
 _FIELD = re.compile(r"`([a-z_]+)`")
 
 
@@ -63,6 +67,13 @@ _FIELD = re.compile(r"`([a-z_]+)`")
     multiple=True,
     metavar="N,N,..",
     help="How many unlabeled items: 1,000. Repeatable.",
+)
+@click.option(
+    "--labels-per-item",
+    type=text,
+    multiple=True,
+    metavar="N,N,..",
+    help="Disagreement: labels that a validation item keeps, 2 and 5. Repeatable.",
 )
 @click.option(
     "--sampler",
@@ -142,15 +153,13 @@ def benchmark(
     asked = _options(options)
     rows = _pairs("--where", where)
 
-    from fewlabels.bench import load, run, summarise
     from fewlabels.bench.folder import folder_of
 
-    protocol = load(name)
+    study = _study(name)
     try:
-        folder = folder_of(out, protocol.name)
-        with terminal.progress_bar(f"benchmark {protocol.name}") as progress:
-            results = run(
-                name,
+        folder = folder_of(out, study.name)
+        with terminal.progress_bar(f"benchmark {study.name}") as progress:
+            results = study.run(
                 data,
                 folder,
                 resume=resume,
@@ -162,13 +171,38 @@ def benchmark(
                 progress=progress,
                 **asked,
             )
-        _report(results, summarise(results), folder)
+        _report(results, study, folder)
     except KeyboardInterrupt:
         click.echo(_interrupted(name, out, folder), err=True)
         return EXIT_INTERRUPTED
     except (InputError, UsageError) as error:
         raise type(error)(_as_options(str(error))) from None
     return 0
+
+
+class _Study(NamedTuple):
+    """What a name stands for: how it is run, summed up and shown."""
+
+    name: str
+    run: Callable[..., Results]
+    summarise: Callable[[Results], dict[str, Any]]
+    render: Callable[[Any], dict[str, str]]
+    render_text: Callable[..., str]
+
+
+def _study(name: str) -> _Study:
+    if name == DISAGREEMENT:
+        from fewlabels.bench import disagreement
+        from fewlabels.report import disagreement as shown
+
+        return _Study(
+            name, disagreement.run, disagreement.summarise, shown.render, shown.render_text
+        )
+    from fewlabels.bench import load, run, summarise
+    from fewlabels.report.benchmark import render
+    from fewlabels.report.benchmark_text import render_text
+
+    return _Study(load(name).name, partial(run, name), summarise, render, render_text)
 
 
 def _as_options(line: str) -> str:
@@ -194,9 +228,10 @@ def _interrupted(name: str, out: str | None, folder: Path) -> str:
 
 def _list() -> int:
     from fewlabels.bench import load, names
+    from fewlabels.bench.disagreement.protocol import PROTOCOL
 
-    for name in names():
-        click.echo(f"{name:24}{load(name).title}")
+    for protocol in (*map(load, names()), PROTOCOL):
+        click.echo(f"{protocol.name:24}{protocol.title}")
     return 0
 
 
@@ -208,7 +243,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     for field in ("metrics", "levels", "by"):
         if field in said:
             said[field] = comma_list(said[field])
-    for field in ("n_labeled", "n_unlabeled"):
+    for field in ("n_labeled", "n_unlabeled", "labels_per_item"):
         if field in said:
             option = f"--{field.replace('_', '-')}"
             said[field] = [_number(option, n, int) for n in comma_list(said[field])]
@@ -247,21 +282,20 @@ def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _report(results: Results, summary: Mapping[str, Any], folder: Path) -> None:
+def _report(results: Results, study: _Study, folder: Path) -> None:
     """Write the report and print its main table."""
     from fewlabels.bench.files import replace_text
     from fewlabels.bench.folder import writing
-    from fewlabels.report.benchmark import render
     from fewlabels.report.benchmark_notes import notes
-    from fewlabels.report.benchmark_text import render_text
 
-    files = render(dict(summary))
+    summary = study.summarise(results)
+    files = study.render(dict(summary))
     with writing(folder):
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace_text(folder / path, content)
     width = terminal.width()
-    click.echo(render_text(dict(summary), width=width))
+    click.echo(study.render_text(dict(summary), width=width))
     for dataset in results.datasets:
         for note in dataset.notes:
             click.echo("\n" + fill(one_line(_as_options(f"{dataset.name}: {note}")), width))

@@ -1,0 +1,66 @@
+"""Data sets of the study of disagreement, and what is known of them."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fewlabels.bench.datasets import Reading
+from fewlabels.bench.disagreement.data import HistogramWorld, read_worlds
+from fewlabels.bench.disagreement.protocol import METHODS, method_of
+
+SEED = 0
+RUNS = 5
+SIZES = (2, 5)
+"""Labels per validation item."""
+
+MNIST, CIFAR = "Mix-MNIST", "CIFAR-10H"
+ALPHA = [m for m in METHODS if method_of(m).concentration]
+Floats = np.ndarray
+
+
+@cache
+def world(data: Path, dataset: str) -> HistogramWorld:
+    """A data set; Mix-MNIST: the classifiers with the histograms of five raters, joined by id."""
+    if dataset == CIFAR:
+        return read_worlds([data / "cifar10" / "data.parquet"], Reading())[0][0]
+    with tempfile.TemporaryDirectory() as folder:
+        return read_worlds([joined(data, Path(folder))], Reading())[0][0]
+
+
+def joined(data: Path, folder: Path) -> Path:
+    """The predictions' file with the histograms of five raters in place of one."""
+    said = pd.read_parquet(data / "mixed_lh" / "mixed_mnist_predictions.parquet")
+    labels = pd.read_parquet(data / "mixed_lh" / "mixed_mnist.parquet").set_index("id")
+    labels = labels.loc[said["id"]]
+    assert (labels["partition"].to_numpy() == said["partition"].to_numpy()).all()
+    assert (labels["y1"].to_numpy() == said["y1"].to_numpy()).all()
+    # Without `partition`: every run halves the 15,000 items anew, and its spread holds items too.
+    kept = said[[c for c in said if c.startswith("p__")]].copy()
+    for name in (c for c in labels if c.startswith("h__")):
+        kept[name] = labels[name].to_numpy()
+    path = folder / "mix-mnist.parquet"
+    kept.to_parquet(path)
+    return path
+
+
+@cache
+def truth(data: Path) -> Floats:
+    """The label distribution Q (n, K) of every item of Mix-MNIST: `ratio` on y1, the rest on y2."""
+    said = pd.read_parquet(data / "mixed_lh" / "mixed_mnist_predictions.parquet")
+    q = np.zeros((len(said), 10))
+    rows = np.arange(len(said))
+    mixed = said["mixed"].to_numpy() == 1
+    ratio = np.where(mixed, said["ratio"], 1.0)
+    np.add.at(q, (rows, said["y1"].to_numpy()), ratio)
+    np.add.at(q, (rows[mixed], said["y2"].to_numpy()[mixed]), (1 - ratio)[mixed])
+    return q
+
+
+def draw_labels(q: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Histograms (n, K) of `size` labels of every item."""
+    return rng.multinomial(size, q / q.sum(axis=1, keepdims=True)).astype(float)

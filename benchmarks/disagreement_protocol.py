@@ -1,0 +1,308 @@
+"""The protocol on Mix-MNIST and CIFAR-10H, and disagreement over the temperature."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curves_figures import save_svg
+from curves_parts import Part, Plan, Record, number, table
+from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
+from fewlabels.annotations import evaluate
+from fewlabels.bench.disagreement import run as run_protocol
+from fewlabels.bench.disagreement.cells import ENSEMBLE, MEAN
+from fewlabels.bench.disagreement.protocol import METHODS, ONE_NUMBER, SCALINGS
+from fewlabels.bench.disagreement.trial import Trial
+from fewlabels.calibration import AlphaCalibration, TemperatureScaling
+
+# --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
+
+
+def _protocol_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"dataset": name, "runs": 1 if plan.quick else RUNS} for name in (MNIST, CIFAR)]
+
+
+def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
+    """`fewlabels benchmark disagreement` on a data set, without its empty bins."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = data / "cifar10" / "data.parquet"
+        if dataset == MNIST:
+            source = joined(data, Path(folder))
+        methods = [*METHODS, *([] if dataset == MNIST else ["vector+alpha-constant",
+                                                          "matrix+alpha-constant"])]  # fmt: skip
+        found = run_protocol(
+            source, Path(folder) / "out", runs=runs, workers=1, methods=methods, seed=SEED
+        )
+    names = ("method", "n_labeled", "run", "model", "metric", "group", "estimate")
+    rows = zip(*(found.columns[name].tolist() for name in names), strict=True)
+    return [{"dataset": dataset, **dict(zip(names, row, strict=True))} for row in rows]
+
+
+def _protocol_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    found = {}
+    for dataset in (MNIST, CIFAR):
+        own = records[(records["dataset"] == dataset) & (records["group"] == "")]
+        mark = dataset.lower()
+        found[f"{mark}-losses"] = _tables(own, ("accuracy", "L", "EL", "CL", "CE"), SCALINGS)
+        found[f"{mark}-disagreement"] = "\n\n".join(
+            [
+                _tables(own, ("L_disagreement",), METHODS),
+                _tables(own, ("CE_disagreement",), [m for m in METHODS if m != ONE_NUMBER]),
+            ]
+        )
+        found[f"{mark}-updates"] = _tables(own, ("posterior_EL",), ("prior", "raw", *ALPHA))
+        found[f"{mark}-directions"] = _directions(own)
+    _draw_reliability(records, plan)
+    picture = "![Observed against predicted disagreement](figures/disagreement-reliability.svg)"
+    return found | {"reliability": picture}
+
+
+def _tables(own: pd.DataFrame, metrics: Sequence[str], methods: Sequence[str]) -> str:
+    """By number of labels, most first, a table per metric: rows of classifiers, columns of methods.
+
+    What is measured with fewer labels is folded where there are many tables.
+    """
+    blocks = []
+    for size in reversed(SIZES):
+        parts = []
+        for metric in metrics:
+            rows = []
+            for model in _models(own):
+                part = own[(own["model"] == model) & (own["n_labeled"] == size)]
+                rows.append([model, *(_over_runs(part, metric, m) for m in methods)])
+            kept = [k for k in range(len(methods)) if any(row[k + 1] != "-" for row in rows)]
+            header = ["classifier", *(methods[k] for k in kept)]
+            body = [[row[0], *(row[k + 1] for k in kept)] for row in _bold(rows, metric, kept)]
+            title = f"**{metric}, {size} labels per validation item**"
+            parts.append(f"{title}\n\n{table(header, body)}")
+        block = "\n\n".join(parts)
+        if len(metrics) > 2 and size != SIZES[-1]:
+            block = f"<details>\n<summary>{size} labels</summary>\n\n{block}\n\n</details>"
+        blocks.append(block)
+    return "\n\n".join(blocks)
+
+
+def _models(own: pd.DataFrame) -> list[str]:
+    """The classifiers, and behind them what is made of all."""
+    there = dict.fromkeys(own["model"])
+    return [m for m in there if m not in (MEAN, ENSEMBLE)] + [MEAN, ENSEMBLE]
+
+
+def _over_runs(part: pd.DataFrame, metric: str, method: str) -> str:
+    """Mean ± standard deviation over the runs; "prior" is the loss before the label."""
+    if method == "prior":
+        metric, method = "prior_EL", "raw"
+    values = part[(part["metric"] == metric) & (part["method"] == method)]["estimate"].dropna()
+    if values.empty:
+        return "-"
+    return f"{number(values.mean(), 4)} ± {number(values.std(ddof=1), 4)}"
+
+
+def _bold(rows: list[list[str]], metric: str, kept: Sequence[int]) -> list[list[str]]:
+    """The best mean of every row in bold."""
+    sign = -1 if metric == "accuracy" else 1
+    for row in rows:
+        means = {k: sign * float(row[k + 1].split(" ")[0]) for k in kept if row[k + 1] != "-"}
+        for k in (k for k, v in means.items() if v == min(means.values())):
+            row[k + 1] = f"**{row[k + 1]}**"
+    return rows
+
+
+_PAIRS = (
+    ("one-number", "raw"),
+    ("one-number", "temperature"),
+    ("one-number", "raw+alpha-constant"),
+    ("one-number", "temperature+alpha-constant"),
+    ("one-number", "temperature+alpha-logits"),
+    ("one-number", "temperature+alpha-features"),
+    ("raw", "temperature"),
+    ("raw", "raw+alpha-constant"),
+    ("raw", "raw+alpha-logits"),
+    ("raw", "raw+alpha-features"),
+    ("temperature", "temperature+alpha-constant"),
+    ("temperature", "temperature+alpha-logits"),
+    ("temperature", "temperature+alpha-features"),
+    ("temperature+alpha-constant", "temperature+alpha-logits"),
+    ("temperature+alpha-logits", "temperature+alpha-features"),
+    ("raw+alpha-features", "temperature+alpha-features"),
+)
+
+
+def _directions(own: pd.DataFrame) -> str:
+    """For how many classifiers a method is better than another, by the means over the runs."""
+    single = own[~own["model"].isin([MEAN, ENSEMBLE])]
+    means = single.groupby(["n_labeled", "metric", "method", "model"])["estimate"].mean()
+    rows = []
+    for before, after in _PAIRS:
+        cells = [f"{before} → {after}"]
+        for size in SIZES:
+            for metric in ("L_disagreement", "CE_disagreement", "posterior_EL"):
+                try:
+                    a, b = means[size, metric, before], means[size, metric, after]
+                    gain = (a - b).dropna()
+                except KeyError:
+                    gain = pd.Series(dtype=float)
+                cells.append(f"{int((gain > 0).sum())} of {len(gain)}" if len(gain) else "")
+        rows.append(cells)
+    for method in ALPHA:
+        cells = [f"prior → posterior of {method}"]
+        for size in SIZES:
+            gain = (means[size, "prior_EL", method] - means[size, "posterior_EL", method]).dropna()
+            cells += ["", "", f"{int((gain > 0).sum())} of {len(gain)}"]
+        rows.append(cells)
+    header = ["better", *(f"{size} labels: {what}" for size in SIZES
+                          for what in ("L", "CE", "EL after a label"))]  # fmt: skip
+    return table(header, rows)
+
+
+def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
+    """Figure 4, first half: Mix-MNIST at five labels."""
+    from matplotlib.figure import Figure
+
+    own = records[(records["dataset"] == MNIST) & (records["n_labeled"] == SIZES[-1])]
+    own = own[(own["group"] != "") & ~own["model"].isin([MEAN, ENSEMBLE])]
+    models = list(dict.fromkeys(own["model"]))
+    figure = Figure(figsize=(9.6, 6.4), layout="constrained")
+    axes = figure.subplots(2, -(-len(models) // 2), sharey=True, squeeze=False).ravel()
+    shown = {"raw": "o-", "temperature": "s-", "raw+alpha-constant": "^--",
+             "temperature+alpha-features": "D--"}  # fmt: skip
+    for axis, model in zip(axes, models, strict=False):
+        axis.plot([0, 0.85], [0, 0.85], ":", color="0.4", lw=1)
+        for method, style in shown.items():
+            part = own[(own["model"] == model) & (own["method"] == method)]
+            wide = part.pivot_table("estimate", ["run", "group"], "metric")
+            # Bins of a handful of items say nothing.
+            wide = wide[wide["share"] > 0.002].groupby("group").mean()
+            wide = wide.sort_values("predicted_disagreement")
+            axis.plot(wide["predicted_disagreement"], wide["observed_disagreement"], style, ms=3.5,
+                      lw=1.2, label=method)  # fmt: skip
+        axis.set(title=model, xlim=(0, 0.95), ylim=(0, 0.85), xlabel="predicted disagreement")
+    for axis in axes[:: max(1, len(axes) // 2)]:
+        axis.set_ylabel("observed disagreement")
+    axes[0].legend(frameon=False, fontsize=7.5)
+    save_svg(figure, plan.figures / "disagreement-reliability.svg")
+
+
+# --- Figure 4: disagreement over the temperature ------------------------------------------------
+
+TEMPERATURES = tuple(np.round(np.geomspace(1 / 8, 16, 29), 4).tolist())
+
+
+def _temperature_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"dataset": name} for name in (MNIST, CIFAR)]
+
+
+def _temperature(data: Path, dataset: str) -> list[Record]:
+    """Losses of 1 - sum f^2 of f at many temperatures, on the test items of run 0."""
+    own = world(data, dataset)
+    trial = Trial(own, SEED, 0, SIZES[-1])
+    valid, test = trial.scaled("raw")
+    found = []
+    for j, model in enumerate(trial.models):
+        scaling = TemperatureScaling().fit(valid[:, j], trial.counts)
+        fitted = float(scaling.temperature_)
+        for temperature in (*TEMPERATURES, fitted):
+            scaling.temperature_ = temperature
+            losses = evaluate(trial.histogram, scaling.predict_proba(test[:, j]))
+            found.append({
+                "dataset": dataset, "model": model, "temperature": temperature, "fitted": fitted,
+                **{k: losses[k] for k in ("L_disagreement", "CE_disagreement", "CE", "L")},
+            })  # fmt: skip
+    return found
+
+
+def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.2, 6.6), layout="constrained")
+    axes = figure.subplots(2, 2, sharex=True)
+    rows = []
+    for row, dataset in zip(axes, (MNIST, CIFAR), strict=True):
+        own = records[records["dataset"] == dataset]
+        for k, model in enumerate(dict.fromkeys(own["model"])):
+            part = own[own["model"] == model].sort_values("temperature")
+            at = part[part["temperature"] == part["fitted"]].iloc[0]
+            for axis, metric in zip(row, ("L_disagreement", "CE_disagreement"), strict=True):
+                axis.plot(
+                    part["temperature"], part[metric], "-", color=f"C{k}", lw=1.2, label=model
+                )
+                axis.plot([at["temperature"]], [at[metric]], "o", color=f"C{k}", ms=5)
+                axis.set(xscale="log", title=f"{dataset}: {metric.replace('_', ' of ')}")
+            one = part.iloc[(part["temperature"] - 1).abs().argmin()]
+            best = part.loc[part["L_disagreement"].idxmin()]
+            rows.append([
+                dataset, model, number(at["temperature"], 2), number(best["temperature"], 3),
+                *(number(line[m], 4) for m in ("L_disagreement", "CE_disagreement", "CE")
+                  for line in (one, at)),
+            ])  # fmt: skip
+        row[0].legend(frameon=False, fontsize=7)
+    for axis in axes[1]:
+        axis.minorticks_off()
+        axis.set(xlabel="temperature", xticks=[2.0**k for k in range(-3, 5)],
+                 xticklabels=["1/8", "1/4", "1/2", "1", "2", "4", "8", "16"])  # fmt: skip
+    save_svg(figure, plan.figures / "disagreement-temperature.svg")
+    header = ["data", "classifier", "fitted temperature", "least L of disagreement at"]
+    header += [f"{m}, {at}" for m in ("L of disagreement", "CE of disagreement", "CE")
+               for at in ("t = 1", "fitted")]  # fmt: skip
+    picture = "![Losses of disagreement over the temperature](figures/disagreement-temperature.svg)"
+    return {"temperature": f"{table(header, rows)}\n\n{picture}"}
+
+
+# --- the penalty on the concentration -----------------------------------------------------------
+
+PENALTIES = (0.005, 0.0)
+
+
+def _penalty_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"dataset": dataset, "n": n} for dataset in (MNIST, CIFAR) for n in SIZES]
+
+
+def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
+    """L of disagreement with a constant concentration, by penalty; run 0."""
+    trial = Trial(world(data, dataset), SEED, 0, n)
+    found = []
+    for scaling in ("raw", "temperature"):
+        valid, test = trial.scaled(scaling)
+        for j, model in enumerate(trial.models):
+            p = test[:, j]
+            one = np.full(len(p), trial.share_that_differ)
+            place = {"dataset": dataset, "n": n, "scaling": scaling, "model": model}
+            place["one"] = evaluate(trial.histogram, p, disagreement=one)["L_disagreement"]
+            for penalty in PENALTIES:
+                alpha = AlphaCalibration(penalty=penalty).fit(valid[:, j], trial.counts)
+                said = alpha.predict_disagreement(p)
+                loss = evaluate(trial.histogram, p, disagreement=said)["L_disagreement"]
+                found.append({
+                    **place, "penalty": penalty, "loss": loss,
+                    "concentration": float(alpha.concentration(p[:1])[0]),
+                })  # fmt: skip
+    return found
+
+
+def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    rows = []
+    by = ["dataset", "n", "scaling", "model"]
+    for place, part in records.groupby(by, sort=False):
+        cells = [number(part["one"].iloc[0], 4)]
+        for penalty in PENALTIES:
+            one = part[part["penalty"] == penalty].iloc[0]
+            cells += [number(one["loss"], 4), number(one["concentration"], 3)]
+        rows.append([*place, *cells])
+    header = ["data", "labels", "probabilities", "classifier", "L of one number"]
+    header += [f"{what}, penalty {penalty:g}" for penalty in PENALTIES for what in ("L", "a0")]
+    return {"penalty": table(header, rows)}
+
+
+PENALTY = Part(_penalty_cells, _penalty, _penalty_blocks, f"seed {SEED}, run 0")
+PROTOCOL = Part(
+    _protocol_cells, _protocol, _protocol_blocks,
+    f"{RUNS} runs, seed {SEED}; ± is the standard deviation over the runs",
+)  # fmt: skip
+TEMPERATURE = Part(
+    _temperature_cells, _temperature, _temperature_blocks, f"seed {SEED}, run 0, 5 labels"
+)  # fmt: skip

@@ -1,0 +1,274 @@
+"""Losses of label histograms against known truth: simulated data, and Mix-MNIST's Q."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from curves_figures import save_svg
+from curves_parts import Part, Plan, Record, number, table
+from disagreement_data import (
+    ALPHA,
+    MNIST,
+    RUNS,
+    SEED,
+    SIZES,
+    Floats,
+    draw_labels,
+    truth,
+    world,
+)
+from fewlabels.annotations import evaluate
+from fewlabels.bench.disagreement.cells import forecasts
+from fewlabels.bench.disagreement.protocol import ONE_NUMBER, method_of
+from fewlabels.bench.disagreement.trial import Trial
+from fewlabels.bench.seeds import generator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# --- Figure 2: debiasing on data that are calibrated --------------------------------------------
+
+COUNTS = (100, 250, 500, 1000, 2500, 5000, 10000)
+
+
+def _debiasing_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {"n": n, "items": items} for n in SIZES for items in (COUNTS[:2] if plan.quick else COUNTS)
+    ]
+
+
+def _debiasing(data: Path, n: int, items: int) -> list[Record]:
+    """P uniform, predicted exactly, K = 2: both losses are 0."""
+    rng = generator("debiasing", SEED, n, items)
+    found = []
+    for _ in range(200 if items < 5000 else 100):
+        p = rng.random(items)
+        q = np.column_stack([p, 1 - p])
+        losses = evaluate(draw_labels(q, n, rng), q)
+        found.append({k: losses[k] for k in ("EL_plugin", "EL", "CL_plugin", "CL")})
+    return [{"n": n, "items": items, **row} for row in found]
+
+
+def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    from matplotlib.figure import Figure
+
+    rows = []
+    for (n, items), part in records.groupby(["n", "items"]):
+        cells = [n, f"{items:,}", len(part)]
+        closed = {"EL_plugin": 1 / (3 * n), "CL_plugin": 15 / (3 * n * items)}
+        for name in ("EL_plugin", "EL", "CL_plugin", "CL"):
+            cells.append(f"{_signed(part[name].mean())} ({_signed(part[name].std(ddof=1))})")
+            if name in closed:
+                cells.append(_signed(closed[name]))
+        rows.append(cells)
+    header = ["labels", "items", "runs", "EL plugin", "1/(3n)", "EL debiased", "CL plugin",
+              "15/(3nN)", "CL debiased"]  # fmt: skip
+    figure = Figure(figsize=(9.2, 3.8), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for axis, loss in zip(axes, ("EL", "CL"), strict=True):
+        for colour, (n, part) in zip(("C0", "C1"), records.groupby("n"), strict=False):
+            _draw_losses(axis, part, loss, n, colour)
+        axis.axhline(0, color="0.6", lw=0.8)
+        axis.set(xscale="log", xlabel="items", title="EL" if loss == "EL" else "CL x items")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    save_svg(figure, plan.figures / "disagreement-debiasing.svg")
+    picture = "![Plugin and debiased losses by number of items](figures/disagreement-debiasing.svg)"
+    return {"debiasing": f"{table(header, rows)}\n\n{picture}"}
+
+
+def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str) -> None:
+    """Mean and standard deviation of a loss by number of items, with the closed form dotted.
+
+    CL falls as 1 / items, and is drawn times their number.
+    """
+    by = part.groupby("items")
+    x = np.array(sorted(part["items"].unique()), dtype=float)
+    scale = x if loss == "CL" else np.ones_like(x)
+    for name, style in ((f"{loss}_plugin", "o-"), (loss, "s--")):
+        what = "debiased" if name == loss else "plugin"
+        axis.errorbar(
+            x, by[name].mean() * scale, by[name].std(ddof=1) * scale, fmt=style, color=colour,
+            ms=4, capsize=2, label=f"{what}, {n} labels",
+        )  # fmt: skip
+    closed = 15 / (3 * n) if loss == "CL" else 1 / (3 * n)
+    axis.plot(x, np.full_like(x, closed), ":", color="0.2", lw=1)
+
+
+def _signed(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.2e}" if abs(value) < 1e-3 else number(value, 4)
+
+
+# --- debiased losses against the truth ----------------------------------------------------------
+
+
+def _truth_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"n": n, "draws": 5 if plan.quick else 100} for n in (2, 5, 10)]
+
+
+def _truth(data: Path, n: int, draws: int) -> list[Record]:
+    """Losses of the six classifiers by labels that are drawn anew, and by Q itself."""
+    own = world(data, MNIST)
+    _, test = own.parts(SEED, 0)
+    q, rng = truth(data)[test], generator("truth", SEED, n)
+    true = {j: _true_losses(q, own.probabilities[test, j]) for j in range(len(own.facts.models))}
+    found = []
+    for draw in range(draws):
+        histogram = draw_labels(q, n, rng)
+        for j, name in enumerate(own.facts.models):
+            losses = evaluate(histogram, own.probabilities[test, j])
+            for loss in ("EL", "CL"):
+                found.append({
+                    "n": n, "draw": draw, "model": name, "loss": loss, "truth": true[j][loss],
+                    "items": true[j][f"{loss}, items"],
+                    "debiased": losses[loss], "plugin": losses[f"{loss}_plugin"],
+                })  # fmt: skip
+    return found
+
+
+def _true_losses(q: Floats, p: Floats) -> dict[str, float]:
+    """Losses with Q in the place of the label frequencies.
+
+    "CL" is that of the population, as the debiased estimate has it: from the squared gap of every
+    bin of these items ("CL, items") the variance of its mean Q is taken off.
+    """
+    items = excess = 0.0
+    for k in range(q.shape[1]):
+        bins = np.digitize(p[:, k], np.linspace(0, 1, 16)[1:-1])
+        size = np.bincount(bins, minlength=15)
+        some, several = size > 0, size > 1
+        gap, mean, square = (
+            np.bincount(bins, v, minlength=15) / np.maximum(size, 1)
+            for v in (q[:, k] - p[:, k], q[:, k], q[:, k] ** 2)
+        )
+        items += float((size * gap**2)[some].sum()) / len(q)
+        variance = (square - mean**2)[several] / (size[several] - 1)
+        excess += float((size[several] * variance).sum()) / len(q)
+        excess += float((gap[size == 1] ** 2).sum()) / len(q)  # the paper's rule for one item
+    el = float(((q - p) ** 2).sum(axis=1).mean())
+    return {"EL": el, "CL": items - excess, "EL, items": el, "CL, items": items}
+
+
+def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    blocks = []
+    for loss in ("EL", "CL"):
+        rows = []
+        own = records[records["loss"] == loss]
+        for model in dict.fromkeys(own["model"]):
+            part = own[own["model"] == model]
+            known = ["truth"] if loss == "EL" else ["items", "truth"]
+            cells = [model, *(number(part[name].iloc[0], 5) for name in known)]
+            for n in sorted(part["n"].unique()):
+                of_n = part[part["n"] == n]
+                cells += [_mean(of_n[name], 5) for name in ("plugin", "debiased")]
+            rows.append(cells)
+        header = ["classifier", *(["EL by Q"] if loss == "EL" else ["of these items", "CL by Q"])]
+        header += [f"{n} labels: {what}" for n in (2, 5, 10) for what in ("plugin", "debiased")]
+        blocks.append(f"**{loss}**\n\n{table(header, rows)}")
+    error = records["debiased"] - records["truth"]
+    z = [
+        part.mean() / (part.std(ddof=1) / np.sqrt(len(part)))
+        for _, part in error.groupby([records["model"], records["n"], records["loss"]])
+    ]
+    said = (
+        f"Of the {len(z)} debiased means {int((np.abs(z) > 1.96).sum())} are more than 1.96 "
+        f"standard errors from the truth; the farthest is {np.abs(z).max():.2f}."
+    )
+    return {"truth": "\n\n".join([*blocks, said])}
+
+
+def _mean(values: pd.Series, digits: int) -> str:
+    """Mean ± standard error."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return f"{number(values.mean(), digits)} ± {number(error, digits)}"
+
+
+# --- the oracle ---------------------------------------------------------------------------------
+
+
+def _oracle_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"run": run, "n": n} for run in plan.trials(RUNS) for n in SIZES]
+
+
+def _oracle(data: Path, run: int, n: int) -> list[Record]:
+    """Squared distance of the predicted disagreement to that of Q, and of posteriors to Q."""
+    own = world(data, MNIST)
+    trial = Trial(own, SEED, run, n)
+    q = truth(data)[trial.test]
+    differ = 1 - (q**2).sum(axis=1)
+    found = []
+    for method in _ORACLE:
+        for said in forecasts(trial, method_of(method)):
+            gap = [("disagreement", ((said.disagreement - differ) ** 2).mean())]
+            if said.posterior is not None:
+                after = ((said.posterior - q[trial.again]) ** 2).sum(axis=1).mean()
+                gap.append(("posterior", after))
+            if method in ("raw", "temperature"):
+                gap += _bounds(said.probabilities, q, differ)
+            found += [
+                {"run": run, "n": n, "model": said.name, "method": method, "what": what, "gap": v}
+                for what, v in gap
+            ]
+    noise = float((differ * (1 - differ)).mean())
+    return [{**record, "noise": noise} for record in found]
+
+
+def _bounds(p: Floats, q: Floats, differ: Floats) -> list[tuple[str, float]]:
+    """The best that one concentration, and one of every item's own, can do with these p."""
+    plain = 1 - (p**2).sum(axis=1)
+    constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
+    each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
+    prior = ((p - q) ** 2).sum(axis=1).mean()
+    return [
+        ("best constant", ((constant * plain - differ) ** 2).mean()),
+        ("best of each item", ((each * plain - differ) ** 2).mean()),
+        ("prior", prior),
+    ]
+
+
+def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    means = records.groupby(["n", "model", "method", "what"])["gap"].mean()
+    parts = [f"L of the oracle, which knows Q: {number(records['noise'].iloc[0], 4)}."]
+    for size in SIZES:
+        rows, shares = [], []
+        for model in dict.fromkeys(records["model"]):
+            own = means[size, model]
+            cells = [own.get((m, "disagreement"), np.nan) for m in _ORACLE]
+            bounds = [own.get(("temperature", b), np.nan)
+                      for b in ("best constant", "best of each item")]  # fmt: skip
+            rows.append([model, *(number(v, 5) for v in [*cells, *bounds])])
+            raw = own["raw", "disagreement"]
+            shares.append([
+                model, *(f"{100 * (1 - v / raw):.0f}%" for v in [*cells[1:], *bounds])
+            ])  # fmt: skip
+        names = list(_ORACLE)
+        bounds_named = ["best constant, temperature", "best of each item, temperature"]
+        head = ["classifier", *names, *bounds_named]
+        parts += [
+            f"**Mean squared distance to the disagreement of Q, {size} labels**",
+            table(head, rows),
+            f"**Share of the way from raw to the oracle, {size} labels**",
+            table(["classifier", *names[1:], *bounds_named], shares),
+        ]
+    return {"oracle": "\n\n".join(parts)}
+
+
+_ORACLE = ("raw", ONE_NUMBER, "temperature", *ALPHA)
+
+
+DEBIASING = Part(
+    _debiasing_cells, _debiasing, _debiasing_blocks,
+    f"200 runs (100 from 5,000 items), seed {SEED}; in brackets the standard deviation",
+)  # fmt: skip
+TRUTH = Part(
+    _truth_cells, _truth, _truth_blocks,
+    f"7,500 test items, 100 draws of all labels from Q, seed {SEED}; ± is the standard error",
+)  # fmt: skip
+ORACLE = Part(
+    _oracle_cells, _oracle, _oracle_blocks, f"seed {SEED}, means over {RUNS} runs"
+)  # fmt: skip

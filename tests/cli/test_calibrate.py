@@ -1,0 +1,153 @@
+"""`fewlabels calibrate`: fit, save, apply, and the exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_annotations import Table, histograms, rows_of
+from test_bad_input import refused
+from test_estimate import strict
+
+import fewlabels as fl
+from fewlabels.recalibration import Recalibration, Settings, fit
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return histograms()
+
+
+@pytest.fixture
+def file(table: Table, write: Callable[..., Path]) -> Path:
+    return write(table)
+
+
+@pytest.mark.parametrize("method", ["temperature", "vector", "alpha"])
+def test_what_is_saved_and_applied_is_what_was_fitted(
+    cli: Run,
+    file: Path,
+    tmp_path: Path,
+    method: str,
+) -> None:
+    model, first, second = (tmp_path / name for name in ("m.json", "first.csv", "second.csv"))
+    code, out, err = cli("calibrate", file, "--method", method, "--save", model, "--out", first)
+    assert (code, err) == (0, "")
+    assert f"\nModel: {model}\n" in out
+    assert f"\nCalibrated: {first}\n" in out
+    assert max(map(len, out.split("\nModel: ")[0].splitlines())) <= 80
+    assert cli("calibrate", file, "--apply", model, "--out", second) == (
+        0, f"Calibrated: {second}\n", "",
+    )  # fmt: skip
+    assert first.read_bytes() == second.read_bytes()
+    items = fl.read_predictions(file)
+    found = Recalibration.load(model).apply(items)
+    again = fl.read_predictions(first)
+    np.testing.assert_allclose(again.probabilities, found.predictions.probabilities, atol=1e-12)
+    np.testing.assert_array_equal(again.histogram, items.histogram)
+    assert rows_of(first)[0]["item"] == "x0"
+
+
+def test_json_is_what_the_library_says(cli: Run, file: Path) -> None:
+    code, out, _ = cli("calibrate", file, "--method", "temperature", "--json", "-")
+    assert code == 0
+    assert strict(out) == fit(fl.read_predictions(file), Settings("temperature"))[1]
+
+
+@pytest.mark.parametrize("method", ["temperature", "matrix", "alpha"])
+def test_the_page(cli: Run, file: Path, tmp_path: Path, method: str) -> None:
+    page, saved = tmp_path / "page.html", tmp_path / "report.json"
+    code, out, err = cli(
+        "calibrate", file, "--method", method, "--html", page, "--json", saved
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert f"\nReport: {page}\n" in out
+    source = page.read_text("utf-8")
+    assert "What does the calibration change?" in source
+    loss = "L_disagreement" if method == "alpha" else "EL"
+    for entry in strict(saved.read_text())["calibrations"]:
+        assert f"{entry['after'][loss]:.3f}" in source
+
+
+def test_some_classifiers_and_features(
+    cli: Run,
+    table: Table,
+    write: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    source = write(table | {"blur": [i / 90 for i in range(90)], "word": ["x"] * 90})
+    options = ("--method", "alpha", "--features", "blur", "--models", "poor", "--json", "-")
+    report = strict(cli("calibrate", source, *options)[1])
+    assert (report["models"], report["concentration"]) == (["poor"], "features")
+    model = tmp_path / "m.json"
+    err = refused(
+        cli,
+        tmp_path,
+        "calibrate",
+        source,
+        "--method",
+        "alpha",
+        "--features",
+        "word",
+        "--save",
+        model,
+    )
+    assert "feature 'word' must be a number for every item" in err
+
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "nothing": ([], r"say what to do: --method"),
+    "no output": (["--method", "alpha"], r"say what to write: --save .* or --html PATH"),
+    "method": (["--method", "platt", "--json", "-"], r"unknown method 'platt'"),
+    "model": (["--method", "alpha", "--models", "god", "--json", "-"], r"'god'.*'good'"),
+    "penalty": (["--method", "temperature", "--penalty", "1", "--json", "-"], r"no penalty"),
+    "features": (
+        ["--method", "vector", "--features", "site", "--json", "-"],
+        r"for method 'alpha'",
+    ),
+    "ending": (["--method", "alpha", "--out", "a.txt"], r"must end in \.csv or \.parquet"),
+    "apply alone": (["--apply", "m.json"], r"--apply needs --out"),
+    "apply with a page": (
+        ["--apply", "m.json", "--html", "a.html", "--out", "a.csv"],
+        r"leave out --html",
+    ),
+    "apply nothing": (["--apply", "none.json", "--out", "a.csv"], r"cannot read none\.json"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(
+    case: str,
+    cli: Run,
+    tmp_path: Path,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options, message = REFUSED[case]
+    err = refused(cli, tmp_path, "calibrate", file, *options)
+    assert re.search(message, err), err
+
+
+def test_no_output_replaces_what_is_read(cli: Run, file: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.csv"
+    assert cli("calibrate", file, "--method", "temperature", "--save", model)[0] == 0
+    before = model.read_bytes()
+    err = refused(cli, tmp_path, "calibrate", file, "--apply", model, "--out", model)
+    assert "is the input file" in err
+    err = refused(cli, tmp_path, "calibrate", file, "--method", "alpha", "--html", file)
+    assert "is the input file" in err
+    assert model.read_bytes() == before
+
+
+def test_no_labels(cli: Run, table: Table, write: Callable[..., Path], tmp_path: Path) -> None:
+    bare = write({k: v for k, v in table.items() if not k.startswith("h__")})
+    err = refused(
+        cli, tmp_path, "calibrate", bare, "--method", "alpha", "--html", tmp_path / "a.html"
+    )
+    assert "no item has a label or counts of annotators" in err

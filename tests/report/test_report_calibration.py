@@ -1,0 +1,82 @@
+"""Calibrations as text and as pages."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+from annotations_samples import CALIBRATIONS, HOSTILE, alpha, matrix, temperature, unchecked
+from test_report_html import Page
+
+from fewlabels.errors import InputError
+from fewlabels.report.calibration_html import render_calibration_html, save_calibration_html
+from fewlabels.report.calibration_text import render_calibration
+from fewlabels.report.words import cell_width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_text_keeps_to_its_width_and_is_plain(name: str, width: int) -> None:
+    lines = render_calibration(CALIBRATIONS[name](), width).split("\n")
+    assert max(map(cell_width, lines)) <= max(width, 60)
+    assert all(line == line.rstrip() for line in lines)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", "".join(lines))
+
+
+def test_text_has_the_losses_before_and_after() -> None:
+    report = temperature()
+    entry = report["calibrations"][0]
+    row = next(line for line in render_calibration(report).split("\n") if line.startswith("  net"))
+    losses = [entry[when][loss] for loss in ("EL", "CL", "CE") for when in ("before", "after")]
+    fitted, shown = f"{entry['temperature']:.3g}", [f"{loss:.3f}" for loss in losses]
+    assert row.split()[1:] == ["temperature", fitted, *shown]
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_a_page_is_whole_and_nothing_in_it_runs(name: str) -> None:
+    source = render_calibration_html(CALIBRATIONS[name]())
+    page = Page(source)
+    assert not [t for t, _ in page.elements if t in {"script", "img", "link", "iframe", "form"}]
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", source)
+    assert HOSTILE.strip() not in source
+    assert "None" not in page.words
+    assert "What does the calibration change?" in page.words
+
+
+def test_the_answer_names_the_one_that_gains_the_most() -> None:
+    report = copy.deepcopy(alpha())
+    for number, entry in enumerate(report["calibrations"]):
+        entry["after"]["L_disagreement"] = entry["before"]["L_disagreement"] - 0.01 * number
+    gains = {
+        e["model"]: e["before"]["L_disagreement"] - e["after"]["L_disagreement"]
+        for e in report["calibrations"]
+    }
+    most = max(gains, key=gains.__getitem__)
+    entry = next(e for e in report["calibrations"] if e["model"] == most)
+    words = Page(render_calibration_html(report)).words
+    better = sum(gain > 0 for gain in gains.values())
+    assert f"of {better} of 2 classifiers, the most that of {most} : from" in words.replace(
+        f"{most}:", f"{most} :"
+    )
+    assert f"{entry['after']['L_disagreement']:.3f}" in words
+    assert "The probabilities stay as they are" in words
+
+
+def test_a_calibration_that_is_worth_nothing_says_so() -> None:
+    worse = copy.deepcopy(matrix())
+    for entry in worse["calibrations"]:
+        entry["after"]["EL"] = entry["before"]["EL"] + 1
+    words = Page(render_calibration_html(worse)).words
+    assert "of none of the 2 classifiers: they are better left as they are" in words
+    alone = copy.deepcopy(temperature())
+    alone["calibrations"][0]["after"]["EL"] = 1.0
+    assert "does not lower" in Page(render_calibration_html(alone)).words
+    assert "too few labels to say" in Page(render_calibration_html(unchecked())).words
+    assert "not-converged" in Page(render_calibration_html(unchecked())).words
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write"):
+        save_calibration_html(alpha(), tmp_path / "no" / "page.html")
