@@ -13,7 +13,7 @@ from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
 from fewlabels.bench.seeds import generator
 
-RUNS, ITEMS, LEVEL = 40, 2000, 0.9
+RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")
 SOME = {"50 x 5, 30 x 1": (50, 5, 30), "200 x 3": (200, 3, 0), "30 x 10": (30, 10, 0)}
 """Items with several labels, how many, and items with one."""

@@ -176,12 +176,20 @@ def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
     return out
 
 
+_MOST_LABELS = 2.0**53
+"""Larger numbers are not whole ones any more."""
+
+
 def annotator_counts(value: Any) -> Floats:
     """Counts of annotators, (n, K)."""
     h = np.nan_to_num(matrix("histogram", value, np.float64))
     if (h < 0).any():
         raise InputError(
             f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
+        )
+    if h.max(initial=0) > _MOST_LABELS:
+        raise InputError(
+            f"`histogram` must be counts of annotators; got {h.max():g}: that many do not exist"
         )
     broken = h != np.floor(h)
     if broken.any():

@@ -228,7 +228,7 @@ class _Task:
         )
         self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
         self.exact = len(rows) <= EXACT_ITEMS
-        self.population = evaluator.estimand == "population"
+        self.population = evaluator.estimand == "population" or posterior.counts_alone
 
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
@@ -251,7 +251,7 @@ class _Task:
 
     def _values(self) -> dict[str, Floats]:
         certain, metrics = self.weights.certain, self.metrics
-        drawn_labels = not (self.population or certain or self.posterior.spread is not None)
+        drawn_labels = not (self.population or certain)
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
@@ -298,7 +298,7 @@ class _Task:
             out |= self._over(size, rest, make, pseudo, whole=True)
         else:
             out = self._of_labels(size, metrics, self.weights.sample_labels, self.weights.sample)
-        if self.weights.certain:
+        if self.weights.noisy:
             self._without_noise(out, values, biased)
         elif self.population:
             self._recentre(out, values, biased)

@@ -46,6 +46,11 @@ def facts(
     said += _copies(predictions)
     if distribution:
         said.append(_distribution(predictions))
+    elif predictions.histogram is not None and not predictions.n_annotated:
+        said.append(
+            "counts of annotators (h__ columns) are not used, as the items that have them have a "
+            "known label; against='distribution' (--against distribution) takes them instead"
+        )
     if method == "labeled":
         said += ["only the labeled items are used"] if len(labels) else []
         if predictions.histogram is not None and not distribution:
@@ -79,13 +84,15 @@ def facts(
 
 def _distribution(given: Predictions) -> str:
     """How the labels of annotators are taken."""
-    counted = 0 if given.histogram is None else int(given.histogram.any(axis=1).sum())
-    single = given.as_histograms().n_annotated - counted
+    assert given.histogram is not None
+    counted = np.asarray(given.histogram.any(axis=1))
+    single, dropped = int((given.labeled & ~counted).sum()), int((given.labeled & counted).sum())
     known = f" and {single:,} with a label, which counts as one annotator's" if single else ""
+    left_out = f" ({dropped:,} known labels beside counts are not used)" if dropped else ""
     return (
-        f"{counted:,} items have counts of annotators (h__ columns){known}: classifiers are judged "
-        "against the distribution of annotators' labels; against='class' (--against class) takes "
-        "each item to be of one class"
+        f"{int(counted.sum()):,} items have counts of annotators (h__ columns){known}: classifiers "
+        f"are judged against the distribution of annotators' labels{left_out}; against='class' "
+        "(--against class) takes each item to be of one class"
     )
 
 

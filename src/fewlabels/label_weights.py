@@ -53,7 +53,7 @@ class LabelWeights:
         self.keys: UInts = predictions.keys[rows]
         self.weight: Floats = predictions.weight[rows]
         self.known: Ints = predictions.labels[rows]
-        self.spread = None if posterior.spread is None else posterior.spread[rows]
+        self.spread = posterior.spread
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
         self.others = others
@@ -70,6 +70,11 @@ class LabelWeights:
     def certain(self) -> bool:
         """Whether every label is known, so that nothing is left to draw."""
         return bool((self.known >= 0).all())
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the labels are those that were observed, with the noise that is in them."""
+        return self.certain or (self.spread is not None and self.spread.none)
 
     @cached_property
     def by_key(self) -> Ints:
@@ -155,13 +160,20 @@ class LabelWeights:
 
     def point_labels(self, index: Ints, block: slice) -> Ints:
         """Labels (b, D) for a point estimate: from the draws, or from the marginals."""
+        return self._labels(self._point(index, block), index, block)
+
+    def _point(self, index: Ints, block: slice) -> Floats:
         if self.posterior.value_from == "draws":
-            return self._labels(self._parameters(index, block), index, block)
-        return self._labels(self.posterior.probabilities[self.rows[block]], index, block)
+            return self._parameters(index, block)
+        p = self.posterior.probabilities[self.rows[block]]
+        return np.repeat(p[:, :, None], len(index), axis=2)
 
     def point(self, index: Ints, block: slice) -> Floats:
-        """`point_labels` as weights, times sampling weights."""
-        weights = self._one_hot(self.point_labels(index, block))
+        """`point_labels` as weights, times sampling weights; where labels are, distributions."""
+        if self.spread is None:
+            weights = self._one_hot(self.point_labels(index, block))
+        else:
+            weights = self._distributions(self._point(index, block), index, block)
         weights *= self.weight[block, None, None]
         return weights
 
@@ -170,10 +182,7 @@ class LabelWeights:
 
         The urn ranges over all items, so `block` must be all of them.
         """
-        if self.spread is None:
-            one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
-        else:
-            one_hot = self._distributions(self._doubted(index, block), index, block)
+        one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
         weights = one_hot * self.weight[:, None, None]
         if len(self.others):
             unit, strange = self.others.mean(), self._urn_strangers(index)
@@ -253,7 +262,7 @@ class LabelWeights:
         A drawn label mixed in has the mean and all covariances of a Dirichlet, at no cost.
         """
         assert self.spread is not None
-        spread = self.spread[block][:, None, None]
+        spread = self.spread.of(index, self.rows[block])[:, None, :]
         label = self._one_hot(self._labels(p, index, block))
         label -= p
         label *= spread

@@ -68,7 +68,8 @@ def estimate(
         item is of one class, of which each annotator's label is evidence. "distribution": the
         distribution of the labels that annotators give an item; accuracy is then how often a
         classifier says what a random annotator says. "auto": the distribution where some items
-        without a label have two labels or more, else the class.
+        have two labels or more and none of them a known label besides, else the class; methods
+        that model votes, and those of means, know one class only.
     random_state
         Seed; the same seed gives the same bits. None means 0.
     workers
@@ -104,7 +105,7 @@ def estimate(
         model, predictions = LabelDistribution(model), predictions.as_histograms()
     groups = all_and_groups(predictions, by)
     with using_workers(workers), reporting(progress):
-        posterior = model.infer(predictions, np.random.default_rng(seed))
+        posterior = model.infer(given, np.random.default_rng(seed))
         evaluator = Evaluator(
             predictions, posterior, chosen, estimand, confidence_level, progress or _silent
         )
@@ -190,23 +191,34 @@ def judged_against(
     """
     if against not in get_args(Against):
         raise UsageError(f"`against` must be one of {listed(get_args(Against))}; got {against!r}")
-    known = METHODS.get(method)
-    means = known is not None and known.serves == "means"
+    refused = _of_one_class(method)
     if against == "distribution":
         if predictions.histogram is None:
             raise UsageError(
                 "`against` 'distribution' needs counts of annotators (`histogram`, columns "
                 "h__<class>), and there are none; leave it out"
             )
-        if means:
+        if refused:
             raise UsageError(
-                f"method {method!r} does not use counts of annotators, so it cannot judge against "
-                "their distribution; use 'auto', 'tempered-ensemble' or 'labeled'"
+                f"method {method!r} {refused}, so it cannot judge against the distribution of "
+                "annotators' labels; use 'auto', 'tempered-ensemble' or 'labeled'"
             )
-    if against != "auto" or means or predictions.histogram is None:
+    if against != "auto" or refused or predictions.histogram is None:
         return "distribution" if against == "distribution" else "class"
-    several = (predictions.histogram.sum(axis=1) >= 2) & ~predictions.labeled
-    return "distribution" if several.any() else "class"
+    sizes = predictions.histogram.sum(axis=1)
+    if ((sizes > 0) & predictions.labeled).any():  # the label is the truth, the counts are opinions
+        return "class"
+    return "distribution" if (sizes >= 2).any() else "class"
+
+
+def _of_one_class(method: str) -> str | None:
+    """Why a method takes each item to be of one class, if it does."""
+    known = METHODS.get(method)
+    if known is not None and known.serves == "means":
+        return "does not use counts of annotators"
+    if known is not None and known.learns_from == "hard predictions":
+        return "models votes about one true class"
+    return None
 
 
 def seed_of(random_state: Any) -> int:

@@ -96,6 +96,30 @@ class VoteRates(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Spread:
+    """How far an item's label distribution is from its mean, in units of a single label's.
+
+    A Dirichlet around the mean, of concentration alpha0 plus the number of labels that it was
+    updated by; `sizes` (n,), infinite where the mean is the distribution, and `concentrations`
+    (S,), which draws take in turn.
+    """
+
+    sizes: Floats
+    concentrations: Floats
+
+    def of(self, index: Ints, rows: Ints) -> Floats:
+        """Share of the standard deviation of a single label of these items, (n, D)."""
+        alpha0 = self.concentrations[index % len(self.concentrations)]
+        share: Floats = 1 / np.sqrt(1 + alpha0 + self.sizes[rows, None])
+        return share
+
+    @property
+    def none(self) -> bool:
+        """Whether every mean is the distribution."""
+        return bool(np.isinf(self.sizes).all())
+
+
+@dataclass(frozen=True, eq=False)
 class Fixed:
     """One certain parameter: the same P(label) in every draw."""
 
@@ -126,9 +150,8 @@ class LabelPosterior:
     the rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
 
-    Where a label is no class but a distribution (what annotators say of the item), `spread` (n,)
-    is how far that distribution is from P(label), its mean, as the share of the standard
-    deviation that a single label drawn from P(label) has. 1, or None, is a label of one class.
+    Where a label is no class but a distribution (what annotators say of the item), `spread` says
+    how far that distribution is from P(label), its mean. None is a label of one class.
     """
 
     probabilities: Floats
@@ -138,7 +161,7 @@ class LabelPosterior:
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
     support: Bools | None = None
-    spread: Floats | None = None
+    spread: Spread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
     means: MeanEstimator | None = None
     score_rates: ScoreRates | None = None
@@ -146,6 +169,15 @@ class LabelPosterior:
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether all it knows is what annotators say of some items.
+
+        Their counts do not tell how far these items' own distributions are from them, so even
+        these very items are judged as a sample of a population, which is on the wide side.
+        """
+        return self.support is not None and self.spread is not None
 
     def of(self, j: int) -> LabelPosterior:
         """The posterior by which classifier j is judged."""

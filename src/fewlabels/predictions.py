@@ -28,7 +28,7 @@ from fewlabels.door import (
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import distinguish, hash_columns, hash_rows, hash_strings
-from fewlabels.kernels.votes import count_votes, votes_of
+from fewlabels.kernels.votes import by_class, count_votes, votes_of
 from fewlabels.wording import unknown
 
 
@@ -318,6 +318,35 @@ class Predictions:
             histogram=None,
             weight=self.weight if weight is None else sampling_weight(weight, self.n_items),
         )
+
+    def with_annotators(self) -> Predictions:
+        """The same items, where whoever votes without probabilities or scores is an annotator.
+
+        Their votes are added to the counts of annotators, every one of repeated votes too, and
+        they are no classifiers any more.
+
+        Raises
+        ------
+        InputError
+            If nobody else is left, so that there is no classifier.
+        """
+        silent = ~self.has_probabilities.any(axis=0)
+        if self.scores is not None:
+            silent &= np.isnan(self.scores).all(axis=0)
+        if not silent.any():
+            return self
+        if silent.all():
+            raise InputError(
+                "no classifier has probabilities or scores: there are votes alone; add columns "
+                "p__<model>__<class>, or use them as classifiers (`fewlabels estimate`)"
+            )
+        annotators = self.select_models([self.models[j] for j in np.flatnonzero(silent)])
+        said = by_class(annotators.vote_counts, self.n_classes)
+        counts = np.asarray(said.sum(axis=1)).reshape(self.n_items, self.n_classes)
+        if self.histogram is not None:
+            counts += self.histogram
+        others = self.select_models([self.models[j] for j in np.flatnonzero(~silent)])
+        return others._with(histogram=counts)
 
     def as_histograms(self) -> Predictions:
         """The same predictions, with each known label as the count of one annotator.

@@ -25,6 +25,9 @@ Concentration = Literal["constant", "logits", "features", "classifiers"]
 _FOLDS, _FEWER_FOLDS, _MANY = 5, 2, 20_000
 """Folds of the check, and how many items are many, so that fewer folds do."""
 
+_FEW = 20
+"""Fewer items than this are few for any calibration."""
+
 _FLOOR = 1e-6
 """Probabilities are raised to this where their logarithms are features."""
 
@@ -73,6 +76,12 @@ class Settings:
         if self.features and self.kind != "features":
             raise UsageError(
                 f"`features` are given but the concentration is of {self.kind!r}; leave one out"
+            )
+        counts = [name for name in self.features if name.startswith("h__")]
+        if counts:
+            raise UsageError(
+                f"features must be known of items without labels, and {counts[0]!r} is a count of "
+                "labels; leave it out"
             )
         if self.method == "temperature" and self.penalty is not None:
             raise UsageError("temperature scaling has no penalty; leave it out")
@@ -253,6 +262,13 @@ class Recalibration:
                 "`fewlabels calibrate --save`"
             ) from None
         first = next(iter(estimators.values()))
+        same = type(settings.estimator())
+        for name, one in estimators.items():
+            if type(one) is not same or one.classes_.tolist() != first.classes_.tolist():
+                raise InputError(
+                    f"{path}: the calibration of {quoted(name)} is of another kind, or of other "
+                    "classes, than the file says; save it again"
+                )
         return Recalibration(settings, tuple(first.classes_.tolist()), classifiers, estimators)
 
 
@@ -328,6 +344,7 @@ def fit(
         one = _One.of(told, name, settings, features)
         estimators[name] = one.fitted(one.informed)
         entries.append(_entry(name, estimators[name], one))
+        said += _few(name, one.counts, predictions.classes)
         if not estimators[name].converged_:
             said.append(f"not-converged: the fit of {name} did not reach its optimum")
         if progress is not None:
@@ -427,6 +444,20 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
         low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
         out["concentration"] = {"median": middle, "10%": low, "90%": high}
     return out | {"before": one.before(), "after": one.after()}
+
+
+def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:
+    """What labels of one classifier's items are too few for."""
+    said = []
+    if len(counts) < _FEW:
+        said.append(
+            f"few-labels: {name} is calibrated by {len(counts)} item{'s' * (len(counts) > 1)}, "
+            "which may say anything"
+        )
+    absent = [c for c, size in zip(classes, counts.sum(axis=0), strict=True) if not size]
+    if absent:
+        said.append(f"no item of {name} has a label of class {listed(absent)}")
+    return said
 
 
 def _report(

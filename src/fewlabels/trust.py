@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def judge(
     labels_only = posterior.support is not None
     item, label = predictions.named
     seen = provided[item] if labels_only else np.ones(len(item), dtype=bool)
-    few = _few(item[seen], label[seen], predictions.classes, group, metric, labels_only=labels_only)
+    few = _few(item[seen], label[seen], predictions, group, metric, labels_only=labels_only)
     if few:
         return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=not seen.all())
     return Verdict(posterior.status)
@@ -117,7 +117,7 @@ def _why(posterior: LabelPosterior) -> str:
 def _few(
     item: Ints,
     label: Ints,
-    classes: tuple[Any, ...],
+    predictions: Predictions,
     group: Group,
     metric: Metric,
     *,
@@ -126,8 +126,11 @@ def _few(
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
     if not len(item):
         return None
-    inside = np.isin(item, group.rows)
-    size = len(np.unique(item[inside]))
+    classes, of_group = predictions.classes, np.zeros(predictions.n_items, dtype=bool)
+    of_group[group.rows] = True
+    inside = of_group[item]
+    # Entries of one item stand together.
+    size = int(np.count_nonzero(np.diff(item[inside], prepend=-1)))
     if not size:
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"

@@ -315,12 +315,20 @@ def test_bad_input_is_one_line(case):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["constant", "logits"])
+def test_a_concentration_of_something_else_looks_at_no_features(world, kind):
+    f, counts, features = several(world)
+    with_features = AlphaCalibration(kind).fit(f, counts, features)
+    without = AlphaCalibration(kind).fit(f, counts)
+    np.testing.assert_array_equal(
+        with_features.concentration(f, features), without.concentration(f)
+    )
+
+
 def test_bad_use_is_one_line(world):
     f, counts, features = several(world)
     with pytest.raises(fl.UsageError, match="pass `features`"):
         AlphaCalibration("features").fit(f, counts)
-    with pytest.raises(fl.UsageError, match="`features` are passed"):
-        AlphaCalibration("constant").fit(f, counts, features)
     model = AlphaCalibration().fit(f, counts, features)
     with pytest.raises(fl.UsageError, match="pass `features`"):
         model.concentration(f)

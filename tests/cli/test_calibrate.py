@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -151,3 +152,92 @@ def test_no_labels(cli: Run, table: Table, write: Callable[..., Path], tmp_path:
         cli, tmp_path, "calibrate", bare, "--method", "alpha", "--html", tmp_path / "a.html"
     )
     assert "no item has a label or counts of annotators" in err
+
+
+@pytest.fixture
+def long_labels(tmp_path):
+    """Probabilities of two classifiers for 120 items, and a row per annotator and item."""
+    rng = np.random.default_rng(0)
+    p = rng.random((120, 2)).round(3)
+    lines = ["item,site,weight,p__a__yes,p__b__yes"]
+    lines += [f"i{i},{'AB'[i % 2]},{1 + i % 3},{x},{y}" for i, (x, y) in enumerate(p)]
+    (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
+    said = ["item,annotator,label"]
+    for i in range(80):
+        for who in ("ann", "bob", "cem"):
+            said.append(f"i{i},{who},{'yes' if rng.random() < p[i, 0] else 'no'}")
+    (tmp_path / "long.csv").write_text("\n".join(said) + "\n")
+    return tmp_path
+
+
+def test_a_row_per_annotator_is_counted(cli, long_labels):
+    wide, long = str(long_labels / "wide.csv"), str(long_labels / "long.csv")
+    saved, out = str(long_labels / "map.json"), str(long_labels / "out.csv")
+    code, said, _ = cli(
+        "calibrate", wide, "--votes", long, "--method", "alpha", "--save", saved, "--out", out,
+        "--models", "a",
+    )  # fmt: skip
+    assert code == 0
+    assert "240 labels of 80 items" in said
+    header = (long_labels / "out.csv").read_text().splitlines()[0]
+    for column in ("item", "site", "h__no", "h__yes", "p__a__yes", "p__b__yes", "weight"):
+        assert f'"{column}"' in header
+    code, said, _ = cli("annotations", wide, "--votes", long, "--by", "site")
+    assert code == 0
+    assert "240 labels of 80 items" in said
+
+
+def test_a_map_is_applied_to_items_that_do_not_show_their_classes(cli, long_labels):
+    wide, long = str(long_labels / "wide.csv"), str(long_labels / "long.csv")
+    saved, out = str(long_labels / "map.json"), str(long_labels / "out.csv")
+    assert (
+        cli("calibrate", wide, "--votes", long, "--method", "temperature", "--save", saved)[0] == 0
+    )
+    code, _, err = cli("calibrate", wide, "--apply", saved, "--out", out)
+    assert (code, err) == (0, "")
+    assert '"p__a__no"' in (long_labels / "out.csv").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(models={}), "no classifier"),
+        (lambda d: _fit(d).update(temperature_=-1.0), "temperature above 0"),
+        (lambda d: _fit(d).update(classes_=[["no"], "yes"]), "must name 2 classes"),
+        (lambda d: _fit(d).update(classes_=["no", "no"]), "must name 2 classes"),
+        (lambda d: d["about"].update(method="alpha"), "of another kind"),
+        (lambda d: d.pop("about"), "does not say how"),
+    ],
+)
+def test_a_map_edited_by_hand_is_refused(cli, long_labels, change, message):
+    wide, long = str(long_labels / "wide.csv"), str(long_labels / "long.csv")
+    saved, out = long_labels / "map.json", long_labels / "out.csv"
+    cli("calibrate", wide, "--votes", long, "--method", "temperature", "--save", str(saved))
+    stored = json.loads(saved.read_text())
+    change(stored)
+    saved.write_text(json.dumps(stored))
+    code, _, err = cli("calibrate", wide, "--apply", str(saved), "--out", str(out))
+    assert code == 2
+    assert message in err
+    assert not out.exists()
+
+
+def _fit(stored):
+    return stored["models"]["a"]["fitted"]
+
+
+def test_few_items_and_counts_as_features(cli, long_labels):
+    wide, long = long_labels / "wide.csv", long_labels / "long.csv"
+    long.write_text("\n".join(long.read_text().splitlines()[:7]) + "\n")
+    saved = str(long_labels / "map.json")
+    code, said, _ = cli(
+        "calibrate", str(wide), "--votes", str(long), "--method", "temperature", "--save", saved,
+        "--classes", "no,yes",
+    )  # fmt: skip
+    assert code == 0
+    assert "few-labels: a is calibrated by 2 items" in " ".join(said.split())
+    code, _, err = cli(
+        "calibrate", str(wide), "--method", "alpha", "--features", "h__no", "--save", saved
+    )
+    assert code == 2
+    assert "is a count of labels" in err

@@ -318,6 +318,15 @@ def _assess(
                 diagrams[name] += [{"model": p.models[j], **row} for row in found]
         if progress is not None:
             progress(done + 1, len(cells))
+    labeled = question.counts.any(axis=1)
+    for j in np.flatnonzero(given).tolist():
+        own = int((labeled & p.has_probabilities[:, j]).sum())
+        if own < labeled.sum():
+            notes.add(
+                f"has predictions for {own:,} of the {int(labeled.sum()):,} annotated items only: "
+                "its losses are of those, and do not compare with others'",
+                p.models[j],
+            )
     for j in np.flatnonzero(~given).tolist():
         notes.add("not-applicable: no probabilities, so no losses", p.models[j])
     size = question.counts.sum(axis=1).astype(np.int64)
@@ -425,7 +434,8 @@ class _Part:
 
     def _scored(self, phi: LabelStatistic) -> dict[str, tuple[float, float, float]]:
         q, data = self.question, self.data
-        if data is None:
+        # What nobody's labels can tell is not predicted either: large orders take long.
+        if data is None or data.counts.sum(axis=1).max() < phi.order:
             return dict.fromkeys(STATISTIC_METRICS, (math.nan, math.nan, math.nan))
         predicted = q.expected(phi, self.model, self.items, data.probabilities)
         found = score(phi, data.counts, predicted, data.weight, q.scheme, q.level, q.seed)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from fewlabels.groups import MAX_GROUPS
 from fewlabels.kernels.arrays import Array, Bools, Ints
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, one_line, quoted, unknown
+
+_T = TypeVar("_T")
 
 SUFFIXES = (".parquet", ".csv", ".npz")
 _NAMELESS = ("data", "predictions")
@@ -179,24 +181,43 @@ def read_datasets(
     InputError
         If no file can be used.
     """
+    return read_each(
+        sources,
+        reading,
+        lambda file, name, offered: _read(file, name, protocol, reading, offered),
+        f" for protocol {protocol.name!r}",
+    )
+
+
+def read_each(
+    sources: Sequence[str | Path],
+    reading: Reading,
+    read_one: Callable[[Path, str, dict[str, None]], _T],
+    purpose: str = "",
+) -> tuple[list[_T], list[str]]:
+    """What `read_one` makes of every file, and a line for each file that it refuses.
+
+    It is given the file, its name, and a dictionary to which it adds the file's classifiers.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `read_datasets`.
+    """
     files = find_files(sources)
     worlds, skipped = [], []
     offered: dict[str, None] = {}
     for file, name in zip(files, name_files(files), strict=True):
         try:
-            worlds.append(_read(file, name, protocol, reading, offered))
+            worlds.append(read_one(file, name, offered))
         except FewlabelsError as error:
             line = str(error)
-            if not line.startswith(str(file)):
-                line = f"{file}: {line}"
-            skipped.append(one_line(line))
+            skipped.append(one_line(line if line.startswith(str(file)) else f"{file}: {line}"))
     for model in (*reading.models, *reading.exclude_models):
         if offered and model not in offered:
             raise UsageError(unknown("model", model, offered))
     if not worlds:
-        raise InputError(
-            f"no file can be used for protocol {protocol.name!r}: {'; '.join(skipped)}"
-        )
+        raise InputError(f"no file can be used{purpose}: {'; '.join(skipped)}")
     return worlds, skipped
 
 
@@ -212,14 +233,14 @@ def _read(
     groups = dict(read.groups)
     if read.domain is not None:
         groups["domain"] = read.domain
-    rows = _rows(read.n_items, groups, reading.where)
+    rows = rows_where(read.n_items, groups, reading.where)
     labels, said = _truth(read, rows)
     notes += said
     unknown_labels = rows & (labels < 0)
     if unknown_labels.any() and not said:
         notes.append(f"{int(unknown_labels.sum()):,} rows without a label are left out")
     rows &= labels >= 0
-    read, said = _classifiers(read, reading)
+    read, said = with_probabilities(read, reading)
     notes += said
     others = [c for c in has if not c.startswith(_PREDICTIONS) and c != "label"] if has else groups
     by, named, said = _groups(protocol, groups, rows, others)
@@ -245,7 +266,7 @@ def _read(
     return world
 
 
-def _rows(n: int, groups: Mapping[str, Array], where: Sequence[tuple[str, str]]) -> Bools:
+def rows_where(n: int, groups: Mapping[str, Array], where: Sequence[tuple[str, str]]) -> Bools:
     """Rows that `where` keeps."""
     rows = np.ones(n, dtype=bool)
     for column, value in where:
@@ -276,7 +297,7 @@ def _truth(read: Predictions, rows: Bools) -> tuple[Ints, list[str]]:
     return np.where(clear, np.argmax(h, axis=1), -1), [note]
 
 
-def _classifiers(read: Predictions, reading: Reading) -> tuple[Predictions, list[str]]:
+def with_probabilities(read: Predictions, reading: Reading) -> tuple[Predictions, list[str]]:
     """The classifiers asked for that give probabilities."""
     absent = [m for m in reading.models if m not in read.models]
     if absent:

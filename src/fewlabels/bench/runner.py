@@ -88,8 +88,8 @@ def run(
     folder = folder_of(out, begun.name)
     asked = Manifest(
         begun,
-        _places(data),
-        _reading(models, exclude_models, where or {}, columns or {}),
+        places_of(data),
+        reading_of(models, exclude_models, where or {}, columns or {}),
     )
     before = _before(folder, asked, given) if resume else None
     wanted = before or asked
@@ -142,7 +142,7 @@ def _methods(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(methods.canonical(m) for m in spelled))
 
 
-def _places(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+def places_of(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     """Absolute paths, so that a benchmark can go on from elsewhere."""
     # A frame is an iterable of texts, too: the names of its columns.
     given: Any = data
@@ -159,7 +159,7 @@ def _places(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     return tuple(str(Path(source).resolve()) for source in found)
 
 
-def _reading(
+def reading_of(
     models: Sequence[str],
     exclude_models: Sequence[str],
     where: Mapping[str, str],
@@ -264,7 +264,7 @@ def _compute(
     missing = [tuple(c for c in job if c not in found) for job in jobs]
     missing = [job for job in missing if job]
     total = sum(map(len, jobs))
-    advance = progress or _silent
+    advance = progress or silent
     advance(len(found), total)
     count = available_workers() if workers is None else workers
     named = {w.facts.name: w for w in worlds}
@@ -277,5 +277,5 @@ def _compute(
     return found
 
 
-def _silent(done: int, total: int) -> None:
+def silent(done: int, total: int) -> None:
     """Show no progress."""

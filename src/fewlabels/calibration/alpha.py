@@ -52,7 +52,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
     concentration
         What h is: "constant" (nothing: one alpha0 for all items), "logits" (the logits of f) or
         "features" (those passed to `fit`, such as a network's penultimate layer). None = features
-        when they are passed, else constant.
+        when they are passed, else constant. A constant, or one of logits, looks at no features.
     penalty
         lambda, the weight of the mean square of log alpha0 beside the loss of a label.
     standardize
@@ -86,7 +86,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         No item with two labels, counts that are negative or fractional, NaN (in features too), rows
         that do not sum to 1.
     UsageError
-        Features that are not asked for, or asked for and not there.
+        Features are asked for and not there.
 
     Notes
     -----
@@ -220,11 +220,6 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
                     "concentration='constant' or 'logits'"
                 )
             return door_of.feature_block(features, len(scores), columns)
-        if features is not None:
-            raise UsageError(
-                f"`features` are passed but the concentration is of {kind!r}; leave them out, or "
-                "fit with concentration='features'"
-            )
         if kind == "constant":
             return np.empty((len(scores), 0))
         return door_of.logits_of(scores, self.inputs)

@@ -158,11 +158,13 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} is not JSON; pass a file that `save` wrote") from None
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
         raise InputError(f"{path} holds no saved calibration; pass a file that `save` wrote")
-    if stored.get("version") != _VERSION or not isinstance(stored.get("models"), dict):
+    if stored.get("version") != _VERSION:
         raise InputError(
             f"{path} is of version {quoted(stored.get('version'))}; this fewlabels reads version "
             f"{_VERSION}: save it again"
         )
+    if not isinstance(stored.get("models"), dict) or not stored["models"]:
+        raise InputError(f"{path} holds the calibration of no classifier; save it again")
     models = {}
     for name, entry in stored["models"].items():
         try:
@@ -193,11 +195,15 @@ def _restore(estimator: Any, kind: str, fitted: Mapping[str, Any]) -> None:
     if type(k) is not int or k < 2:
         raise InputError(f"the saved {kind} has no number of classes; save it again")
     classes = fitted.get("classes_")
-    if not isinstance(classes, list) or len(classes) != k:
+    names = classes if isinstance(classes, list) else []
+    plain = all(isinstance(c, (str, int, float)) for c in names)
+    if not plain or len(names) != k or len(set(map(str, names))) != k:
         raise InputError(f"the saved {kind} must name {k} classes; got {quoted(classes)}")
     estimator.classes_ = np.asarray(classes)
     for name, form in _FITTED[kind].items():
         setattr(estimator, name, _read(fitted.get(name), form, k, f"{kind}'s `{name}`"))
+    if kind == "TemperatureScaling" and estimator.temperature_ <= 0:
+        raise InputError(f"the saved {kind} must have a temperature above 0; save it again")
     if kind == "AlphaCalibration":
         wanted = {"constant": 0, "logits": k, "features": len(estimator.coef_)}
         if wanted.get(estimator.concentration_) != len(estimator.coef_):
@@ -219,6 +225,8 @@ def _read(value: Any, form: Any, k: int, name: str) -> Any:
         if value is None or array.shape != shape or not np.isfinite(array).all():
             raise InputError(f"the saved {name} must be finite numbers of shape {shape}")
         return array
+    if form is float and type(value) is int:
+        value = float(value)  # other programs write 1.0 as 1
     if type(value) is not form or (form is float and not np.isfinite(value)):
         raise InputError(f"the saved {name} must be a {form.__name__}; got {quoted(value)}")
     return value

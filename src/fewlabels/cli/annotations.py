@@ -100,7 +100,8 @@ def assess_annotations(
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
     How far each is from the distribution of the labels, how much of that calibration could
-    remove, and how well it predicts that annotators disagree. A known label counts as one.
+    remove, and how well it predicts that annotators disagree. A known label counts as one; so do
+    the votes of --votes, and of whoever votes without probabilities.
     """
     conditions = [parse_requirement(condition) for condition in requirements]
     files = _Files(json_path, html_path, out)
@@ -250,7 +251,7 @@ def _shown(groups: Sequence[str], columns: Sequence[str], source: Input) -> list
 def _read(source: Input, kept: Sequence[str], recalibration: Recalibration | None) -> Recalibrated:
     from fewlabels.recalibration import Recalibrated
 
-    predictions = source.read(kept)
+    predictions = source.read(kept).with_annotators()
     return Recalibrated(predictions) if recalibration is None else recalibration.apply(predictions)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,8 @@ def calibrate(
 ) -> int:
     """Fit a calibration to the classifiers in FILE, or apply one that was saved.
 
-    Learned from known labels or from annotators' counts (h__ columns). What comes out of --out is
-    a file like FILE.
+    Learned from known labels or from annotators' counts (h__ columns, or --votes). What comes out
+    of --out is a file like FILE.
     """
     fit_only = {
         "--method": method, "--concentration": concentration, "--features": features,
@@ -84,8 +85,11 @@ def calibrate(
 
     if apply_path is not None:
         found = Recalibration.load(apply_path)
-        wanted = found.settings.features
-        _write(source.read(_kept(source, wanted)), found, {}, None, out)
+        if source.columns.classes is None and not any("," in str(c) for c in found.classes):
+            # Items without labels may not show what the classes are; the calibration knows.
+            classes = ",".join(map(str, found.classes))
+            source = replace(source, columns=replace(source.columns, classes=classes))
+        _write(_everything(source), found, {}, None, out)
         if out is not None:
             click.echo(f"Calibrated: {one_line(out)}")
         return 0
@@ -93,11 +97,12 @@ def calibrate(
     check_choice("method", method, _METHODS)
     columns = comma_list(features, whole=source.column_names()) if features else []
     settings = Settings(method, concentration, tuple(columns), penalty, seed)
-    predictions = source.read(_kept(source, columns))
+    predictions = _everything(source)
+    chosen = predictions
     if models is not None:
-        predictions = predictions.select_models(comma_list(models, whole=predictions.models))
+        chosen = predictions.select_models(comma_list(models, whole=predictions.models))
     with terminal.progress_bar("calibrating") as progress:
-        found, report = fit(predictions, settings, progress)
+        found, report = fit(chosen, settings, progress)
     writers: dict[str, Writer] = {}
     if json_path is not None and json_path != "-":
         writers[json_path] = json_writer(report)
@@ -140,12 +145,14 @@ def _check(
         raise UsageError("--apply needs --out FILE, where the calibrated predictions go")
 
 
-def _kept(source: Input, features: Any) -> list[str]:
-    """Columns that are read beside the predictions: features, and what names the items."""
+def _everything(source: Input) -> Predictions:
+    """All that is in the files: votes as counts, and every other column, the item's name too."""
     from fewlabels.estimates import ITEM
 
-    names = [ITEM] if ITEM in source.column_names() else []
-    return [*names, *features]
+    found = source.read(None)
+    if source.votes is not None and ITEM not in found.groups:  # it joined the votes: ask for it
+        found = source.read([ITEM, *found.groups])
+    return found.with_annotators()
 
 
 def _write(

@@ -103,8 +103,8 @@ class Input:
         said = {"votes": self.votes, "duplicates": self.duplicates, "item": self.item}
         return {"source": self.file, **said, **self.columns.arguments()}
 
-    def read(self, groups: Sequence[str]) -> Predictions:
-        """The predictions, with some other columns as groups."""
+    def read(self, groups: Sequence[str] | None) -> Predictions:
+        """The predictions, with some other columns, or all (None), as groups."""
         from fewlabels.frames import read_predictions
 
         return read_predictions(keep=groups, **self.arguments())

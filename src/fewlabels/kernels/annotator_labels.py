@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.optimize
 
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
 from fewlabels.kernels.keyed import uniforms
 
-_MOST_ITEMS = 20_000
+_MOST_ITEMS = 5_000
 """Of so many items one number is as good as known."""
 
-_PRIOR_SD = 3.0
-"""Standard deviation of log alpha0 beforehand: hardly any belief, but never 0 or infinite."""
+_PRIOR_SD = 1.5
+"""Standard deviation of log alpha0 beforehand: .05 to 20, unless the labels know better."""
+
+_DRAWS = 64
 
 _MOST_LABELS = 100.0
 """No item counts for more, however much its annotators know."""
@@ -70,20 +71,40 @@ def draw_labels_of_annotators(
     return item[order], np.concatenate(labels)[order]
 
 
-def likeliest_concentration(probabilities: Floats, histogram: Floats) -> float:
+def likeliest_concentration(probabilities: Floats, histogram: Floats, keys: UInts) -> float:
     """Concentration alpha0 under which histograms (n, K) around probabilities (n, K) are likeliest.
 
     One for all items, by the likelihood of Mimori et al. (2021), eq. (50), and a normal prior on
     its logarithm instead of their penalty, which does not fade as labels come in.
     """
+    grid, log_posterior = _log_posterior(probabilities, histogram, keys)
+    return float(np.exp(grid[log_posterior.argmax()]))
+
+
+def concentration_draws(probabilities: Floats, histogram: Floats, keys: UInts) -> Floats:
+    """Draws of the concentration alpha0 from its posterior, (64,): its quantiles, in a mixed order.
+
+    Items of fewer than two labels say nothing of it. Without any other (n = 0) it is 1: half-way
+    between an item's one label and its prediction, the squared error is a quarter of a label's
+    variance whatever alpha0 truly is, and an alpha0 of 1 claims just that.
+    """
+    if not len(histogram):
+        return np.ones(1)
+    grid, log_posterior = _log_posterior(probabilities, histogram, keys)
+    weight = np.exp(log_posterior - log_posterior.max())
+    cumulative = np.cumsum(weight) / weight.sum()
+    at = (np.arange(_DRAWS) + 0.5) / _DRAWS
+    draws: Floats = np.exp(np.interp(at, cumulative, grid))
+    return np.random.default_rng(0).permutation(draws)
+
+
+def _log_posterior(probabilities: Floats, histogram: Floats, keys: UInts) -> tuple[Floats, Floats]:
+    """Grid of log alpha0 (G,), and the log posterior there up to a constant (G,)."""
     if len(histogram) > _MOST_ITEMS:
-        chosen = np.linspace(0, len(histogram) - 1, _MOST_ITEMS).astype(np.int64)
+        chosen = np.sort(np.argsort(keys, kind="stable")[:_MOST_ITEMS])
         probabilities, histogram = probabilities[chosen], histogram[chosen]
+    grid = np.linspace(-7.0, 12.0, 381)
+    prior = -((grid / _PRIOR_SD) ** 2) / 2
     found_once = terms(histogram, probabilities)
-
-    def loss(log_concentration: float) -> float:
-        fit = derivatives(found_once, np.full(len(histogram), log_concentration)).value
-        return float(-fit.sum() + (log_concentration / _PRIOR_SD) ** 2 / 2)
-
-    found = scipy.optimize.minimize_scalar(loss, bounds=(-7.0, 12.0), method="bounded")
-    return float(np.exp(found.x))
+    likelihood = [derivatives(found_once, np.full(len(histogram), x)).value.sum() for x in grid]
+    return grid, prior + np.array(likelihood)

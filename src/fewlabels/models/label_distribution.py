@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import Status
+from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.annotator_labels import (
+    concentration_draws,
     draw_labels_of_annotators,
     effective_labels,
     likeliest_concentration,
@@ -19,8 +19,10 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import linear_pool
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
 from fewlabels.models.labeled import Labeled
-from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, Spread
 from fewlabels.predictions import Predictions
+
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,21 @@ class LabelDistribution(LabelModel):
     """Any label model, for labels that differ between annotators.
 
     An item has a distribution Q over classes: what annotators say of it. The label model is
-    fitted to labels drawn from the annotators', several times (multiple imputation: Rubin 1987);
-    it then says f = E[Q | predictions]. Given f, Q is Dirichlet(alpha0 f), with alpha0 the
-    likeliest under the counts of items that have two labels or more (Mimori et al. 2021, eq. 50,
-    with a weak prior for its penalty), so an item with counts h of n labels has mean
-    (alpha0 f + h) / (alpha0 + n).
-    A known label counts as that of one annotator, where there are no counts.
+    fitted to labels drawn from the annotators', several times; it then says f = E[Q |
+    predictions]. Given f, Q is Dirichlet(alpha0 f) (Mimori et al. 2021), so an item with counts h
+    of n labels has mean (alpha0 f + h) / (alpha0 + n). alpha0 is drawn from its posterior under
+    the counts of items that have two labels or more (their eq. 50 with a weak prior for its
+    penalty). f of an item with counts, and alpha0, come from fits that did not see its labels.
+    A known label counts as that of one annotator, where there are no counts, in draws; in the
+    marginals it keeps probability 1.
 
     Labels of one item are not independent. As many of them are drawn as they are worth, under
-    the concentration of the averaged probabilities; without probabilities, one.
+    the concentration of the averaged probabilities (100 at most); without probabilities, one.
 
     Parameters
     ----------
     model
-        The label model that learns from the drawn labels.
+        The label model that learns from the drawn labels. `Labeled` takes the counts as they are.
     imputations
         How often labels are drawn and the model is fitted; once where all annotators of every
         item agree and one label is drawn of each.
@@ -57,32 +60,66 @@ class LabelDistribution(LabelModel):
         """Draw labels, fit the model to them, and find the concentration."""
         told = predictions.as_histograms()
         assert told.histogram is not None
-        sizes = told.histogram.sum(axis=1)
-        several = bool((sizes >= 2).any())
-        worth = effective_labels(sizes, _concentration_of_pool(told) if several else 0.0)
-        mixed = ((told.histogram > 0).sum(axis=1) > 1).any()
-        again = self.imputations if mixed or (worth > 1).any() else 1
-        fits = tuple(
-            self.model.fit(_imputed(told, worth, int(rng.integers(2**63))), rng)
-            for _ in range(again)
+        if isinstance(self.model, Labeled):
+            return _FittedCounts(_frequencies(told.histogram), int(rng.integers(2**63)))
+        worth = effective_labels(told.histogram.sum(axis=1), _concentration_of_pool(told))
+        mixed = ((told.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
+        drawn = [
+            _Drawn.of(told, worth, int(rng.integers(2**63)))
+            for _ in range(self.imputations if mixed else 1)
+        ]
+        fits = [self.model.fit(each.predictions, rng) for each in drawn]
+        own = _fold(told)
+        apart = []
+        for fold in range(_FOLDS):
+            number = fold % len(drawn)
+            try:
+                apart.append(self.model.fit(drawn[number].without(own == fold), rng))
+            except FewlabelsError:  # too few labels are left, for this model
+                apart.append(fits[number])
+        whole = _FittedDistribution(tuple(fits), tuple(apart), (), several=False)
+        return replace(
+            whole,
+            concentrations=whole.concentrations_under(told),
+            several=bool((told.histogram.sum(axis=1) >= 2).any()),
         )
-        alone = isinstance(self.model, Labeled)
-        concentration = 0.0 if alone or not several else _concentration(fits, told)
-        return _FittedDistribution(fits, concentration, alone)
 
 
-def _imputed(told: Predictions, worth: Floats, salt: int) -> Predictions:
-    """Items with labels of annotators drawn: a row for each, which share the item's weight."""
-    assert told.histogram is not None
-    wanted = round_at_random(worth, told.keys, salt)
-    item, label = draw_labels_of_annotators(told.histogram, wanted, told.keys, salt)
-    times = np.maximum(wanted, 1)
-    rows = np.repeat(np.arange(told.n_items), times)
-    first = np.cumsum(times) - times
-    labels = np.full(len(rows), -1)
-    labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
-    drawn = told if len(rows) == told.n_items else told.take(rows)
-    return drawn.with_evidence(labels, drawn.weight / times[rows])
+def _fold(told: Predictions) -> Ints:
+    """Which fit leaves out an item's labels: by its identity, (n,)."""
+    return (told.keys % np.uint64(_FOLDS)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Items with labels of annotators drawn: a row for each label, of these items (R,)."""
+
+    predictions: Predictions
+    item: Ints
+
+    @staticmethod
+    def of(told: Predictions, worth: Floats, salt: int) -> _Drawn:
+        assert told.histogram is not None
+        wanted = round_at_random(worth, told.keys, salt)
+        item, label = draw_labels_of_annotators(told.histogram, wanted, told.keys, salt)
+        times = np.maximum(wanted, 1)
+        rows = np.repeat(np.arange(told.n_items), times)
+        first = np.cumsum(times) - times
+        labels = np.full(len(rows), -1)
+        labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
+        drawn = told if len(rows) == told.n_items else _rows_of(told, rows)
+        # The rows of an item share its weight.
+        return _Drawn(drawn.with_evidence(labels, told.weight[rows] / times[rows]), rows)
+
+    def without(self, left_out: Bools) -> Predictions:
+        """The same, without the labels of some items (n,)."""
+        labels = np.where(left_out[self.item], -1, self.predictions.labels)
+        return self.predictions.with_evidence(labels)
+
+
+def _rows_of(told: Predictions, rows: Ints) -> Predictions:
+    """Some items whatever they weigh, which may be nothing."""
+    return told.with_evidence(None, np.ones(told.n_items)).take(rows)
 
 
 def _concentration_of_pool(told: Predictions) -> float:
@@ -95,99 +132,192 @@ def _concentration_of_pool(told: Predictions) -> float:
         return 0.0
     even = np.full(told.n_classes, 1 / told.n_classes)
     pool = linear_pool(told.probabilities[rows], even)
-    return likeliest_concentration(pool, told.histogram[rows])
-
-
-def _concentration(fits: Sequence[FittedLabelModel], told: Predictions) -> float:
-    """Concentration around what the fitted models say of the items with two labels or more."""
-    assert told.histogram is not None
-    rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
-    some = told.take(rows).with_evidence(None)
-    f = np.mean([fit.posterior(some).probabilities for fit in fits], axis=0)
-    return likeliest_concentration(f, told.histogram[rows])
-
-
-class _Annotated(NamedTuple):
-    """Counts (n, K) of the items, their sums (n,), and the concentration around predictions."""
-
-    counts: Floats
-    sizes: Floats
-    concentration: float
-
-    def update(self, f: Floats, rows: Ints | slice) -> Floats:
-        """E[Q | f, counts] in place of f (n, K) or (n, K, D)."""
-        sizes = self.sizes[rows]
-        informed = np.flatnonzero(sizes)
-        h, total = self.counts[rows][informed], sizes[informed] + self.concentration
-        if f.ndim == 3:
-            h, total = h[:, :, None], total[:, None]
-        f[informed] = (self.concentration * f[informed] + h) / total[:, None]
-        return f
-
-    @property
-    def spread(self) -> Floats:
-        """How far Q is from its mean, in units of a single label's deviation, (n,)."""
-        return 1 / np.sqrt(1 + self.concentration + self.sizes)
+    return likeliest_concentration(pool, told.histogram[rows], told.keys[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class _FittedDistribution(FittedLabelModel):
+    """Fits to all drawn labels, fits that left out a fold's, and draws of the concentration.
+
+    `concentrations` holds those of the posterior of all classifiers, then those of each
+    classifier's own, where it has one.
+    """
+
     fits: tuple[FittedLabelModel, ...]
-    concentration: float
-    alone: bool
+    apart: tuple[FittedLabelModel, ...]
+    concentrations: tuple[Floats, ...]
+    several: bool
+
+    def concentrations_under(self, told: Predictions) -> tuple[Floats, ...]:
+        """Draws (S,) of alpha0 given the items with two labels or more."""
+        assert told.histogram is not None
+        rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
+        counts, keys = told.histogram[rows], told.keys[rows]
+        if not len(rows):
+            anything = self.fits[0].posterior(_rows_of(told, np.arange(1)))
+            return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
+        folds = _Folds.of(told, self.apart, rows)
+        first = next(posterior for posterior in folds.posteriors if posterior is not None)
+        picks = [_everyone, *(_classifier(j) for j in range(len(first.per_model)))]
+        return tuple(concentration_draws(folds.marginals(pick), counts, keys) for pick in picks)
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         told = predictions.as_histograms()
         assert told.histogram is not None
-        counts = told.histogram
-        annotated = _Annotated(counts, counts.sum(axis=1), self.concentration)
+        sizes = told.histogram.sum(axis=1)
         blank = told.with_evidence(None)
         found = [fit.posterior(blank) for fit in self.fits]
-        merged = _merged(found, annotated, annotated.sizes > 0 if self.alone else None)
+        folds = _Folds.of(told, self.apart, np.flatnonzero(sizes))
+        counts = told.histogram
+
+        def merged(pick: Pick, concentration: Floats) -> LabelPosterior:
+            annotated = _Annotated(counts, sizes, concentration, folds, pick)
+            return _merged([pick(f) for f in found], annotated)
+
+        whole = merged(_everyone, self.concentrations[0])
+        own = [
+            merged(_classifier(j), self.concentrations[1 + j]) if one is not None else None
+            for j, one in enumerate(found[0].per_model)
+        ]
+        said = whole.warnings
+        if not self.several and (sizes > 0).any():
+            said += (
+                "assumption: no item has two labels, so nothing tells how far annotators' "
+                "distributions are from the probabilities; ask a second annotator about some items",
+            )
+        status = whole.status
+        # As everywhere, a known label has probability 1; draws know that it is one annotator's.
+        alone = np.flatnonzero(predictions.labeled & (sizes == 1))
+        alone = alone[counts[alone, predictions.labels[alone]] == 1]
+        for one in (whole, *(each for each in own if each is not None)):
+            one.probabilities[alone] = counts[alone]
         return replace(
-            merged,
+            whole,
             keys=told.keys,
-            diagnostics=dict(merged.diagnostics)
+            per_model=tuple(own),
+            warnings=said,
+            status=Status.ASSUMPTION if status is Status.OK and not self.several else status,
+            diagnostics=dict(whole.diagnostics)
             | {
-                "annotator_concentration": self.concentration,
+                "annotator_concentration": float(np.median(self.concentrations[0])),
                 "imputations": len(found),
             },
         )
 
 
-def _merged(
-    found: Sequence[LabelPosterior], annotated: _Annotated, alone: Bools | None
-) -> LabelPosterior:
-    """One posterior of several fits: all of their draws, each item's counts taken in.
+Pick = Callable[[LabelPosterior], LabelPosterior]
 
-    `alone` marks the annotated items where they alone count, as they are.
+
+def _everyone(posterior: LabelPosterior) -> LabelPosterior:
+    return posterior
+
+
+def _classifier(j: int) -> Pick:
+    return lambda posterior: posterior.of(j)
+
+
+@dataclass(frozen=True, eq=False)
+class _Folds:
+    """What fits that left out an item's labels say of the items that have any.
+
+    `rows` are these items; `fold` and `place` (n,) say by which of the posteriors, and where in
+    it: -1 for others.
     """
+
+    posteriors: tuple[LabelPosterior | None, ...]
+    rows: Ints
+    fold: Ints
+    place: Ints
+
+    @staticmethod
+    def of(told: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Folds:
+        fold, place = np.full((2, told.n_items), -1)
+        fold[rows] = _fold(told)[rows]
+        posteriors: list[LabelPosterior | None] = []
+        for number, fit in enumerate(apart):
+            own = np.flatnonzero(fold == number)
+            place[own] = np.arange(len(own))
+            posteriors.append(fit.posterior(_rows_of(told, own)) if len(own) else None)
+        return _Folds(tuple(posteriors), rows, fold, place)
+
+    def marginals(self, pick: Pick) -> Floats:
+        """P(label) of the items with labels, (R, K)."""
+        fold, place = self.fold[self.rows], self.place[self.rows]
+        first = next(p for p in self.posteriors if p is not None)
+        out = np.empty((len(fold), first.probabilities.shape[1]))
+        for number, posterior in enumerate(self.posteriors):
+            if posterior is not None:
+                own = fold == number
+                out[own] = pick(posterior).probabilities[place[own]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Annotated:
+    """Counts (n, K) of the items, their sums (n,), and draws (S,) of the concentration."""
+
+    counts: Floats
+    sizes: Floats
+    concentration: Floats
+    folds: _Folds
+    pick: Pick
+
+    def mean(self, f: Floats) -> Floats:
+        """E[Q | f, counts] in place of f (n, K), the mean over the concentrations."""
+        rows = self.folds.rows
+        if not len(rows):
+            return f
+        share = self.concentration / (self.concentration + self.sizes[rows, None])
+        own = self.counts[rows] / self.sizes[rows, None]
+        share = share.mean(axis=1)[:, None]
+        f[rows] = share * self.folds.marginals(self.pick) + (1 - share) * own
+        return f
+
+    def update(self, f: Floats, index: Ints, rows: Ints | slice, *, doubted: bool) -> Floats:
+        """E[Q | f, counts] in place of f (n, K, D), draw by draw."""
+        fold, sizes = self.folds.fold[rows], self.sizes[rows]
+        place = self.folds.place[rows]
+        for number, posterior in enumerate(self.folds.posteriors):
+            own = np.flatnonzero(fold == number)
+            if posterior is not None and len(own):
+                one = self.pick(posterior)
+                draws = (one.interval_parameters if doubted else None) or one.parameters
+                f[own] = draws.block(index % draws.size, place[own])
+        told = np.flatnonzero(sizes)
+        a = self.concentration[index % len(self.concentration)]
+        total = a + sizes[told, None]
+        f[told] *= (a / total)[:, None, :]
+        f[told] += self.counts[rows][told][:, :, None] / total[:, None, :]
+        return f
+
+    def prepare(self) -> None:
+        """What the posteriors of the folds do once."""
+        for posterior in self.folds.posteriors:
+            if posterior is not None:
+                one = self.pick(posterior)
+                one.parameters.prepare()
+                if one.interval_parameters is not None:
+                    one.interval_parameters.prepare()
+
+
+def _merged(found: Sequence[LabelPosterior], annotated: _Annotated) -> LabelPosterior:
+    """One posterior of several fits: all of their draws, each item's counts taken in."""
     first = found[0]
-    p = annotated.update(np.mean([f.probabilities for f in found], axis=0), slice(None))
     doubted = [f.interval_parameters for f in found if f.interval_parameters is not None]
-    statuses = [f.status for f in found if f.status is not Status.OK]
-    each = [
-        None
-        if first.per_model[j] is None
-        else _merged([own for f in found if (own := f.per_model[j]) is not None], annotated, alone)
-        for j in range(len(first.per_model))
-    ]
+    statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
+    graver = Status.NOT_CONVERGED
     return replace(
         first,
-        probabilities=p,
-        parameters=_Pooled(tuple(f.parameters for f in found), annotated),
-        interval_parameters=_Pooled(tuple(doubted), annotated) if doubted else None,
-        spread=annotated.spread if alone is None else np.where(alone, 0.0, annotated.spread),
-        support=alone,
-        per_model=tuple(each),
+        probabilities=annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
+        parameters=_Pooled(tuple(f.parameters for f in found), annotated, doubted=False),
+        interval_parameters=_Pooled(tuple(doubted), annotated, doubted=True) if doubted else None,
+        spread=Spread(annotated.sizes, annotated.concentration),
+        per_model=(),
         score_rates=None,
         vote_rates=None,
-        status=max(statuses, key=_GRAVITY.index) if statuses else Status.OK,
+        status=graver if graver in statuses else (statuses or [Status.OK])[0],
         warnings=tuple(dict.fromkeys(said for f in found for said in f.warnings)),
     )
-
-
-_GRAVITY = (*(s for s in Status if s is not Status.NOT_CONVERGED), Status.NOT_CONVERGED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +326,7 @@ class _Pooled:
 
     parts: tuple[ParameterDraws, ...]
     annotated: _Annotated
+    doubted: bool
 
     @property
     def size(self) -> int:
@@ -205,15 +336,14 @@ class _Pooled:
         """What each of them does once."""
         for part in self.parts:
             part.prepare()
+        self.annotated.prepare()
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """E[Q | draw, counts] of these items, shape (n, K, D)."""
         turn = index % len(self.parts)
         out: Floats | None = None
-        for number, part in enumerate(self.parts):
-            mine = np.flatnonzero(turn == number)
-            if not len(mine):
-                continue
+        for number in np.unique(turn):
+            part, mine = self.parts[number], np.flatnonzero(turn == number)
             block = part.block(index[mine] % part.size, rows)
             if len(mine) == len(index):
                 out = block
@@ -222,4 +352,36 @@ class _Pooled:
                 out = np.empty((*block.shape[:2], len(index)))
             out[:, :, mine] = block
         assert out is not None
-        return self.annotated.update(out, rows)
+        return self.annotated.update(out, index, rows, doubted=self.doubted)
+
+
+def _frequencies(counts: Floats) -> tuple[float, ...]:
+    """How often the classes are named, an item counting once, (K,)."""
+    rows = counts[counts.any(axis=1)]
+    total = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+    return tuple((total / total.sum()).tolist())
+
+
+@dataclass(frozen=True)
+class _FittedCounts(FittedLabelModel):
+    """The annotated items alone, their counts as they are."""
+
+    frequency: tuple[float, ...]
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        told = predictions.as_histograms()
+        assert told.histogram is not None
+        sizes = told.histogram.sum(axis=1)
+        p = np.tile(self.frequency, (told.n_items, 1))
+        rows = np.flatnonzero(sizes)
+        p[rows] = told.histogram[rows] / sizes[rows, None]
+        return LabelPosterior(
+            p,
+            Fixed(p),
+            told.keys,
+            salt=self.salt,
+            value_from="marginals",
+            support=sizes > 0,
+            spread=Spread(np.full(told.n_items, np.inf), np.zeros(1)),
+        )

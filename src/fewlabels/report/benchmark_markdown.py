@@ -47,7 +47,7 @@ def render_markdown(summary: bw.Summary, figures: Mapping[str, str]) -> str:
         lines += [f"## {escaped(title)}", ""]
         for _, grids in tables:
             for grid in grids:
-                lines += _section(grid)
+                lines += section(grid)
     return "\n".join([*lines, *_foot(summary)]).rstrip() + "\n"
 
 
@@ -73,7 +73,8 @@ def _notes(summary: bw.Summary) -> Iterator[str]:
         yield ""
 
 
-def _section(grid: Grid) -> Iterator[str]:
+def section(grid: Grid) -> Iterator[str]:
+    """A table under its title, folded where it is said to be."""
     lines = [*_grid(grid), ""]
     if grid.folded:
         # A line of HTML and an empty one around it, or the table inside would not be one.

@@ -60,7 +60,7 @@ def render_text(summary: bw.Summary, width: int = 80) -> str:
             replace(grid, caption="" if grid.caption == said else grid.caption),
             grid.caption,
         )
-        lines += ["", *wrap(grid.title, width), *_grid(grid, width)]
+        lines += ["", *wrap(grid.title, width), *grid_lines(grid, width)]
     more = sum(max(0, len(part) - _MOST_TABLES) for part in (chosen, coverage))
     if more > 0:
         lines += ["", f"{more} more such tables are in the report."]
@@ -70,7 +70,7 @@ def render_text(summary: bw.Summary, width: int = 80) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _grid(grid: Grid, width: int) -> Iterator[str]:
+def grid_lines(grid: Grid, width: int) -> Iterator[str]:
     """The groups of columns one below the other where they do not fit side by side."""
     if grid.caption:
         yield from wrap(grid.caption, width)

@@ -107,7 +107,7 @@ def render_text(summary: Summary, width: int = 80) -> str:
     for table in summary["tables"]:
         if table["metric"] in _TERMINAL:
             grid = _grid(table)
-            lines += ["", *wrap(_place(table), width), *terminal._grid(grid, width)]
+            lines += ["", *wrap(_place(table), width), *terminal.grid_lines(grid, width)]
     return "\n".join(line.rstrip() for line in [*lines, "", "* the best of the column"])
 
 
@@ -226,7 +226,7 @@ def _markdown(summary: Summary, figures: Mapping[str, str]) -> str:
     for title, grids in _sections(summary):
         lines += [f"## {shown(title)}", ""]
         for grid in grids:
-            lines += markdown._section(grid)
+            lines += markdown.section(grid)
     if figures:
         lines += ["## Figures", "", shown(_ABOUT), ""]
     for path, title in figures.items():

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from fewlabels.bench.datasets import Reading, find_files, name_files
+from fewlabels.bench.datasets import Reading, read_each, rows_where, with_probabilities
 from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.seeds import generator
-from fewlabels.errors import FewlabelsError, InputError, UsageError
+from fewlabels.errors import InputError
 from fewlabels.frames import column_names, read_predictions
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed, one_line, quoted, unknown
+from fewlabels.wording import one_line
 
 PARTITION = "partition"
 VALID, TEST = ("valid", "validation"), ("test",)
@@ -57,21 +57,9 @@ def read_worlds(
     InputError
         If no file can be used.
     """
-    files = find_files(sources)
-    worlds, skipped = [], []
-    offered: dict[str, None] = {}
-    for file, name in zip(files, name_files(files), strict=True):
-        try:
-            worlds.append(_read(file, name, reading, offered))
-        except FewlabelsError as error:
-            line = str(error)
-            skipped.append(one_line(line if line.startswith(str(file)) else f"{file}: {line}"))
-    for model in (*reading.models, *reading.exclude_models):
-        if offered and model not in offered:
-            raise UsageError(unknown("model", model, offered))
-    if not worlds:
-        raise InputError(f"no file can be used: {'; '.join(skipped)}")
-    return worlds, skipped
+    return read_each(
+        sources, reading, lambda file, name, offered: _read(file, name, reading, offered)
+    )
 
 
 def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> HistogramWorld:
@@ -80,8 +68,9 @@ def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> 
     read = read_predictions(file, keep=[c for c in wanted if c in has], **reading.columns)
     offered |= dict.fromkeys(read.models)
     notes = [*read.notes, *(f"only rows of {c}={v}" for c, v in reading.where)]
-    read = _with_probabilities(read, reading, notes)
-    rows = _rows(read, reading.where)
+    rows = rows_where(read.n_items, read.groups, reading.where)
+    read, said = with_probabilities(read, reading)
+    notes += said
     partition = read.groups.get(PARTITION)
     valid = None
     if partition is not None:
@@ -103,39 +92,6 @@ def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> 
         _digest(read, probabilities, histogram, valid),
     )  # fmt: skip
     return HistogramWorld(facts, probabilities, histogram, valid)
-
-
-def _with_probabilities(read: Predictions, reading: Reading, notes: list[str]) -> Predictions:
-    """The classifiers asked for, without those that have votes or scores alone."""
-    absent = [m for m in reading.models if m not in read.models]
-    if absent:
-        raise InputError(
-            f"has no classifier {listed(absent)} (`models`); it has {listed(read.models)}"
-        )
-    gives = np.asarray(read.has_probabilities.any(axis=0))
-    chosen = [m for m in reading.models or read.models if m not in reading.exclude_models]
-    kept = [m for m in chosen if gives[read.models.index(m)]]
-    if not kept:
-        raise InputError(
-            "no classifier is left that gives probabilities (columns p__<model>__<class>); name "
-            "the columns, or other `models`"
-        )
-    silent = [m for m in chosen if m not in kept]
-    if silent:
-        notes.append(f"left out, as they give no probabilities: {listed(silent, 5)}")
-    return read.select_models(kept)
-
-
-def _rows(read: Predictions, where: Sequence[tuple[str, str]]) -> Bools:
-    rows = np.ones(read.n_items, dtype=bool)
-    groups: Mapping[str, Array] = read.groups
-    for column, value in where:
-        if column not in groups:
-            raise InputError(f"has no column {quoted(column)} (`where` {column}={value})")
-        rows &= np.array([str(v) == value for v in groups[column]], dtype=bool)
-        if not rows.any():
-            raise InputError(f"no row is left by `where` {column}={value}")
-    return rows
 
 
 def _said(good: Bools, rows: Bools, why: str, notes: list[str]) -> Bools:

@@ -22,7 +22,7 @@ from fewlabels.bench.merge import tidy
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.results import TRAITS, Results
-from fewlabels.bench.runner import Progress, _places, _reading, _silent
+from fewlabels.bench.runner import Progress, places_of, reading_of, silent
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.blocks import using_workers
 
@@ -74,7 +74,7 @@ def run(
     protocol, given = asked(options)
     folder = folder_of(out, NAME)
     wanted = Manifest(
-        protocol, _places(data), _reading(models, exclude_models, where or {}, columns or {})
+        protocol, places_of(data), reading_of(models, exclude_models, where or {}, columns or {})
     )
     before = None
     if resume:
@@ -96,7 +96,7 @@ def run(
     with held(folder), using_workers(workers):
         if not resume:
             check_free(folder)  # another process may have begun while this one read the data
-        found = _compute(folder, wanted, worlds, progress or _silent)
+        found = _compute(folder, wanted, worlds, progress or silent)
         results = Results(
             wanted.protocol, wanted.datasets, _applicable(tidy(found, wanted.protocol)),
             {name: np.empty(0, dtype=object if kind is str else kind)
