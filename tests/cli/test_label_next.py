@@ -30,7 +30,8 @@ def test_rows_count_from_1_in_the_order_to_label(
     assert [cells[0] for cells in lines[start : start + 4]] == rows
     assert out.startswith("good: label 4 items for the ROC curve\n")
     assert " ".join(found.statement.split()) in " ".join(out.split())
-    assert max(map(len, out.splitlines())) <= 80
+    # The path is as long as it is.
+    assert max(len(line) for line in out.splitlines() if not line.startswith("Table: ")) <= 80
     with table.open(newline="") as file:
         written = list(csv.DictReader(file))
     assert [row["row"] for row in written] == rows
