@@ -169,10 +169,13 @@ class _FittedDistribution(FittedLabelModel):
         found = [fit.posterior(blank) for fit in self.fits]
         folds = _Folds.of(told, self.apart, np.flatnonzero(sizes))
         counts = told.histogram
+        # Where no item has two labels, how far labels tell is assumed, and they moved f too: allow
+        # for a label's noise as if none had been seen, which is on the wide side.
+        spread_by = sizes if self.several else np.zeros(told.n_items)
 
         def merged(pick: Pick, concentration: Floats) -> LabelPosterior:
             annotated = _Annotated(counts, sizes, concentration, folds, pick)
-            return _merged([pick(f) for f in found], annotated)
+            return _merged([pick(f) for f in found], annotated, Spread(spread_by, concentration))
 
         whole = merged(_everyone, self.concentrations[0])
         own = [
@@ -300,7 +303,9 @@ class _Annotated:
                     one.interval_parameters.prepare()
 
 
-def _merged(found: Sequence[LabelPosterior], annotated: _Annotated) -> LabelPosterior:
+def _merged(
+    found: Sequence[LabelPosterior], annotated: _Annotated, spread: Spread
+) -> LabelPosterior:
     """One posterior of several fits: all of their draws, each item's counts taken in."""
     first = found[0]
     doubted = [f.interval_parameters for f in found if f.interval_parameters is not None]
@@ -311,7 +316,7 @@ def _merged(found: Sequence[LabelPosterior], annotated: _Annotated) -> LabelPost
         probabilities=annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
         parameters=_Pooled(tuple(f.parameters for f in found), annotated, doubted=False),
         interval_parameters=_Pooled(tuple(doubted), annotated, doubted=True) if doubted else None,
-        spread=Spread(annotated.sizes, annotated.concentration),
+        spread=spread,
         per_model=(),
         score_rates=None,
         vote_rates=None,
