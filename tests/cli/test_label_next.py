@@ -6,6 +6,7 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from test_estimate import strict
 
 import fewlabels as fl
