@@ -17,6 +17,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans, using_workers
+from fewlabels.kernels.interval_draws import give_up, over_draws, stretched
 from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights, SharedDraws, shared_draws
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
@@ -204,7 +205,7 @@ def _of_rates(
     index = mixed[np.arange(evaluator.n_draws) % rates.size]
     found = metrics_of_rates(rates, metrics, rows, columns)
     return {
-        name: Measured(_over_draws(np.nanmean, e), e[index], np.isnan(e[index]).sum(axis=0))
+        name: Measured(over_draws(np.nanmean, e), e[index], np.isnan(e[index]).sum(axis=0))
         for name, e in found.items()
     }
 
@@ -259,23 +260,23 @@ class _Task:
             size = self.posterior.parameters.size
             values = self._over(size, soft, self.weights.soft)
             for name, drawn in values.items():
-                mean = _over_draws(np.nanmean, drawn)
+                mean = over_draws(np.nanmean, drawn)
                 # A linear metric of these very items is a mean exactly. A population's value is a
                 # posterior summary: mean and median share the job.
                 only_mean = not self.population and soft[name].linear
-                out[name] = mean if only_mean else (mean + _over_draws(np.nanmedian, drawn)) / 2
+                out[name] = mean if only_mean else (mean + over_draws(np.nanmedian, drawn)) / 2
         elif soft:
             found = self._over(1, soft, self.weights.marginal, exact=True)
             out |= {name: drawn[0] for name, drawn in found.items()}
         own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
         if own:
             values = self._resampled(LABEL_DRAWS, own, point=True)
-            out |= {name: _over_draws(np.nanmean, drawn) for name, drawn in values.items()}
+            out |= {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
             hard = {n: m for n, m in hard.items() if n not in own}
         if hard:
             values = self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point_labels,
                                      self.weights.point)  # fmt: skip
-            out |= {name: _over_draws(np.nanmean, drawn) for name, drawn in values.items()}
+            out |= {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
         return out
 
     # --- interval draws -------------------------------------------------------------------
@@ -302,6 +303,8 @@ class _Task:
             self._without_noise(out, values, biased)
         elif self.population:
             self._recentre(out, values, biased)
+        if self.population and self.posterior.stretch != 1:
+            out = {n: stretched(d, values[n], self.posterior.stretch) for n, d in out.items()}
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])
         if self.population and len(self.weights) < _TOO_FEW:
@@ -326,8 +329,8 @@ class _Task:
         """
         for name, metric in chosen.items():
             gaps = np.array([self._chance_gap(view, {name: metric}) for view in self.views])
-            around = values[name] + drawn[name] - _over_draws(np.nanmean, drawn[name])
-            drawn[name] = _give_up(around, values[name], gaps)
+            around = values[name] + drawn[name] - over_draws(np.nanmean, drawn[name])
+            drawn[name] = give_up(around, values[name], gaps)
 
     def _chance_gap(self, view: ScoreView, chosen: Chosen) -> float:
         """Mean of a metric over labels drawn from the classifier's own probabilities."""
@@ -345,7 +348,7 @@ class _Task:
             return states.finish(chosen, len(index))
 
         found = self._chunks(_CHANCE_DRAWS, chosen, run, whole=True)
-        return float(_over_draws(np.nanmean, next(iter(found.values())))[0])
+        return float(over_draws(np.nanmean, next(iter(found.values())))[0])
 
     def _recentre(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
@@ -369,10 +372,10 @@ class _Task:
                 if name in own and metric.spread is not None:
                     plain[j] = np.nanmean(metric.finish(own[name]))
                     gap[j] = np.nanmean(metric.spread(own[name]))
-            middle = _over_draws(np.nanmean, expected[name])
-            excess = _over_draws(np.nanmean, drawn[name]) - middle
+            middle = over_draws(np.nanmean, expected[name])
+            excess = over_draws(np.nanmean, drawn[name]) - middle
             recentred = drawn[name] - excess - 2 * (middle - plain)
-            drawn[name] = _give_up(recentred, values[name], gap)
+            drawn[name] = give_up(recentred, values[name], gap)
 
     def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
@@ -479,22 +482,3 @@ class _Task:
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
         return [prepare(view, chosen, exact) for view in self.views]
-
-
-def _give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
-    """Draws (D, M) below the value (M,) without the gap (M,) that noise alone would show.
-
-    True gap and noise add up like independent errors, drawn^2 = true^2 + gap^2. Draws above the
-    value stay: an upper limit must not rest on the noise being as large as estimated.
-    """
-    less = np.sqrt(np.maximum(np.maximum(drawn, 0) ** 2 - gap**2, 0.0))
-    return np.where(drawn > value, drawn, less)
-
-
-def _over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
-    """Reduce over draws (axis 0), leaving out the undefined; NaN where all are."""
-    out = np.full(drawn.shape[1], np.nan)
-    some = ~np.isnan(drawn).all(axis=0)
-    if some.any():
-        out[some] = reduce(drawn[:, some], axis=0)
-    return out

@@ -141,8 +141,10 @@ class LabelPosterior:
     Known labels keep probability 1. `value_from` says what a point estimate is computed from:
     the parameter draws (a Bayesian model), or the marginals (a method that fixes its parameters
     at one estimate; its parameter draws then serve the interval alone). `interval_parameters`,
-    where given, are draws under a more sceptical prior, for the intervals. `support`, where given,
-    marks the only items that the method speaks about (the labeled ones, for `labeled`).
+    where given, are draws under a more sceptical prior, for the intervals; `stretch` is by how much
+    a population's draws are moved away from the estimate, where they are known to lie too close.
+    `support`, where given, marks the only items that the method speaks about (the labeled ones,
+    for `labeled`).
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
     is judged (None: by the posterior of all); see `averaged`. A method that estimates means
@@ -160,6 +162,7 @@ class LabelPosterior:
     salt: int = 0
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
+    stretch: float = 1.0
     support: Bools | None = None
     spread: Spread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()

@@ -1,6 +1,7 @@
 """Label models: one method per file."""
 
 from fewlabels.models.active_testing import ActiveTesting
+from fewlabels.models.agreement_ensemble import AgreementEnsemble
 from fewlabels.models.agreement_rates import AgreementRates
 from fewlabels.models.autoeval import AutoEval
 from fewlabels.models.base import FittedLabelModel, LabelModel
@@ -14,6 +15,7 @@ from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.hcbee import CBCC, HCBEE, ConfusionHCBEE
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
+from fewlabels.models.learned_ensemble import LearnedEnsemble
 from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
 from fewlabels.models.monotone_curves import MonotoneCurves
@@ -35,6 +37,7 @@ __all__ = [
     "SPE",
     "SSMEKDE",
     "ActiveTesting",
+    "AgreementEnsemble",
     "AgreementRates",
     "AutoEval",
     "BayesianCalibration",
@@ -49,6 +52,7 @@ __all__ = [
     "LabelDistribution",
     "LabelModel",
     "Labeled",
+    "LearnedEnsemble",
     "MajorityVote",
     "Method",
     "MonotoneCurves",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from fewlabels.errors import UsageError
 from fewlabels.models import (
     active_testing,
+    agreement_ensemble,
     agreement_rates,
     autoeval,
     bayesian_calibration,
@@ -18,6 +19,7 @@ from fewlabels.models import (
     ensemble,
     hcbee,
     labeled,
+    learned_ensemble,
     majority_vote,
     monotone_curves,
     pseudo_label,
@@ -34,7 +36,9 @@ from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
 _ALL = (
+    learned_ensemble.METHOD,
     tempered_ensemble.METHOD,
+    agreement_ensemble.METHOD,
     monotone_curves.METHOD,
     spe.METHOD,
     ssme_kde.METHOD,
@@ -86,13 +90,13 @@ def _automatic(predictions: Predictions) -> str:
     """What the data allow: pool, curves, a model of the votes, or the labels alone."""
     with_probabilities = int(predictions.has_probabilities.any(axis=0).sum())
     if with_probabilities > 1:
-        return "tempered-ensemble"
+        return "learned-ensemble"
     votes, ranks = predictions.has_hard.any(axis=0), predictions.provides("ranking").any(axis=0)
     # Three voters determine error rates; the score of one alone says less than all their votes.
     if votes.sum() > 2 and ranks.sum() < 2:
         return "vote-selection"
     if with_probabilities and predictions.n_classes > 2:
-        return "tempered-ensemble"
+        return "learned-ensemble"
     if ranks.any():
         return "monotone-curves"
     # Fewer than three determine nothing without labels, and add little to these.

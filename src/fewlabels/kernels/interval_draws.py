@@ -1,0 +1,34 @@
+"""Draws of a metric, one column per classifier: reduced, recentred, stretched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Floats
+
+
+def give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
+    """Draws (D, M) below the value (M,) without the gap (M,) that noise alone would show.
+
+    True gap and noise add up like independent errors, drawn^2 = true^2 + gap^2. Draws above the
+    value stay: an upper limit must not rest on the noise being as large as estimated.
+    """
+    less = np.sqrt(np.maximum(np.maximum(drawn, 0) ** 2 - gap**2, 0.0))
+    return np.where(drawn > value, drawn, less)
+
+
+def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
+    """Reduce over draws (axis 0), leaving out the undefined; NaN where all are."""
+    out = np.full(drawn.shape[1], np.nan)
+    some = ~np.isnan(drawn).all(axis=0)
+    if some.any():
+        out[some] = reduce(drawn[:, some], axis=0)
+    return out
+
+
+def stretched(drawn: Floats, value: Floats, factor: float) -> Floats:
+    """Draws (D, M) moved away from the values (M,) by a factor; as they are where it is NaN."""
+    moved: Floats = np.where(np.isnan(value), drawn, value + factor * (drawn - value))
+    return moved

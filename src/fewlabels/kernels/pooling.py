@@ -1,0 +1,137 @@
+"""Pools of classifiers' probabilities: one index per class and item, and how far each deviates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.simplex import centred_log, clip, linear_pool, softmax
+
+_HALVINGS = 45
+
+
+class Pool(NamedTuple):
+    """Constants of one pool: temperature of each classifier's logs (M,), scales of u and v."""
+
+    temperatures: Floats
+    linear_scale: float
+    log_scale: float
+
+    def features(self, c: Floats) -> tuple[Floats, Floats]:
+        """Index f = (u + v) / 2 and gap g = (u - v) / 2 of centred logs (n, M, K), both (n, K).
+
+        u is the linear pool, v the log pool; items without any prediction have 0.
+        """
+        u, v = _pools(c * self.temperatures[:, None])
+        u *= self.linear_scale
+        v *= self.log_scale
+        return (u + v) / 2, (u - v) / 2
+
+
+def centred_logs(p: Floats) -> Floats:
+    """Clipped probabilities' centred logs, (n, M, K); NaN where a classifier says nothing."""
+    return centred_log(clip(p))
+
+
+def raw_pool(c: Floats) -> Pool:
+    """The pool that takes every classifier at its word; the log pool as confident as the linear."""
+    u, v = _pools(c)
+    some = _some(c)
+    confidence = softmax(u[some]).max(axis=1).mean()
+    return Pool(np.ones(c.shape[1]), 1.0, _scale_to(v[some], confidence))
+
+
+def calibrated_pool(c: Floats) -> Pool:
+    """The pool of classifiers tempered towards their mean, both pools as confident as the mean.
+
+    Temperature t_j maximises sum_ik q_ik log softmax_k(t c_ijk), q the mean classifier: those that
+    say 0 or 1 whatever they know (trees, naive Bayes) do not dominate.
+    """
+    some = _some(c)
+    c = c[some]
+    q = softmax(_pools(c)[0])
+    temperatures = np.array([_temperature(c[:, j], q) for j in range(c.shape[1])])
+    u, v = _pools(c * temperatures[:, None])
+    confidence = q.max(axis=1).mean()
+    return Pool(temperatures, _scale_to(u, confidence), _scale_to(v, confidence))
+
+
+def _temperature(c: Floats, q: Floats) -> float:
+    given = ~np.isnan(c[:, 0])
+    c, q = c[given], q[given]
+    if not len(c) or not c.any():
+        return 1.0
+
+    def slope(t: float) -> float:
+        return float((c * (softmax(t * c) - q)).sum())
+
+    return _root(slope, -8.0, 10.0)
+
+
+def _some(c: Floats) -> Bools:
+    """Items with a prediction, (n,)."""
+    return np.asarray(~np.isnan(c[:, :, 0]).all(axis=1))
+
+
+def _pools(c: Floats) -> tuple[Floats, Floats]:
+    """Centred logs of the mean probability, and mean of the logs, of tempered logs (n, M, K)."""
+    k = c.shape[2]
+    present = ~np.isnan(c[:, :, 0])
+    u = centred_log(np.maximum(linear_pool(softmax(c, axis=2), np.full(k, 1 / k)), 1e-300))
+    total = np.where(present[:, :, None], c, 0.0).sum(axis=1)
+    return u, total / np.maximum(present.sum(axis=1), 1)[:, None]
+
+
+def _scale_to(v: Floats, confidence: float) -> float:
+    """Scale at which softmax(scale v) has this mean top probability."""
+    if not v.any():
+        return 1.0
+    return _root(lambda s: float(softmax(s * v).max(axis=1).mean() - confidence), -7.0, 7.0)
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function crosses zero, between exp(low) and exp(high), by bisection."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if rising(float(np.exp(middle))) < 0:
+            low = middle
+        else:
+            high = middle
+    return float(np.exp((low + high) / 2))
+
+
+def deviation_scales(c: Floats, index: Floats) -> Floats:
+    """What brings each classifier's logs to the root mean square of the linear pool, (M,)."""
+    count = np.maximum((~np.isnan(c)).sum(axis=(0, 2)), 1)
+    rms = np.sqrt(np.nansum(c**2, axis=(0, 2)) / count)
+    top = np.sqrt((index**2).mean())
+    return np.divide(top, rms, out=np.zeros_like(rms), where=rms > 0)
+
+
+def mean_agreement(votes: Ints, n_classes: int) -> float:
+    """How often two classifiers agree, over pairs and items on which both say something (-1: not).
+
+    NaN where no two ever do.
+    """
+    said = _counts(votes, n_classes)
+    of = said.sum(axis=1)
+    pairs = (of * (of - 1)).sum()
+    return float((said * (said - 1)).sum() / pairs) if pairs else float("nan")
+
+
+def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
+    """Slope b at which softmax(b f) gives votes, on average, the probability of agreement.
+
+    Searched between exp(-2) and exp(2), where it stops.
+    """
+    said = _counts(votes, index.shape[1])
+    share = said / said.sum()
+    return _root(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
+
+
+def _counts(votes: Ints, n_classes: int) -> Floats:
+    """How many classifiers say each class, (n, K)."""
+    return np.stack([(votes == k).sum(axis=1) for k in range(n_classes)], axis=1).astype(float)
