@@ -22,6 +22,7 @@ _LAZY = {
     "estimate": "fewlabels.pipeline",
     "label_next": "fewlabels.operating.label_next",
     "read_predictions": "fewlabels.frames",
+    "shift": "fewlabels.shifts.analysis",
     "threshold": "fewlabels.operating.threshold",
 }
 _SUBPACKAGES = ("annotations", "bench", "calibration", "metrics", "models")
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from fewlabels.operating.threshold import threshold
     from fewlabels.pipeline import estimate
     from fewlabels.predictions import Predictions
+    from fewlabels.shifts.analysis import shift
 
 __all__ = [
     "Diagnosis",
@@ -62,6 +64,7 @@ __all__ = [
     "metrics",
     "models",
     "read_predictions",
+    "shift",
     "threshold",
 ]
 

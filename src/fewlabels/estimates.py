@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__
+from fewlabels.comparison import (
+    Comparison,
+    Difference,
+    GroupGap,
+    compare,
+    group_gap,
+    paired_interval,
+    probability_best,
+)
 from fewlabels.errors import MissingExtraError, Status, UsageError
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.together import Together
+from fewlabels.wording import listed, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +35,9 @@ if TYPE_CHECKING:
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
+
+MOST_COMPARED = 30
+"""Of more classifiers than these a report compares none: pairs are their square."""
 
 
 class Estimate(NamedTuple):
@@ -47,14 +61,6 @@ class GroupSize(NamedTuple):
     n_labeled: int
 
 
-class Difference(NamedTuple):
-    """Metric of one classifier minus that of another, on the same draws."""
-
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """What `fewlabels.estimate` returns.
@@ -62,7 +68,8 @@ class Estimates:
     `rows` are ordered: all items first, then the groups by first appearance; classifiers as given;
     metrics as asked. `draws` maps (metric, group) to posterior draws of it, shape (D, M), paired
     over the classifiers. `directions` maps a metric to +1 (larger is better), -1 or 0.
-    `predictions` are those that the estimates are of.
+    `predictions` are those that the estimates are of; `judged`, where given, the same as they were
+    judged: weighted against a shift, or with annotators' distributions for labels.
     """
 
     rows: tuple[Estimate, ...]
@@ -84,6 +91,7 @@ class Estimates:
     warnings: tuple[str, ...]
     predictions: Predictions = field(repr=False)
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
+    judged: Predictions | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
@@ -105,6 +113,7 @@ class Estimates:
             "models": list(self.models),
             "classes": self._class_values,
             "estimates": [row._asdict() for row in self.rows],
+            "comparison": {name: c.to_dict() for name, c in self.comparisons().items()},
             "diagnostics": dict(self.diagnostics),
             "warnings": list(self.warnings),
         }
@@ -221,27 +230,177 @@ class Estimates:
 
         Classifiers for which the metric is undefined or not applicable get 0.
         """
-        direction = self._direction(metric)
-        draws = self._draws(metric, group) * direction
-        draws = np.where(np.isnan(draws), -np.inf, draws)
-        defined = draws[np.isfinite(draws).any(axis=1)]
-        if not len(defined):
-            return dict.fromkeys(self.models, math.nan)
-        best = defined == defined.max(axis=1, keepdims=True)
-        share = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
-        return dict(zip(self.models, share.tolist(), strict=True))
+        goodness = self._draws(metric, group) * self._direction(metric)
+        return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
 
     def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Difference:
         """Metric of `a` minus metric of `b`, with the interval of paired draws."""
         value = self.get(a, metric, group).value - self.get(b, metric, group).value
         draws = self._draws(metric, group)
         gap = draws[:, self.models.index(a)] - draws[:, self.models.index(b)]
-        gap = gap[~np.isnan(gap)]
-        if not len(gap) or math.isnan(value):
-            return Difference(value, math.nan, math.nan)
-        tail = (1 - self.confidence_level) / 2
-        low, high = np.quantile(gap, [tail, 1 - tail])
-        return Difference(value, min(float(low), value), max(float(high), value))
+        return paired_interval(value, gap, self.confidence_level)
+
+    def compare(
+        self, metric: str, group: str | None = None, models: Sequence[str] | None = None
+    ) -> Comparison:
+        """Ranking, paired differences, who cannot be told apart, and the labels that would do it.
+
+        Parameters
+        ----------
+        models
+            The classifiers to compare; None: all. Of fewer, more can be told apart.
+
+        Raises
+        ------
+        UsageError
+            If the metric is unknown or without direction, there is no such group or classifier,
+            there are no draws, or fewer than two classifiers to compare.
+        """
+        chosen = self.models if models is None else tuple(dict.fromkeys(models))
+        for model in chosen:
+            if model not in self.models:
+                raise UsageError(unknown("model", model, self.models))
+        if (metric, group, chosen) not in self._compared:
+            self._compared[metric, group, chosen] = self._compare(metric, group, chosen)
+        return self._compared[metric, group, chosen]
+
+    def _compare(self, metric: str, group: str | None, models: tuple[str, ...]) -> Comparison:
+        direction, draws = self._direction(metric), self._draws(metric, group)
+        size = next(g for g in self.groups if g.group == group)
+        columns = [self.models.index(model) for model in models]
+        variance = self._item_variance(metric, group) if len(draws) else None
+        return compare(
+            models,
+            np.array([self.get(model, metric, group).value for model in models]),
+            draws[:, columns],
+            direction,
+            level=self.confidence_level,
+            metric=metric,
+            group=group,
+            item_variance=None if variance is None else variance[np.ix_(columns, columns)],
+            n_labeled=size.n_labeled or self._n_annotated(group),
+            n_unlabeled=size.n_items - size.n_labeled if self.estimand == "sample" else None,
+        )
+
+    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+        """Metric of a classifier in one group minus that in another, with the interval.
+
+        Draw d of both groups has the same parameters of the label model, so what these leave open
+        for both alike cancels; items of disjoint groups are drawn independently. NaN for a group
+        of which the method knows nothing (`labeled`, where it has no label).
+
+        Raises
+        ------
+        UsageError
+            If there is no such classifier, metric or group.
+        """
+        values, draws = self._of_groups(model, metric, [group_a, group_b])
+        gap = draws[:, 0] - draws[:, 1]
+        return paired_interval(float(values[0] - values[1]), gap, self.confidence_level)
+
+    def group_gaps(self, metric: str, column: str) -> tuple[GroupGap, ...]:
+        """Largest minus smallest metric over the groups of a column, per classifier.
+
+        Raises
+        ------
+        UsageError
+            If the metric is unknown, or the estimates were not made by this column.
+        """
+        names = [g.group for g in self.groups if g.group and g.group.startswith(f"{column}=")]
+        if not names:
+            there = dict.fromkeys(g.group.partition("=")[0] for g in self.groups if g.group)
+            raise UsageError(unknown("group", column, there, "estimate with `by` to have groups"))
+        return tuple(
+            group_gap(model, names, *self._of_groups(model, metric, names), self.confidence_level)
+            for model in self.models
+        )
+
+    def together(self, group: str | None = None) -> Together:
+        """How the classifiers fail together: joint errors, majority vote, best choice per item.
+
+        Raises
+        ------
+        UsageError
+            If there is no such group, fewer than two classifiers with hard predictions, or no
+            posterior over labels.
+        """
+        from fewlabels.joint_failures import joint_failures
+
+        if group not in self._together:
+            self._together[group] = joint_failures(
+                self._judged, self.posterior, self._rows_of(group),
+                population=self.estimand == "population", level=self.confidence_level,
+                n_draws=max((len(d) for d in self.draws.values()), default=0),
+                method=self.method, group=group,
+            )  # fmt: skip
+        return self._together[group]
+
+    @cached_property
+    def _compared(self) -> dict[tuple[str, str | None, tuple[str, ...]], Comparison]:
+        return {}
+
+    @cached_property
+    def _together(self) -> dict[str | None, Together]:
+        return {}
+
+    @property
+    def _judged(self) -> Predictions:
+        """The predictions with what they are judged against."""
+        if self.judged is not None:
+            return self.judged
+        distribution = self.against == "distribution"
+        return self.predictions.as_histograms() if distribution else self.predictions
+
+    def _of_groups(self, model: str, metric: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+        """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
+        values = np.array([self.get(model, metric, name).value for name in names])
+        j = self.models.index(model)
+        draws = np.stack([self._draws(metric, name)[:, j] for name in names], axis=1)
+        if self.posterior.support is not None:
+            # Such a group has the values of all items, which say nothing of how it differs.
+            blind = [not self.posterior.support[self._rows_of(name)].any() for name in names]
+            values[blind], draws[:, blind] = np.nan, np.nan
+        return values, draws
+
+    def _rows_of(self, group: str | None) -> Ints:
+        """The items of a group."""
+        from fewlabels.groups import all_and_groups
+
+        if group is not None:
+            # A column's name may hold "=", so its end is found by trying.
+            parts = group.split("=")
+            for end in range(1, len(parts)):
+                column = "=".join(parts[:end])
+                if column in self.predictions.groups or column == "domain":
+                    for found in all_and_groups(self.predictions, column):
+                        if found.name == group:
+                            return found.rows
+            known = [g.group for g in self.groups if g.group]
+            raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
+        return np.arange(self.n_items)
+
+    def _n_annotated(self, group: str | None) -> int:
+        if self.against != "distribution" or self.predictions.histogram is None:
+            return 0
+        counts = self.predictions.histogram[self._rows_of(group)]
+        return int((counts.sum(axis=1) > 0).sum())
+
+    def _item_variance(self, metric: str, group: str | None) -> Floats | None:
+        from fewlabels.item_variance import item_variance
+
+        return item_variance(self._judged, self.posterior, metric, self._rows_of(group))
+
+    def comparisons(self) -> dict[str, Comparison]:
+        """Comparisons by every metric with a direction, where there is something to compare.
+
+        Of more than 30 classifiers none is made: their pairs are too many to list.
+        """
+        out: dict[str, Comparison] = {}
+        for metric, direction in self.directions.items():
+            if direction and 1 < len(self.models) <= MOST_COMPARED:
+                with contextlib.suppress(UsageError):
+                    out[metric] = self.compare(metric)
+        return out
 
     def _direction(self, metric: str) -> int:
         direction = self.directions.get(metric)
@@ -257,7 +416,10 @@ class Estimates:
         try:
             return self.draws[metric, group]
         except KeyError:
-            raise UsageError(f"no draws of metric {metric!r} in group {group!r}") from None
+            groups = listed(g.group for g in self.groups if g.group) or "none"
+            raise UsageError(
+                f"no draws of metric {metric!r} in group {group!r}; groups: {groups}"
+            ) from None
 
 
 def plain_values(value: Any) -> Any:

@@ -10,6 +10,7 @@ from fewlabels.evaluate import MOST_DRAWS
 from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS
 from fewlabels.predictions import Predictions
+from fewlabels.shifts.warning import not_a_random_sample
 from fewlabels.wording import listed
 
 _LEARNED_FROM: dict[str, Needs] = {
@@ -23,7 +24,12 @@ _FEWEST_TO_COPY = 20
 
 
 def facts(
-    predictions: Predictions, method: str, level: float | None, *, distribution: bool
+    predictions: Predictions,
+    method: str,
+    level: float | None,
+    *,
+    distribution: bool,
+    corrected: bool = False,
 ) -> list[str]:
     """Notes, and what is not used.
 
@@ -37,6 +43,8 @@ def facts(
         Confidence level; None without intervals.
     distribution
         Whether classifiers are judged against the distribution of annotators' labels.
+    corrected
+        Whether a correction for shift was asked for, so that nobody needs to be told to.
     """
     said = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
@@ -44,6 +52,10 @@ def facts(
     if len(labels) and absent:
         said.append(f"no labeled item of class {listed(absent)}")
     said += _copies(predictions)
+    # Where annotators' distributions are judged there is no correction to point to.
+    tested = not (corrected or distribution)
+    differs = not_a_random_sample(predictions, method) if tested else None
+    said += [] if differs is None else [differs]
     if distribution:
         said.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:

@@ -25,6 +25,8 @@ from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
+from fewlabels.shifts.analysis import corrected
+from fewlabels.shifts.correction import Correction, check_correction
 from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed
 
@@ -44,6 +46,7 @@ def estimate(
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shift: Correction | None = None,
 ) -> Estimates:
     """Estimate how good each classifier is, with intervals, from few labels.
 
@@ -76,6 +79,13 @@ def estimate(
         Threads; the answer does not depend on them. None: one per available processor.
     progress
         Called with (blocks done, blocks in all) of the step at hand; an estimate has several.
+    shift
+        Correct for a difference between labeled and unlabeled items; the estimates are then for
+        the population that the unlabeled ones come from. "covariate": P(class | scores) is the
+        same for both, and labeled items get density-ratio weights. "label": P(scores | class) is,
+        and the classes' frequencies are estimated anew. "auto": what `fewlabels.shift` suggests,
+        which may be nothing. None: no correction, only a warning where labeled items do not look
+        like a random sample.
 
     Raises
     ------
@@ -104,16 +114,27 @@ def estimate(
     if judged == "distribution":
         model, predictions = LabelDistribution(model), predictions.as_histograms()
     groups = all_and_groups(predictions, by)
+    check_correction(shift, estimand, name, distribution=judged == "distribution")
     with using_workers(workers), reporting(progress):
-        posterior = model.infer(given, np.random.default_rng(seed))
+        rng, corrections = np.random.default_rng(seed), tuple[str, ...]()
+        if shift is None:
+            posterior = model.infer(given, rng)
+        else:
+            predictions, posterior, corrections = corrected(given, model, name, shift, rng, seed)
         evaluator = Evaluator(
             predictions, posterior, chosen, estimand, confidence_level, progress or _silent
         )
         rows: list[Estimate] = []
         draws: dict[tuple[str, str | None], Floats] = {}
         reasons = Reasons()
-        known = facts(given, name, confidence_level, distribution=judged == "distribution")
-        for said in (*known, *posterior.warnings):
+        known = facts(
+            given,
+            name,
+            confidence_level,
+            distribution=judged == "distribution",
+            corrected=shift is not None,
+        )
+        for said in (*known, *corrections, *posterior.warnings):
             reasons.add(said)
         everything: dict[str, Measured] = {}
         for group in groups:
@@ -149,6 +170,7 @@ def estimate(
         diagnostics=posterior.diagnostics,
         warnings=tuple(reasons.sentences()),
         predictions=given,
+        judged=predictions,
         describe=partial(describe, predictions, posterior, name, chosen, workers),
     )
 

@@ -1,15 +1,17 @@
-"""What a report shows beside the estimates: scores, reliability, and error rates from votes."""
+"""What a report shows beside the estimates: scores, reliability, joint errors, votes."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewlabels.errors import Status
+from fewlabels.comparison import Comparison
+from fewlabels.errors import Status, UsageError
+from fewlabels.estimates import MOST_COMPARED, plain_values
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
@@ -80,7 +82,79 @@ def describe(
         },
         "profiles": [p for p in profiles if p],
         "votes": _votes(predictions, posterior, level),
+        "together": _together(estimates, workers),
     }
+
+
+def comparison_report(
+    estimates: Estimates, models: Sequence[str] | None = None, workers: int | None = None
+) -> dict[str, Any]:
+    """Everything that the comparison of classifiers shows, as plain values.
+
+    Parameters
+    ----------
+    models
+        The classifiers to compare; None: all.
+
+    Raises
+    ------
+    UsageError
+        If, on all items, there is nothing to compare by one of the metrics.
+    """
+    compared, said = [], list(estimates.warnings)
+    with using_workers(workers):
+        for size in estimates.groups:
+            for metric in estimates.directions:
+                try:
+                    found = estimates.compare(metric, size.group, models)
+                except UsageError as nothing:
+                    if size.group is None:
+                        raise
+                    said.append(str(nothing))
+                    continue
+                compared.append(found.to_dict() | {"standings": _standings(estimates, found)})
+        columns = dict.fromkeys(g.group.partition("=")[0] for g in estimates.groups if g.group)
+        gaps = [
+            {"metric": metric, "column": column, **dataclasses.asdict(gap)}
+            for metric in estimates.directions
+            for column in columns
+            for gap in estimates.group_gaps(metric, column)
+            if models is None or gap.model in models
+        ]
+    shared = estimates.to_dict()
+    for name in ("estimates", "comparison", "diagnostics"):
+        del shared[name]
+    whole: list[dict[str, Any]] = []
+    for size in estimates.groups:
+        try:
+            with using_workers(workers):
+                whole.append(estimates.together(size.group).to_dict())
+        except UsageError as nothing:
+            if size.group is None:
+                said.append(str(nothing))
+    parts = {"comparisons": compared, "group_gaps": gaps, "together": whole, "warnings": said}
+    plain: dict[str, Any] = plain_values(shared | parts)
+    return plain
+
+
+def _standings(estimates: Estimates, found: Comparison) -> list[dict[str, Any]]:
+    """Places in the ranking, with the intervals of the values."""
+    out = []
+    for standing in found.standings:
+        row = estimates.get(standing.model, found.metric, found.group)
+        out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
+    return out
+
+
+def _together(estimates: Estimates, workers: int | None) -> dict[str, Any] | None:
+    """How the classifiers fail together; None where the method, or the input, does not tell."""
+    if len(estimates.models) > MOST_COMPARED:
+        return None
+    try:
+        with using_workers(workers):
+            return estimates.together().to_dict()
+    except UsageError:
+        return None
 
 
 def _method_info(method: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ SURFACE = [
     "metrics",
     "models",
     "read_predictions",
+    "shift",
     "threshold",
 ]
 

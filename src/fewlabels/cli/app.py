@@ -14,11 +14,13 @@ from fewlabels import __version__
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark
 from fewlabels.cli.calibrate import calibrate
+from fewlabels.cli.compare import compare
 from fewlabels.cli.curve import curve
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
 from fewlabels.cli.label_next import label_next
+from fewlabels.cli.shift import shift
 from fewlabels.cli.threshold import threshold
 from fewlabels.errors import FewlabelsError
 from fewlabels.wording import one_line
@@ -49,11 +51,13 @@ for _command in (
     assess_annotations,
     benchmark,
     calibrate,
+    compare,
     curve,
     demo,
     doctor,
     estimate,
     label_next,
+    shift,
     threshold,
 ):
     app.add_command(_command)

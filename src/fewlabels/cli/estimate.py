@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from fewlabels.frames.write import TableKind
     from fewlabels.pipeline import Against
     from fewlabels.predictions import Predictions
+    from fewlabels.shifts.correction import Correction
 
 
 _METHODS = """\b
 Methods:
-  auto                  the default: tempered-ensemble for probabilities of several
+  auto                  the default: learned-ensemble for probabilities of several
                         classifiers, monotone-curves for one or for scores,
                         vote-selection for hard predictions
-  tempered-ensemble     the averaged classifier, recalibrated by the labels
+  learned-ensemble, agreement-ensemble, tempered-ensemble
+                        the pooled classifiers, recalibrated by the labels
   monotone-curves, spe  one classifier's score at a time: curves, or densities per class
   ssme-kde, ssme-kde-marginal, ssme-flow
                         mixtures of all classifiers' scores, or of one at a time
@@ -82,6 +84,11 @@ Methods:
     help="With annotators' counts (h__ columns): one class per item, or the distribution of "
     "their labels.",
 )
+@click.option(
+    "--shift",
+    type=click.Choice(["auto", "covariate", "label"]),
+    help="Correct by weights for labeled items that differ from the others (docs/shift.md).",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same.")
 @click.option(
@@ -112,6 +119,7 @@ def estimate(
     confidence_level: float,
     estimand: Estimand,
     against: Against,
+    shift: Correction | None,
     seed: int,
     workers: int | None,
     requirements: tuple[str, ...],
@@ -142,6 +150,7 @@ def estimate(
             confidence_level=confidence_level,
             estimand=estimand,
             against=against,
+            shift=shift,
             random_state=seed,
             workers=workers,
             progress=progress,

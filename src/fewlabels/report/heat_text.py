@@ -20,7 +20,7 @@ def heat_lines(report: Report, width: int) -> Iterator[str]:
     """The table of error rates where it fits, and the most probable partition; each with a gap."""
     chart = error_map(report)
     if chart is not None:
-        yield from _table(chart, width)
+        yield from heat_table(chart, width)
     found = partition(report)
     if found is not None:
         yield from ["", *wrap(found.heading[:1].upper() + found.heading[1:], width)]
@@ -28,7 +28,8 @@ def heat_lines(report: Report, width: int) -> Iterator[str]:
             yield from wrap(f"- {part}", width, "  ")
 
 
-def _table(chart: HeatMap, width: int) -> Iterator[str]:
+def heat_table(chart: HeatMap, width: int) -> Iterator[str]:
+    """A heat map as a table of numbers with a gap above; nothing where it does not fit."""
     rows = short_names([name for name, _ in chart.rows], _DOMAIN)
     first = max(map(cell_width, rows.values()))
     for room in range(_ROOM[0], _ROOM[1] - 1, -1):

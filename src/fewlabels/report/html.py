@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from fewlabels.report import heat_map, words
+from fewlabels.report import comparison_html, heat_map, words
 from fewlabels.report.answer import Verdict, verdict
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
@@ -83,6 +83,8 @@ def render_html(report: Report) -> str:
             hits=_hits(shown),
             balance=_balance(report),
             listed=len(report["estimates"]) <= _MOST_LISTED,
+            comparisons=comparison_html.compared(report),
+            together=comparison_html.whole(report),
             error_map=heat_map.error_map(report),
             confusion_maps=heat_map.confusion_maps(report),
             hidden_matrices=heat_map.hidden_matrices(report),

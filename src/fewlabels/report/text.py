@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import Block, Gap, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.comparison_text import comparison_lines
 from fewlabels.report.heat_text import heat_lines
 from fewlabels.report.words import (
     cell_width,
@@ -234,6 +235,7 @@ def _foot(report: Report, shown: Sequence[Block], width: int) -> Iterator[str]:
         yield from ["", *wrap(f"o estimate, |--| interval{truth}", width)]
     for status, message in status_notes(report, shown):
         yield from wrap(f"{status}: {message}", width, "  ")
+    yield from comparison_lines(report, width)
     yield from _warnings(report, width)
 
 

@@ -1,0 +1,26 @@
+"""Comparing classifiers: who is ahead, who cannot be told apart, how many labels would settle it.
+
+Arrays in, numbers out. Everything is computed from draws of one metric that are paired over the
+classifiers: in draw d all of them are judged by the same labels, parameters and row weights, so
+what they share cancels in a difference.
+"""
+
+from fewlabels.comparison.compare import Comparison, Pair, Standing, compare
+from fewlabels.comparison.groups import GroupGap, group_gap
+from fewlabels.comparison.intervals import Difference, paired_interval
+from fewlabels.comparison.labels import LabelsNeeded, labels_needed
+from fewlabels.comparison.ranks import probability_best
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "GroupGap",
+    "LabelsNeeded",
+    "Pair",
+    "Standing",
+    "compare",
+    "group_gap",
+    "labels_needed",
+    "paired_interval",
+    "probability_best",
+]

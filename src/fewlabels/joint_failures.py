@@ -1,0 +1,327 @@
+"""Rates of joint errors of a set of classifiers, under one label posterior.
+
+A driver over `LabelWeights`, like that of the metrics: the same draws of parameters, labels and
+row weights, so these rates have intervals of the same meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.binning import Indicator
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.together import PairErrors, Rate, Together
+
+MOST_PAIRED = 30
+"""Pairs are those of the first so many classifiers: more cannot be read, and cost their square."""
+
+
+_BLOCK = 2**20
+
+
+def joint_failures(
+    predictions: Predictions,
+    posterior: LabelPosterior,
+    rows: Ints,
+    *,
+    population: bool = True,
+    level: float = 0.95,
+    n_draws: int = 400,
+    method: str = "",
+    group: str | None = None,
+) -> Together:
+    """Rates of joint errors of a set of classifiers, from a label posterior.
+
+    Parameters
+    ----------
+    predictions
+        With hard predictions of at least two classifiers: votes, or the argmax of probabilities.
+    rows
+        The items, indices into `predictions`.
+    population
+        Whether the rates are the population's, or those of these very items.
+    n_draws
+        Interval draws; 0 for no intervals.
+    method
+        What messages call the label model.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two classifiers with hard predictions, or the method has no
+        posterior over labels.
+    """
+    if posterior.means is not None:
+        raise UsageError(
+            f"method {method!r} estimates one mean at a time and says nothing of joint errors; "
+            "take one that infers labels, such as 'auto' or 'labeled'"
+        )
+    rows = rows[predictions.weight[rows] > 0]
+    columns = np.flatnonzero(predictions.has_hard.any(axis=0))
+    if len(columns) < 2:
+        raise UsageError(
+            "joint errors need hard predictions of two classifiers at least; "
+            f"there are {len(columns)}"
+        )
+    models = tuple(predictions.models[j] for j in columns)
+    for parameters in (posterior.parameters, posterior.interval_parameters):
+        if parameters is not None:
+            parameters.prepare()
+    known, others = rows, rows[:0]
+    if posterior.support is not None:
+        known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
+    task = _Task(
+        LabelWeights(predictions, posterior, known, predictions.weight[others], n_draws),
+        _Votes.of(predictions, known, columns),
+        population=population or posterior.counts_alone,
+    )
+    n_items = int(predictions.has_hard[np.ix_(rows, columns)].all(axis=1).sum())
+    values = task.values() if len(known) else None
+    draws = task.draws(n_draws) if len(known) and n_draws else None
+    return _collected(models, n_items, values, draws, level, group)
+
+
+def _collected(
+    models: tuple[str, ...], n_items: int, values: _Figures | None, draws: _Figures | None,
+    level: float, group: str | None,
+) -> Together:  # fmt: skip
+    """Rates with intervals from values (one draw) and draws of everything."""
+    a, b = _pairs(len(models))
+    nowhere = _Figures(*(np.full((size, 1), np.nan) for size in (4, len(models), *[len(a)] * 5)))
+    values = nowhere if values is None else values
+    drawn = values if draws is None else draws
+    stated = math.nan if draws is None else level
+
+    def rate(kind: str, place: int) -> Rate:
+        return _rate(float(getattr(values, kind)[place, 0]), getattr(drawn, kind)[place], stated)
+
+    accuracy = values.accuracy[:, 0]
+    best = None if np.isnan(accuracy).all() else int(np.nanargmax(accuracy))
+    return Together(
+        group=group,
+        models=models,
+        n_items=n_items,
+        confidence_level=level,
+        all_wrong=rate("whole", 0),
+        oracle=rate("whole", 1),
+        majority=rate("whole", 2),
+        best_single=Rate(*[math.nan] * 3) if best is None else rate("accuracy", best),
+        best_model=None if best is None else models[best],
+        effective_voters=rate("whole", 3),
+        pairs=tuple(
+            PairErrors(models[i], models[j], *(rate(kind, p) for kind in _Figures._fields[2:]))
+            for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
+        ),
+    )
+
+
+def _rate(value: float, draws: Floats, level: float) -> Rate:
+    draws = draws[np.isfinite(draws)]
+    if math.isnan(value) or math.isnan(level) or not len(draws):
+        return Rate(value, math.nan, math.nan)
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Rate(value, min(float(low), value), max(float(high), value))
+
+
+def _pairs(m: int) -> tuple[Ints, Ints]:
+    a, b = np.triu_indices(min(m, MOST_PAIRED), 1)
+    return a, b
+
+
+class _Figures(NamedTuple):
+    """Everything, last axis draws."""
+
+    whole: Floats  # all wrong, oracle, majority, effective voters: (4, D)
+    accuracy: Floats  # (M, D)
+    both_wrong: Floats  # (P, D), as those below
+    same_wrong: Floats
+    disagreement: Floats
+    correlation: Floats
+    excess: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Votes:
+    """Hard predictions, items that say the same together: P patterns of M classifiers."""
+
+    pattern: Ints  # of each item, (n,)
+    hard: Ints  # (P, M)
+    present: Bools  # (P, M)
+    n_classes: int
+
+    @staticmethod
+    def of(predictions: Predictions, rows: Ints, columns: Ints) -> _Votes:
+        """The patterns of some items and classifiers."""
+        part = np.ix_(rows, columns)
+        said = np.where(predictions.has_hard[part], predictions.hard[part], -1)
+        patterns, pattern = np.unique(said, axis=0, return_inverse=True)
+        hard = patterns.astype(np.int64)
+        return _Votes(pattern.reshape(-1), hard, hard >= 0, predictions.n_classes)
+
+    @cached_property
+    def whole(self) -> Bools:
+        """Where every classifier has a prediction, (P,)."""
+        out: Bools = np.all(self.present, axis=1)
+        return out
+
+    @cached_property
+    def by_class(self) -> tuple[_Features, ...]:
+        """What is counted of each pattern if the class is k, for every k."""
+        return tuple(self._right(k) for k in range(self.n_classes))
+
+    def _right(self, k: int) -> _Features:
+        # Who is right is counted, not who is wrong: of many classes that is the rarer.
+        right = self.hard == k
+        a, b = _pairs(self.hard.shape[1])
+        kinds: dict[str, Bools | Floats] = {
+            "some_right": (self.whole & right.any(axis=1))[:, None],
+            "majority": (self.whole * self._majority[k])[:, None],
+            "right": self.whole[:, None] & right,
+            "both_right": right[:, a] & right[:, b],
+        }
+        if not self.whole.all():
+            kinds["right_a"] = right[:, a] & self.present[:, b]
+            kinds["right_b"] = right[:, b] & self.present[:, a]
+        return _Features.of(kinds)
+
+    @cached_property
+    def of_any_class(self) -> _Features:
+        """What is counted of each pattern whatever its class."""
+        a, b = _pairs(self.hard.shape[1])
+        both = self.present[:, a] & self.present[:, b]
+        kinds: dict[str, Bools | Floats] = {
+            "total": self.whole[:, None],
+            "differ": both & (self.hard[:, a] != self.hard[:, b]),
+        }
+        return _Features.of(kinds if self.whole.all() else kinds | {"both": both})
+
+    @cached_property
+    def _majority(self) -> Floats:
+        """Share of each class in the majority vote, ties shared, (K, P)."""
+        counts = np.stack([(self.hard == k).sum(axis=1) for k in range(self.n_classes)])
+        most = counts == counts.max(axis=0)
+        share: Floats = most / most.sum(axis=0)
+        return share
+
+    def finish(self, of: dict[str, Floats]) -> _Figures:
+        """Rates from the sums of all features, (rows, D) each."""
+        m = self.hard.shape[1]
+        a, b = _pairs(m)
+        total, right, differ = of["total"], of["right"], of["differ"]
+        both = of.get("both", total)
+        err_a = _counted(both - of.get("right_a", right[a]), both)
+        err_b = _counted(both - of.get("right_b", right[b]), both)
+        same = _counted(both - differ - of["both_right"], both)
+        fault = _counted(err_a + err_b - both + of["both_right"], both)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            all_wrong = _counted(total - of["some_right"], total) / total
+            joint, e_a, e_b = fault / both, err_a / both, err_b / both
+            spread = np.sqrt(e_a * (1 - e_a) * e_b * (1 - e_b))
+            correlation = np.where(spread > 0, (joint - e_a * e_b) / spread, np.nan)
+            excess = np.where(e_a * e_b > 0, joint / (e_a * e_b), np.nan)
+            known = np.isfinite(correlation)
+            mean = np.where(known, correlation, 0.0).sum(axis=0) / known.sum(axis=0)
+            voters = m / (1 + (m - 1) * np.maximum(mean, 0.0))
+            return _Figures(
+                np.vstack([all_wrong, 1 - all_wrong, of["majority"] / total, voters]),
+                right / total, joint, same / both, differ / both, correlation, excess,
+            )  # fmt: skip
+
+
+def _counted(difference: Floats, total: Floats) -> Floats:
+    """A difference of sums: what is 0 but for rounding is 0, else who never errs would err."""
+    return np.where(difference > 1e-10 * total, difference, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """Features of patterns, mostly 0: a matrix (P, F), and how many columns each kind takes."""
+
+    matrix: scipy.sparse.csr_matrix
+    sizes: dict[str, int]
+
+    @staticmethod
+    def of(kinds: dict[str, Bools | Floats]) -> _Features:
+        """From the columns of each kind, (P, columns)."""
+        parts = [scipy.sparse.csr_matrix(kind, dtype=np.float64) for kind in kinds.values()]
+        matrix = scipy.sparse.hstack(parts, format="csr")
+        return _Features(matrix, {name: kind.shape[1] for name, kind in kinds.items()})
+
+    def sums(self, patterns: Ints, weights: Floats) -> Floats:
+        """Sums (F, D) over some of the patterns, of weights (p, D)."""
+        out: Floats = self.matrix[patterns].T @ weights
+        return out
+
+    def named(self, sums: Floats) -> dict[str, Floats]:
+        """The sums by kind."""
+        ends = np.cumsum(list(self.sizes.values()))[:-1]
+        return dict(zip(self.sizes, np.split(sums, ends), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Sums the label weights over patterns, draw by draw."""
+
+    weights: LabelWeights
+    votes: _Votes
+    population: bool
+
+    def values(self) -> _Figures:
+        """Point estimates, made as those of metrics are: one draw, (..., 1)."""
+        posterior = self.weights.posterior
+        if posterior.value_from == "marginals" or self.weights.certain:
+            return self._over(1, self.weights.marginal)
+        drawn = self._over(posterior.parameters.size, self.weights.soft)
+        return _Figures(*(self._middle(figure) for figure in drawn))
+
+    def _middle(self, drawn: Floats) -> Floats:
+        out = np.full((len(drawn), 1), np.nan)
+        known = np.isfinite(drawn).any(axis=1)
+        if known.any():
+            out[known, 0] = np.nanmean(drawn[known], axis=1)
+            if self.population:
+                out[known, 0] = (out[known, 0] + np.nanmedian(drawn[known], axis=1)) / 2
+        return out
+
+    def draws(self, size: int) -> _Figures:
+        """Interval draws, (..., D)."""
+        if self.population:
+            return self._over(size, self.weights.population)
+        if self.weights.posterior.support is not None:
+            return self._over(size, self.weights.finite_population, whole=True)
+        return self._over(size, self.weights.sample)
+
+    def _over(
+        self, size: int, make: Callable[[Ints, slice], Floats], *, whole: bool = False
+    ) -> _Figures:
+        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks."""
+        n, k = len(self.weights), self.weights.n_classes
+        votes = self.votes
+        of_class, of_any = votes.by_class, votes.of_any_class
+
+        def run(draws: slice) -> _Figures:
+            index = np.arange(draws.start, draws.stop)
+            right = np.zeros((of_class[0].matrix.shape[1], len(index)))
+            plain = np.zeros((of_any.matrix.shape[1], len(index)))
+            for rows in spans(n, n if whole else max(_BLOCK // (k * len(index)), 1)):
+                there, place = np.unique(votes.pattern[rows], return_inverse=True)
+                summed = Indicator(place, len(there)).sums(make(index, rows))
+                plain += of_any.sums(there, summed.sum(axis=1))
+                for c in range(k):
+                    right += of_class[c].sums(there, summed[:, c])
+            return votes.finish(of_class[0].named(right) | of_any.named(plain))
+
+        parts = list(map_blocks(run, spans(size, DRAWS_AT_ONCE)))
+        return _Figures(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))

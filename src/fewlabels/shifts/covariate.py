@@ -1,0 +1,112 @@
+"""Covariate shift: weights that make labeled items' scores look like those of the unlabeled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.multinomial import fit_map
+from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
+from fewlabels.models.label_shift import told
+from fewlabels.predictions import Predictions
+from fewlabels.shifts.traits import beliefs, disagreement
+
+_PRIOR_SDS = (0.03, 0.1, 0.3, 1.0, 3.0)
+_FOLDS = 5
+_MOST = 5000
+"""Unlabeled items that the ratio is learned from; the labeled ones are the fewer, and settle it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImportanceWeights:
+    """Weights of the labeled items, mean 1, in the order of the items; 1 for all others, (n,).
+
+    `effective` is how many of them equal weights would be worth, (sum w)^2 / sum w^2, and `capped`
+    how many reached the largest weight that is allowed.
+    """
+
+    weights: Floats
+    n_labeled: int
+    effective: float
+    capped: int
+
+
+def importance(raw: Floats, known: Bools) -> ImportanceWeights:
+    """Weights (n,) of which those of the labeled items are capped and brought to mean 1.
+
+    The cap is sqrt(n_l) times the mean, which lets the bias of capping vanish as labels grow.
+    Source: Ionides (2008), truncated importance sampling; Kish (1965), effective sample size.
+    """
+    out = np.ones(len(known))
+    w = raw[known]
+    if not len(w):
+        return ImportanceWeights(out, 0, 0.0, 0)
+    if w.sum() <= 0:  # of no use at all: every labeled item is of a class that is not there
+        w = np.ones(len(w))
+    cap = np.sqrt(len(w)) * w.mean()
+    capped = int((w > cap).sum())
+    w = np.minimum(w, cap)
+    w = w / w.mean()
+    out[known] = w
+    return ImportanceWeights(out, len(w), float(w.sum() ** 2 / (w**2).sum()), capped)
+
+
+def covariate_weights(predictions: Predictions) -> ImportanceWeights:
+    """Density ratio p(scores | unlabeled) / p(scores | labeled) at the labeled items.
+
+    By a logistic regression that tells labeled from unlabeled items by the pooled scores, their
+    confidence and the classifiers' disagreement (Shimodaira 2000 for the weights; Bickel et al.
+    2007 for the classifier). How strongly its slopes are held to 0 is settled by the evidence, so
+    that without a shift all weights are near 1. An item's weight comes from fits without it.
+    """
+    known = told(predictions)
+    features = _features(beliefs(predictions))
+    keys = predictions.keys
+    order = np.argsort(keys)
+    others = order[(~known & (predictions.weight > 0))[order]][:_MOST]
+    mine = order[known[order]]
+    raw = np.ones(predictions.n_items)
+    if not len(mine) or not len(others):
+        return importance(raw, known)
+    fold = np.full(predictions.n_items, -1)
+    fold[mine] = np.arange(len(mine)) % _FOLDS
+    fold[others] = np.arange(len(others)) % _FOLDS
+    for number in range(min(_FOLDS, len(mine))):
+        own = mine[fold[mine] == number]
+        rest, background = mine[fold[mine] != number], others[fold[others] != number]
+        raw[own] = _ratio(features[rest], features[background], features[own])
+    return importance(raw, known)
+
+
+def _features(believed: Floats) -> Floats:
+    """Pooled log ratios, confidence of the pool, disagreement; standardised, (n, d)."""
+    pool = linear_pool(believed, mean_probability(believed))
+    centred = centred_log(clip(pool))
+    logs = centred[:, 1:] if centred.shape[1] == 2 else centred  # of two the one says it all
+    apart = disagreement(centred_log(clip(believed)))
+    out = np.column_stack([logs, pool.max(axis=1), apart])
+    spread = out.std(axis=0)
+    out = (out - out.mean(axis=0))[:, spread > 1e-12] / spread[spread > 1e-12]
+    return out
+
+
+def _ratio(labeled: Floats, unlabeled: Floats, at: Floats) -> Floats:
+    """p(x | unlabeled) / p(x | labeled) at some places, averaged over the priors by evidence."""
+    x = np.concatenate([labeled, unlabeled])
+    one = np.column_stack([np.ones(len(x)), x])
+    design = np.stack([np.zeros_like(one), one], axis=1)
+    evidence = np.full((len(x), 2), -np.inf)
+    evidence[: len(labeled), 1] = 0.0
+    evidence[len(labeled) :, 0] = 0.0
+    base = np.log(max(len(labeled), 1) / len(unlabeled))
+    log_ratios, evidences = [], []
+    for sd in _PRIOR_SDS:
+        sds = np.array([1.0, *np.full(x.shape[1], sd)])
+        mode = fit_map(design, evidence, np.array([base, *np.zeros(x.shape[1])]), sds**-2.0)
+        log_ratios.append(base - mode.coefficients[0] - at @ mode.coefficients[1:])
+        evidences.append(mode.log_evidence)
+    share = softmax(np.array(evidences), axis=0)
+    out: Floats = np.exp(share @ np.array(log_ratios))
+    return out

@@ -1,0 +1,148 @@
+"""What of an item may differ between the labeled and the others: points, and traits with names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.simplex import centred_log, clip
+from fewlabels.kernels.two_sample import standard_deviations
+from fewlabels.predictions import Predictions
+
+_MANY = 20
+
+Kind = Literal["confidence", "agreement", "predicted", "score", "missing"]
+
+
+class Trait(NamedTuple):
+    """A number per item (column of `Traits.values`), and what it is in words.
+
+    `about` is a classifier or a class; None is all of them.
+    """
+
+    kind: Kind
+    about: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Traits:
+    """Traits of items, values (n, t), NaN where an item lacks one."""
+
+    names: tuple[Trait, ...]
+    values: Floats
+
+
+def beliefs(predictions: Predictions) -> Floats:
+    """P(class) of every classifier whatever it gives, (n, M, K); NaN where it gives nothing.
+
+    A vote is the probability .9 of its class, and a score, which has no unit, is taken in
+    standard deviations from its mean as a log odds.
+    """
+    n, m, k = predictions.n_items, predictions.n_models, predictions.n_classes
+    out = np.full((n, m, k), np.nan)
+    if predictions.scores is not None and k == 2:
+        spread = standard_deviations(predictions.scores)
+        centre = _means(predictions.scores)
+        z = (predictions.scores - centre) / np.where(spread > 0, spread, 1.0)
+        out[:, :, 1] = 1 / (1 + np.exp(-z))
+        out[:, :, 0] = 1 - out[:, :, 1]
+    votes = predictions.hard
+    bare = np.isnan(out[:, :, 0]) & (votes >= 0)
+    item, model = np.nonzero(bare)
+    out[item, model] = 0.1 / (k - 1)
+    out[item, model, votes[item, model]] = 0.9
+    if predictions.probabilities is not None:
+        given = predictions.has_probabilities
+        out[given] = predictions.probabilities[given]
+    return out
+
+
+def _means(values: Floats) -> Floats:
+    given = ~np.isnan(values)
+    out: Floats = np.where(given, values, 0.0).sum(axis=0) / np.maximum(given.sum(axis=0), 1)
+    return out
+
+
+def points(believed: Floats) -> Floats:
+    """Items as points, (n, d): each classifier's centred log-ratio scores.
+
+    A classifier's block has mean square 1, so that none outweighs the others by its sharpness;
+    what is missing is at its mean. Of more than 20 classifiers the mean score stands for all.
+    """
+    centred = centred_log(clip(believed))
+    if centred.shape[1] > _MANY:
+        given = ~np.isnan(centred[:, :, :1])
+        count = np.maximum(given.sum(axis=1), 1)
+        return _unit(np.where(given, centred, 0.0).sum(axis=1) / count)
+    return np.concatenate([_unit(centred[:, j]) for j in range(centred.shape[1])], axis=1)
+
+
+def disagreement(centred: Floats) -> Floats:
+    """Root mean square deviation of the classifiers' centred logs (n, M, K) from their mean."""
+    given = ~np.isnan(centred[:, :, :1])
+    count = np.maximum(given.sum(axis=(1, 2)), 1)
+    known = np.where(given, centred, 0.0)
+    mean = known.sum(axis=1) / count[:, None]
+    square = np.where(given, centred - mean[:, None, :], 0.0) ** 2
+    out: Floats = np.sqrt(square.sum(axis=(1, 2)) / count)
+    return out
+
+
+def _unit(block: Floats) -> Floats:
+    """Columns about their means, missing ones there, of mean square 1 in all."""
+    moved = np.nan_to_num(block - _means(block))
+    size = np.sqrt((moved**2).sum(axis=1).mean())
+    return moved / size if size > 1e-12 else np.zeros_like(moved)
+
+
+def traits(predictions: Predictions, believed: Floats) -> Traits:
+    """What a person would look at: confidence, agreement, predicted classes, scores, gaps."""
+    names: list[Trait] = []
+    columns: list[Floats] = []
+
+    def add(kind: Kind, about: str | None, column: Floats) -> None:
+        names.append(Trait(kind, about))
+        columns.append(column)
+
+    hard = predictions.hard
+    sure = np.where(predictions.has_probabilities, believed.max(axis=2), np.nan)
+    if predictions.has_probabilities.any():
+        if predictions.n_models > 1:
+            add("confidence", None, _row_means(sure))
+        for j in np.flatnonzero(predictions.has_probabilities.any(axis=0)):
+            add("confidence", predictions.models[j], sure[:, j])
+    if predictions.n_models > 1:
+        add("agreement", None, _agreement(hard, predictions.n_classes))
+    for k, name in enumerate(predictions.classes):
+        if predictions.n_classes > 2 or k == 1:  # of two classes one says it all
+            said = np.where(hard >= 0, hard == k, np.nan)
+            add("predicted", str(name), _row_means(said))
+    if predictions.scores is not None:
+        alone = ~predictions.has_probabilities.any(axis=0)
+        for j in np.flatnonzero(alone & ~np.isnan(predictions.scores).all(axis=0)):
+            add("score", predictions.models[j], predictions.scores[:, j])
+    lacking = np.isnan(believed[:, :, 0])
+    for j in np.flatnonzero(lacking.any(axis=0) & ~lacking.all(axis=0)):
+        add("missing", predictions.models[j], lacking[:, j].astype(float))
+    values = np.stack(columns, axis=1) if columns else np.empty((predictions.n_items, 0))
+    return Traits(tuple(names), values)
+
+
+def _row_means(values: Floats) -> Floats:
+    """Mean of each row over what is there, NaN where nothing is."""
+    given = ~np.isnan(values)
+    count = given.sum(axis=1)
+    total = np.where(given, values, 0.0).sum(axis=1)
+    return np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0)
+
+
+def _agreement(hard: Array, n_classes: int) -> Floats:
+    """Share of the pairs of classifiers that say the same of an item, (n,); NaN without pairs."""
+    votes = np.stack([(hard == k).sum(axis=1) for k in range(n_classes)], axis=1).astype(float)
+    size = votes.sum(axis=1)
+    pairs = size * (size - 1)
+    same = (votes * (votes - 1)).sum(axis=1)
+    return np.divide(same, pairs, out=np.full(len(hard), np.nan), where=pairs > 0)

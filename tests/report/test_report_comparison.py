@@ -1,0 +1,171 @@
+"""Comparisons as text and as a page: widths, hostile names, and parts that are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from report_samples import NASTY
+
+import fewlabels as fl
+from fewlabels.profiles import comparison_report
+from fewlabels.report import render_html, render_text
+from fewlabels.report.comparison_blocks import correlations, joint_errors, pairs, standings
+from fewlabels.report.comparison_html import render_comparison_html
+from fewlabels.report.comparison_text import render_comparison
+from fewlabels.report.comparison_words import (
+    labels_cell,
+    letters,
+    names,
+    settling_sentence,
+    standing_sentence,
+    together_sentences,
+)
+from fewlabels.report.words import cell_width
+
+
+def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estimates:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=n)
+    steep = np.linspace(1.5, 0.3, len(names))
+    logit = (2 * truth - 1)[:, None] * steep + rng.standard_normal((n, len(names)))
+    return fl.estimate(
+        fl.Predictions(1 / (1 + np.exp(-logit)), np.where(np.arange(n) < labeled, truth, -1),
+                       models=names, groups={"g": np.array(["x", "y"])[np.arange(n) % 2]}),
+        "labeled", ["accuracy", "brier"], by="g",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    return comparison_report(estimates_of(["large", "small", "tiny"]))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "given", [["a", "b"], NASTY, [f"m{j}" for j in range(14)]], ids=["two", "nasty", "many"]
+)
+def test_lines_keep_to_the_width(given: list[str], width: int) -> None:
+    estimates = estimates_of(given)
+    for text in (
+        render_comparison(comparison_report(estimates), width),
+        render_text(estimates.report, width),
+    ):
+        assert max(map(cell_width, text.splitlines())) <= width
+        assert not set("\x00\x1b\u202e") & set(text)
+
+
+def test_hostile_names_stay_text_on_the_pages() -> None:
+    estimates = estimates_of(NASTY)
+    for page in (
+        render_comparison_html(comparison_report(estimates)),
+        render_html(estimates.report),
+    ):
+        assert "<script>document" not in page
+        assert "<img" not in page
+        assert "<svg onload" not in page
+        assert "\x1b" not in page
+
+
+def test_the_page_has_every_part(plain: dict[str, Any]) -> None:
+    page = render_comparison_html(plain)
+    for part in ("Which classifier is best?", "Differences", "Gaps between groups",
+                 "All together", "Both wrong", "Correlation of errors"):  # fmt: skip
+        assert part in page
+    assert "undefined" not in page
+    assert page.count("<main") == 1
+
+
+def test_the_report_of_the_estimates_has_the_parts_and_does_without_them() -> None:
+    report = estimates_of(["large", "small"]).report
+    assert "Which is best?" in render_html(report)
+    assert "Which is best?" in render_text(report)
+    bare = {k: v for k, v in report.items() if k not in ("comparison", "together")}
+    assert "Which is best?" not in render_html(bare)
+    assert "All together" not in render_text(bare)
+
+
+def test_tables(plain: dict[str, Any]) -> None:
+    found = plain["comparisons"][0]
+    ranking, differences = standings(found), pairs(found)
+    assert [row[0] for row in ranking.rows] == found["ranking"]
+    assert len(differences.rows) == 3
+    assert differences.rows[0][:2] == tuple(found["ranking"][:2])
+    assert {row[4] for row in differences.rows} <= {"yes", "no"}
+    chart = joint_errors(plain["together"][0])
+    assert chart is not None
+    assert chart.rows[0][1][0].heat is None
+    assert "both wrong" in chart.rows[0][1][1].title
+    assert correlations(plain["together"][0]) is not None
+
+
+def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
+    found = comparison_report(estimates_of([f"m{j}" for j in range(14)]))["comparisons"][0]
+    grid = pairs(found)
+    assert len(grid.rows) == 13 + 12
+    assert "all 91" in grid.note
+
+
+def test_names_as_a_phrase() -> None:
+    assert names(["a"]) == "a"
+    assert names(["a", "b", "c"]) == "a, b and c"
+    assert names(list("abcdef")) == "a, b, c, d and 2 others"
+
+
+def test_letters() -> None:
+    assert letters({"alike": [["x", "y"], ["y", "z"], ["w"]]}) == {
+        "x": "a", "y": "ab", "z": "b", "w": "c",
+    }  # fmt: skip
+
+
+def _found(labels: dict[str, Any], may: bool = True) -> dict[str, Any]:
+    first = {"model": "one", "probability_best": 0.7, "may_be_best": True}
+    second = {"model": "two", "probability_best": 0.3, "may_be_best": may}
+    return {"metric": "f1", "standings": [first, second], "labels_needed": labels}
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence", "cell"),
+    [
+        ({"status": "settled", "more": 0, "low": 0, "high": 0}, "is settled", "settled"),
+        ({"status": "tied", "more": None, "low": None, "high": None}, "do not differ", "never"),
+        ({"status": "unknown", "more": None, "low": None, "high": None}, "", "-"),
+        (
+            {"status": "open", "more": 30, "low": 10, "high": 20_000},
+            "about 30 more labels (10 to more than 10,000) would as likely as not settle it "
+            "against two",
+            "30",
+        ),
+        ({"status": "open", "more": 1, "low": 1, "high": 1}, "about 1 more label would", "1"),
+        (
+            {"status": "open", "more": 500, "low": 10, "high": 900},
+            "which takes more items than the 100 without a label",
+            "500",
+        ),
+        (
+            {"status": "open", "more": 20_000, "low": 10, "high": 90_000},
+            "more than 10,000 more labels are needed",
+            ">10,000",
+        ),
+    ],
+)
+def test_what_would_settle_it(labels: dict[str, Any], sentence: str, cell: str) -> None:
+    said = settling_sentence(_found(labels), 100)
+    assert (sentence in said) if sentence else said == ""
+    assert labels_cell(labels) == cell
+
+
+def test_who_leads() -> None:
+    labels = {"status": "open", "more": 1, "low": 1, "high": 1}
+    assert standing_sentence(_found(labels)) == (
+        "by f1, one leads (P(best) 70%), but two may be the best as well"
+    )
+    assert standing_sentence(_found(labels, may=False)) == (
+        "by f1, one is ahead of all others (P(best) 70%)"
+    )
+
+
+def test_a_set_of_which_nothing_is_known_says_nothing() -> None:
+    nothing = {"value": None, "low": None, "high": None}
+    assert together_sentences({"all_wrong": nothing, "models": ["a", "b"]}) == []

@@ -1,0 +1,209 @@
+"""Estimates under a correction, the warning, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shift_worlds import confident_labeled, label_shifted
+
+import fewlabels as fl
+from fewlabels.models.label_shift import LabelShift, told
+from fewlabels.shifts.correction import LEARN_FREQUENCIES
+from fewlabels.shifts.warning import not_a_random_sample
+
+
+def test_told_are_labels_and_counts() -> None:
+    counts = np.zeros((4, 2))
+    counts[1, 0] = 2
+    known = told(fl.Predictions(np.full((4, 1), 0.5), [0, -1, -1, -1], histogram=counts))
+    assert known.tolist() == [True, True, False, False]
+
+
+def test_label_shift_adjusts_unlabeled_items_alone() -> None:
+    predictions = label_shifted(0, 50, [0.5, 0.5], [0.9, 0.1]).predictions()
+    plain = fl.models.TemperedEnsemble()
+    before = plain.infer(predictions, 0)
+    after = LabelShift(plain).infer(predictions, 0)
+    np.testing.assert_array_equal(after.marginals()[:50], before.marginals()[:50])
+    assert (after.marginals()[50:, 1] < before.marginals()[50:, 1]).all()
+    np.testing.assert_allclose(after.marginals().sum(axis=1), 1)
+    rows = np.array([3, 60, 200])
+    block = after.parameters.block(np.arange(5), rows)
+    np.testing.assert_array_equal(block, after.parameters.block(np.arange(5), slice(None))[rows])
+    np.testing.assert_allclose(block.sum(axis=1), 1)
+
+
+def test_label_shift_needs_both_kinds_of_items() -> None:
+    p = np.full((6, 2), 0.4)
+    for labels in ([-1] * 6, [0, 1] * 3):
+        with pytest.raises(fl.InputError, match="label shift is between labeled and unlabeled"):
+            LabelShift(fl.models.TemperedEnsemble()).infer(fl.Predictions(p, labels), 0)
+
+
+@pytest.mark.parametrize("method", ["tempered-ensemble", "labeled"])
+def test_label_correction_brings_precision_to_the_unlabeled_population(method: str) -> None:
+    plain, mended = [], []
+    for seed in range(4):
+        world = label_shifted(seed, 60, [0.5, 0.5], [0.9, 0.1], 1000)
+        predictions = world.predictions()
+        hidden = fl.Predictions(world.probabilities[60:], world.truth[60:])
+        for rows, shift in ((plain, None), (mended, "label")):
+            found = fl.estimate(predictions, method, "precision", shift=shift)
+            true = fl.estimate(hidden, "labeled", "precision", confidence_level=None)
+            gaps = [a.value - b.value for a, b in zip(found.rows, true.rows, strict=True)]
+            rows.append(np.mean(gaps))
+    assert abs(np.mean(mended)) < 0.5 * abs(np.mean(plain))
+
+
+def test_covariate_correction_mends_labeled() -> None:
+    plain, mended = [], []
+    for seed in range(4):
+        world = confident_labeled(seed, 100, [0.5, 0.5], 1000)
+        hidden = (world.probabilities[100:].argmax(axis=2) == world.truth[100:, None]).mean()
+        for rows, shift in ((plain, None), (mended, "covariate")):
+            found = fl.estimate(world.predictions(), "labeled", "accuracy", shift=shift)
+            rows.append(np.mean([row.value for row in found.rows]) - hidden)
+    assert abs(np.mean(mended)) < 0.5 * abs(np.mean(plain))
+
+
+# One of each kind that is treated differently; samplers are left out for their time.
+KINDS = (
+    *("tempered-ensemble", "monotone-curves", "bayesian-calibration", "pseudo-label", "labeled"),
+    *("ssme-kde", "dawid-skene", "majority-vote", "ensemble", "autoeval"),
+)
+
+
+def test_methods_that_learn_frequencies_exist() -> None:
+    assert {*fl.models.METHODS} >= LEARN_FREQUENCIES
+
+
+@pytest.mark.parametrize("method", KINDS)
+def test_methods_under_both_corrections(method: str) -> None:
+    predictions = label_shifted(1, 20, [0.5, 0.5], [0.8, 0.2], 80).predictions()
+    for shift in ("covariate", "label"):
+        if method == "autoeval" and shift == "label":
+            with pytest.raises(fl.UsageError, match="cannot be corrected for label shift"):
+                fl.estimate(predictions, method, "accuracy", shift="label")
+            continue
+        found = fl.estimate(predictions, method, "accuracy", shift=shift)
+        assert all(row.low <= row.value <= row.high for row in found.rows)
+        assert any("population of the unlabeled items" in said for said in found.warnings)
+        note = any("learns how frequent" in said for said in found.warnings)
+        assert note == (shift == "label" and method in LEARN_FREQUENCIES)
+
+
+def test_auto_without_a_shift_changes_no_number() -> None:
+    predictions = label_shifted(2, 30, [0.7, 0.3], [0.7, 0.3]).predictions()
+    plain = fl.estimate(predictions, metrics="accuracy")
+    auto = fl.estimate(predictions, metrics="accuracy", shift="auto")
+    assert plain.rows == auto.rows
+    assert any("look like a random sample" in said for said in auto.warnings)
+
+
+def test_auto_corrects_what_it_finds() -> None:
+    predictions = label_shifted(3, 50, [0.5, 0.5], [0.95, 0.05]).predictions()
+    found = fl.estimate(predictions, metrics="accuracy", shift="auto")
+    assert "label_shift" in found.diagnostics
+    assert any("class 1 makes up" in said for said in found.warnings)
+
+
+@pytest.mark.parametrize("n_labeled", [0, 600])
+def test_nothing_to_correct(n_labeled: int) -> None:
+    world = label_shifted(4, n_labeled, [0.5, 0.5], [0.5, 0.5], 600 - n_labeled)
+    for shift in ("auto", "covariate", "label"):
+        found = fl.estimate(world.predictions(), "tempered-ensemble", "accuracy", shift=shift)
+        assert any("no correction for shift" in said for said in found.warnings)
+
+
+def test_sampling_weights_are_multiplied() -> None:
+    world = label_shifted(5, 40, [0.5, 0.5], [0.9, 0.1])
+    weight = np.where(np.arange(640) % 2, 1.0, 3.0)
+    found = fl.estimate(world.predictions(weight=weight), "labeled", "accuracy", shift="label")
+    assert all(0 <= row.low <= row.value <= row.high <= 1 for row in found.rows)
+
+
+def test_order_of_items_does_not_matter() -> None:
+    world = label_shifted(6, 30, [0.5, 0.5], [0.9, 0.1], 100)
+    order = np.random.default_rng(0).permutation(130)
+    shuffled = fl.Predictions(world.probabilities[order], world.shown[order])
+    for shift in ("covariate", "label"):
+        one = fl.estimate(world.predictions(), metrics="accuracy", shift=shift)
+        two = fl.estimate(shuffled, metrics="accuracy", shift=shift)
+        for a, b in zip(one.rows, two.rows, strict=True):
+            assert a[3:6] == pytest.approx(b[3:6], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shift": "both"}, "`shift` must be None or one of auto, covariate, label; got 'both'"),
+        ({"shift": "label", "estimand": "sample"}, "population that unlabeled items come from"),
+        ({"shift": "auto", "method": "active-testing"}, "weights its labels itself"),
+    ],
+)
+def test_what_is_refused(options: dict[str, str], message: str) -> None:
+    predictions = label_shifted(7, 10, [0.5, 0.5], [0.5, 0.5], 30).predictions()
+    with pytest.raises(fl.UsageError, match=message):
+        fl.estimate(predictions, metrics="accuracy", **options)  # type: ignore[arg-type]
+
+
+def test_annotators_distributions_are_refused() -> None:
+    p = np.random.default_rng(0).dirichlet([1, 1], (40, 2))
+    counts = np.zeros((40, 2))
+    counts[:10] = [2, 1]
+    with pytest.raises(fl.UsageError, match="weights items of one class"):
+        fl.estimate(fl.Predictions(p, histogram=counts), metrics="accuracy", shift="covariate")
+
+
+class TestWarning:
+    """One sentence, only where something shows."""
+
+    def test_a_shift_is_said(self) -> None:
+        predictions = confident_labeled(0, 100, [0.5, 0.5]).predictions()
+        said = not_a_random_sample(predictions, "labeled")
+        assert said is not None
+        assert "do not look like a random sample" in said
+        assert "--shift" in said
+        assert "docs/shift.md" in said
+        assert said in fl.estimate(predictions, "labeled", "accuracy").warnings
+        corrected = fl.estimate(predictions, "labeled", "accuracy", shift="covariate")
+        assert said not in corrected.warnings
+        assert "allows for items chosen by their scores" in str(
+            not_a_random_sample(predictions, "tempered-ensemble")
+        )
+
+    def test_false_alarms_are_rare(self) -> None:
+        worlds = (label_shifted(s, 10, [0.7, 0.3], [0.7, 0.3], 100) for s in range(400))
+        alarms = sum(not_a_random_sample(w.predictions(), "auto") is not None for w in worlds)
+        assert alarms <= 11  # 4 expected at most; 11 in one of a thousand
+
+    def test_silence(self) -> None:
+        shifted = confident_labeled(0, 100, [0.5, 0.5])
+        p, y = shifted.probabilities, shifted.shown
+        weighted = fl.Predictions(p, y, weight=np.where(y >= 0, 1.0, 2.0))
+        few = fl.Predictions(p, np.where(np.arange(len(y)) < 4, y, -1))
+        every = fl.Predictions(p, shifted.truth)
+        assert not_a_random_sample(weighted, "auto") is None
+        assert not_a_random_sample(few, "auto") is None
+        assert not_a_random_sample(every, "auto") is None
+        assert not_a_random_sample(shifted.predictions(), "active-testing") is None
+
+
+def test_command_line(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    world = confident_labeled(0, 100, [0.5, 0.5])
+    rows = ["label,p__a__1,p__b__1"]
+    for y, p in zip(world.shown, world.probabilities[:, :2, 1], strict=True):
+        rows.append(f"{'' if y < 0 else y},{p[0]:.5f},{p[1]:.5f}")
+    path = tmp_path / "picked.csv"
+    path.write_text("\n".join(rows))
+    code, out, _ = cli("estimate", path, "--metrics", "accuracy", "--shift", "covariate")
+    assert code == 0
+    assert "population of the unlabeled items" in " ".join(out.split())
+    code, out, _ = cli("estimate", path, "--metrics", "accuracy")
+    assert "do not look like a random sample" in " ".join(out.split())
+    code, _, err = cli("estimate", path, "--shift", "covariate", "--estimand", "sample")
+    assert code == 2
+    assert err.count("\n") == 1
