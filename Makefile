@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # One thread per BLAS call: the library spreads rows over threads itself. Test files are shared out
 # to a process per processor.
-TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes disagreement clean
+.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes disagreement study study-reduced peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -41,7 +42,6 @@ bench: $(VENV)/.dev  ## speed and memory
 
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py
-	$(BIN)/python benchmarks/coverage.py
 
 paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
 	$(BIN)/python benchmarks/paper.py
@@ -54,6 +54,16 @@ votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half 
 
 disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
 	$(BIN)/python benchmarks/disagreement.py all
+
+study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
+	$(BLAS) $(BIN)/python benchmarks/study.py --out build/study
+
+study-reduced: $(VENV)/.dev  ## its reduced form: few runs, sizes and sets (FEWLABELS_DATA; ten minutes)
+	$(BLAS) $(BIN)/python benchmarks/study.py --reduced --out build/study-reduced
+
+peers: $(VENV)/.dev  ## other packages on the items of the study (FEWLABELS_DATA; some minutes; then its page anew)
+	$(BLAS) $(BIN)/python benchmarks/peers.py --out build/study
+	test ! -e build/study/manifest.json || $(BIN)/python benchmarks/study.py --out build/study --page-only
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

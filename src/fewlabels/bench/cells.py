@@ -17,7 +17,7 @@ from fewlabels.bench.splits import Split, draw, released, uniform
 from fewlabels.bench.variants import estimand_of
 from fewlabels.bench.world import World, measured_by_group
 from fewlabels.errors import FewlabelsError, InputError, Status
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import estimate
@@ -199,9 +199,16 @@ def _asked(method: str, items: Predictions, split: Split) -> tuple[Predictions, 
     """What a method gets to see: the labels of the split, or an oracle that it asks for them."""
     if method == methods.FLOOR:
         return items, methods.make(methods.REFERENCE)
-    model = methods.make(method)
+    return shown(methods.make(method), items, split.labeled)
+
+
+def shown(model: LabelModel, items: Predictions, labeled: Bools) -> tuple[Predictions, LabelModel]:
+    """What a label model gets to see of items whose labels are all known.
+
+    The labels of some, `labeled` (n,); a model that chooses itself gets an oracle and as many.
+    """
     if not methods.asks_for_labels(model):
-        return items.with_labels(np.where(split.labeled, items.labels, -1)), model
+        return items.with_labels(np.where(labeled, items.labels, -1)), model
 
     def oracle(rows: Ints) -> Ints:
         return items.labels[rows]
@@ -209,7 +216,7 @@ def _asked(method: str, items: Predictions, split: Split) -> tuple[Predictions, 
     asking: Any = replace(
         model,  # type: ignore[type-var]
         oracle=oracle,
-        budget=int(split.labeled.sum()),
+        budget=int(labeled.sum()),
     )
     return items.with_labels(np.full(items.n_items, -1)), asking
 

@@ -7,17 +7,15 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
-from fewlabels.bench.cells import Bench, Body, Cell
-from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.world import World
+from fewlabels.bench.cells import Body, Cell
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.wording import one_line
 
@@ -27,12 +25,21 @@ Job = tuple[Cell, ...]
 _READY, _DONE = "ready", "done"
 
 
+class Computer(Protocol):
+    """What computes cells; it may keep what cells share."""
+
+    def run(self, cell: Cell) -> Body:
+        """Compute a cell; what a method cannot do is part of the answer."""
+        ...
+
+
 def run_jobs(
-    jobs: Sequence[Job], worlds: Mapping[str, World], protocol: Protocol, workers: int
+    jobs: Sequence[Job], make: Callable[[], Computer], workers: int
 ) -> Generator[tuple[Cell, Body], None, None]:
     """Every cell with what it found, in whatever order cells finish.
 
-    No answer depends on `workers`; one of them computes in this process.
+    Each worker computes with a computer of its own, from `make`, which can be pickled. No answer
+    depends on `workers`; one of them computes in this process.
 
     Raises
     ------
@@ -40,13 +47,13 @@ def run_jobs(
         If a worker is killed, or runs out of memory.
     """
     if workers <= 1 or len(jobs) <= 1:
-        bench = Bench(worlds, protocol)
+        bench = make()
         with threadpool_limits(limits=1):
             for job in jobs:
                 for cell in job:
                     yield cell, bench.run(cell)
         return
-    with _started(min(workers, len(jobs)), worlds, protocol) as started:
+    with _started(min(workers, len(jobs)), make) as started:
         yield from _served(deque(jobs), started)
 
 
@@ -89,9 +96,7 @@ def _death(process: BaseProcess) -> str:
 
 
 @contextmanager
-def _started(
-    count: int, worlds: Mapping[str, World], protocol: Protocol
-) -> Iterator[dict[Connection, BaseProcess]]:
+def _started(count: int, make: Callable[[], Computer]) -> Iterator[dict[Connection, BaseProcess]]:
     """Worker processes, which are gone when the block ends, however it does."""
     # A fork would copy our threads' locks; "spawn" is the same on every system.
     context = multiprocessing.get_context("spawn")
@@ -107,7 +112,7 @@ def _started(
         # Not as arguments: `start` waits forever for a process that dies before it reads them.
         for connection, process in started.items():
             try:
-                connection.send((worlds, protocol))
+                connection.send(make)
             except OSError:
                 raise InputError(_death(process)) from None
         yield started
@@ -136,7 +141,7 @@ def _work(connection: Connection) -> None:
     """What a worker does: ask for a job, send back each cell, ask again."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        bench = Bench(*connection.recv())
+        bench: Computer = connection.recv()()
         with threadpool_limits(limits=1):
             while True:
                 connection.send((_READY,))

@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fewlabels.bench import manifest, methods
-from fewlabels.bench.cells import Body, Cell
+from fewlabels.bench.cells import Bench, Body, Cell
 from fewlabels.bench.datasets import Reading, read_datasets
 from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.manifest import Manifest
@@ -268,7 +269,7 @@ def _compute(
     advance(len(found), total)
     count = available_workers() if workers is None else workers
     named = {w.facts.name: w for w in worlds}
-    with closing(run_jobs(missing, named, wanted.protocol, count)) as running:
+    with closing(run_jobs(missing, partial(Bench, named, wanted.protocol), count)) as running:
         for cell, body in running:
             with writing(folder):
                 parts.write(cell, body)

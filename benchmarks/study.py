@@ -1,0 +1,80 @@
+"""The coverage and error study, and its page.
+
+    python benchmarks/study.py --data DIR [--out DIR] [--runs N] [--reduced] [--workers N]
+        [--sets NAME,..] [--methods NAME,..] [--n-labeled N,..] [--n-unlabeled N,..] [--page FILE]
+    python benchmarks/study.py --out DIR --page-only
+
+Goes on where it stopped, if the output folder holds a study. `--page-only` computes nothing: it
+writes the page from what is finished, while the study runs or after. The page ends with the table
+of peers, where `benchmarks/peers.py` has written it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from fewlabels.bench import study
+from fewlabels.errors import FewlabelsError
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "benchmarks" / "coverage-study.md"
+PEERS = "peers.md"
+
+
+def progress(done: int, total: int) -> None:
+    """One line that is written over."""
+    print(f"\r{done:,}/{total:,} parts", end="", flush=True, file=sys.stderr)
+
+
+def split(text: str) -> list[str]:
+    """What commas separate."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def main() -> None:
+    """Run, or go on with, the study, and write its page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=data)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "study")
+    parser.add_argument("--page", type=Path, help="default: docs/, or the folder if reduced")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--sets", default="", help="names or families, by commas; default: all")
+    parser.add_argument("--methods", default="", help="by commas; default: those of the design")
+    parser.add_argument("--n-labeled", default="", help="by commas; default: those of the design")
+    parser.add_argument("--n-unlabeled", default="", help="by commas; default: the design's")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--reduced", action="store_true")
+    parser.add_argument("--page-only", action="store_true")
+    options = parser.parse_args()
+    there = (options.out / "manifest.json").exists()
+    if options.page_only:
+        results = study.so_far(options.out)
+    else:
+        results = study.run(
+            options.data if options.data.exists() else (), options.out, resume=there,
+            reduced=options.reduced and not there, runs=options.runs, workers=options.workers,
+            sets=split(options.sets), methods=split(options.methods),
+            n_labeled=[int(n) for n in split(options.n_labeled)],
+            n_unlabeled=[int(n) for n in split(options.n_unlabeled)], progress=progress,
+        )  # fmt: skip
+    peers = options.out / PEERS
+    more = [peers.read_text()] if peers.exists() else []
+    page = options.page or (options.out / "report.md" if results.study.reduced else PAGE)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(study.render(results, more))
+    print(f"\n{study.render_text(results)}\nwrote {page}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nstopped; what is finished is kept, and the same command goes on")
+    except FewlabelsError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,230 @@
+"""Run the study: parts on every core, kept as they finish, in an order that can stop anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fewlabels import __version__
+from fewlabels.bench import manifest
+from fewlabels.bench.cells import Body, Cell
+from fewlabels.bench.files import replace_text
+from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
+from fewlabels.bench.parts import Parts
+from fewlabels.bench.pool import Job, run_jobs
+from fewlabels.bench.runner import Progress, places_of, silent
+from fewlabels.bench.study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
+from fewlabels.bench.study.results import StudyResults, collect
+from fewlabels.bench.study.sets import known_sets
+from fewlabels.bench.study.trial import PREPARE, Bench
+from fewlabels.errors import InputError, UsageError
+from fewlabels.kernels.blocks import available_workers
+from fewlabels.wording import one_line
+
+SETS = "sets"
+"""Where made sets are kept in the folder."""
+
+_FORMAT = 1
+
+
+def run(
+    data: str | Path | Sequence[str | Path] = (),
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    reduced: bool = False,
+    runs: int | None = None,
+    methods: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    seed: int | None = None,
+    n_labeled: Sequence[int] = (),
+    n_unlabeled: Sequence[int] = (),
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> StudyResults:
+    """Measure errors and intervals of methods on real and made sets of classifiers.
+
+    Parameters
+    ----------
+    data
+        Folders that hold the real sets (`sets.REAL`); those that are not there are left out.
+    out, resume
+        Output folder, ./benchmark-study unless given; whether to go on with what is in it.
+    reduced
+        Few runs and sizes, the first set of each family, and four methods: for a look.
+    runs, seed
+        Repetitions of each cell, 200, reduced 10; and the seed of what is drawn, 0.
+    methods, sets
+        Names; see `protocol.asked`. On resume they are added to what there is.
+    n_labeled, n_unlabeled
+        Numbers of labeled and unlabeled items instead of the design's; not on resume.
+    workers
+        Processes; the answer does not depend on them. None: one per available processor.
+    progress
+        Called with (parts done, parts in all).
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it. What is finished is kept.
+    """
+    folder = folder_of(out, NAME)
+    places = places_of(data)
+    before = _read(folder) if resume else None
+    if before is not None:
+        if (seed is not None and seed != before.study.seed) or (
+            reduced and not before.study.reduced
+        ):
+            which = "reduced" if reduced and not before.study.reduced else "seed"
+            raise UsageError(f"`{which}` cannot differ from what is resumed; leave it out")
+        places = manifest.places(before.data, places)
+    known, notes = known_sets(places)
+    if before is not None:
+        study = before.study.grown(
+            runs=runs, methods=chosen_methods(methods), sets=chosen_sets(known, sets)
+        )
+        _check_there(study, known)
+    else:
+        study = asked(
+            known, sets=sets, methods=methods, runs=runs, seed=seed or 0, reduced=reduced,
+            n_labeled=n_labeled, n_unlabeled=n_unlabeled,
+        )  # fmt: skip
+        check_free(folder)
+    with held(folder):
+        if not resume:
+            check_free(folder)  # another process may have begun meanwhile
+        facts, found = _compute(folder, study, places, notes, workers, progress or silent)
+        results = StudyResults(study, facts, collect(found.items()), tuple(notes), folder)
+        with writing(folder):
+            results.save()
+    return results
+
+
+@dataclass(frozen=True)
+class _Before:
+    study: Study
+    data: tuple[str, ...]
+
+
+def _read(folder: Path) -> _Before:
+    """The study that is to go on."""
+    where = one_line(str(folder / manifest.NAME))
+    try:
+        said = json.loads((folder / manifest.NAME).read_bytes())
+        if said["format"] != _FORMAT or said["fewlabels"] != __version__:
+            raise InputError(
+                f"{where} was written by fewlabels {said['fewlabels']}, this is {__version__}, and "
+                "the two may compute differently; name another `out`"
+            )
+        return _Before(Study.from_plain(said["protocol"]), tuple(said["data"]))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{where} is not there: nothing to resume; leave `resume` out") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{where} is no manifest of a study, or is damaged; name another `out`"
+        ) from None
+
+
+def _write(folder: Path, study: Study, data: Sequence[str], notes: Sequence[str]) -> None:
+    said = {
+        "format": _FORMAT,
+        "fewlabels": __version__,
+        "protocol": study.plain(),
+        "data": list(data),
+        "reading": {},
+        "datasets": [],
+        "skipped": list(notes),
+    }
+    replace_text(folder / manifest.NAME, json.dumps(said, indent=2) + "\n")
+
+
+def _check_there(study: Study, known: Mapping[str, str]) -> None:
+    gone = [name for name in study.sets if name not in known]
+    if gone:
+        raise InputError(
+            f"set {gone[0]!r} was in what is resumed, and is not below the data any more; name "
+            "where it is with `data`"
+        )
+
+
+def _jobs(study: Study, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[Job]:
+    """Block after block: a stop at any time leaves all sets with about equally many runs."""
+    for block in range(study.n_blocks):
+        for name in study.sets:
+            job = tuple(study.cells(name, facts[name]["n_items"], block))
+            if job:
+                yield job
+
+
+def _compute(
+    folder: Path,
+    study: Study,
+    data: tuple[str, ...],
+    notes: Sequence[str],
+    workers: int | None,
+    progress: Callable[[int, int], None],
+) -> tuple[dict[str, Any], dict[Cell, Body]]:
+    """Facts of every set, and every part: read where it is there, else computed and kept."""
+    count = available_workers() if workers is None else workers
+    with writing(folder):
+        _write(folder, study, data, notes)  # first: without it nobody could tell whose parts are
+    make = partial(Bench, study, data, folder / SETS)
+    prepare = [(Cell(PREPARE, name),) for name in study.sets]
+    with closing(run_jobs(prepare, make, count)) as running:
+        facts = {cell.dataset: body for cell, body in running}
+    facts = {name: facts[name] for name in study.sets}
+    parts = Parts(folder / PARTS, {n: study.fingerprint(f["digest"]) for n, f in facts.items()})
+    with writing(folder):
+        parts.prepare()
+    jobs = list(_jobs(study, facts))
+    found = {c: b for job in jobs for c in job if (b := _part(parts, study, c)) is not None}
+    missing = [tuple(c for c in job if c not in found) for job in jobs]
+    missing = [job for job in missing if job]
+    total = sum(map(len, jobs))
+    progress(len(found), total)
+    with closing(run_jobs(missing, make, count)) as running:
+        for cell, body in running:
+            with writing(folder):
+                parts.write(cell, body)
+            found[cell] = body
+            progress(len(found), total)
+    return facts, found
+
+
+def _part(parts: Parts, study: Study, cell: Cell) -> Body | None:
+    """A part that is there with all its runs; fewer, where the number of runs has risen since."""
+    body = parts.read(cell)
+    return body if body is not None and body["runs"] == list(study.runs_of(cell.run)) else None
+
+
+def so_far(out: str | Path) -> StudyResults:
+    """What a study holds now, while it is still running or after it was stopped; computes nothing.
+
+    Parts of sets whose facts are not known yet are left out.
+
+    Raises
+    ------
+    InputError
+        If there is no study.
+    """
+    folder = Path(out)
+    before = _read(folder)
+    found: dict[Cell, Body] = {}
+    facts: dict[str, Any] = {}
+    bench = Bench(before.study, before.data, folder / SETS)
+    for name in before.study.sets:
+        facts[name] = bench.run(Cell(PREPARE, name))
+    parts = Parts(
+        folder / PARTS, {n: before.study.fingerprint(f["digest"]) for n, f in facts.items()}
+    )
+    for job in _jobs(before.study, facts):
+        found |= {c: b for c in job if (b := parts.read(c)) is not None}
+    _, notes = known_sets(before.data)
+    return StudyResults(before.study, facts, collect(found.items()), tuple(notes), folder)
