@@ -37,7 +37,8 @@ from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
-from fewlabels.models.belief_mixture import Belief, PoolName, each_belief
+from fewlabels.models.belief_mixture import Belief, each_belief
+from fewlabels.models.pooled_index import PoolName
 
 LABELED = (10, 20, 50, 100)
 UNLABELED, POPULATION, DRAWS = 800, 5_000, 16

@@ -2,10 +2,12 @@
 
     python benchmarks/peers.py --data DIR --out DIR [--runs 200]
 
-Every package gets the items and labels that the study drew (`benchmarks/study.py`): 1,000
-unlabeled ones and 10, 20, 50 or 100 labels, on the real sets and on eight made ones. What
-fewlabels says is read from the study's folder. Writes peers.md and peers.json there; the study's
-page ends with the former. The packages are in the dependency group `crosscheck`.
+Every package gets the items and labels that the study draws (`benchmarks/study.py`): 1,000
+unlabeled ones (half of a small set) and 10, 20, 50 or 100 labels, on the real sets and on eight
+made ones. What fewlabels says is read from the study's folder, if it holds one: seed and sizes are
+the study's then, and `auto` and `labeled` have the runs that it has so far. Writes peers.md and
+peers.json there; the study's page ends with the former. The packages are in the dependency group
+`crosscheck`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -29,13 +32,16 @@ from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
 from fewlabels.bench import study
+from fewlabels.bench.study.heading import either
 from fewlabels.bench.study.page import number
 from fewlabels.bench.study.protocol import Study
 from fewlabels.bench.study.results import Place, StudyResults
 from fewlabels.bench.study.sets import known_sets
 from fewlabels.bench.study.statistics import coverage, interval_score, mean
 from fewlabels.bench.study.trial import Bench
+from fewlabels.errors import FewlabelsError, UsageError
 from fewlabels.kernels.arrays import Floats
+from fewlabels.wording import unknown
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = tuple(
@@ -45,7 +51,6 @@ MADE = tuple(
     )
 )  # fmt: skip
 SIZES = (10, 20, 50, 100)
-N_UNLABELED = 1000
 LEVEL = 0.9
 ALPHA = 1 - LEVEL
 _BOOTSTRAPS, _ISOTONIC_BOOTSTRAPS, _ISOTONIC_EVERY = 100, 40, 4
@@ -200,15 +205,36 @@ OURS = ("auto", "labeled")
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def run_set(name: str, data: tuple[str, ...], folder: Path, runs: int) -> dict[str, Floats]:
+def sizes_of(design: Study) -> tuple[int, ...]:
+    """Numbers of labels where peers can stand beside what a study found.
+
+    Raises
+    ------
+    UsageError
+        If the study has none of them.
+    """
+    sizes = tuple(size for size in SIZES if size in design.n_labeled)
+    if not sizes:
+        raise UsageError(
+            f"the study has {', '.join(map(str, design.n_labeled))} labels, and peers are asked "
+            f"with {', '.join(map(str, SIZES))}; name another `--out`"
+        )
+    return sizes
+
+
+def run_set(
+    name: str, design: Study, data: tuple[str, ...], folder: Path, runs: int
+) -> dict[str, Floats]:
     """Figures (sizes, runs, figures) of every peer on a set; NaN where it was not asked."""
-    bench = Bench(Study((name,)), data, folder / "sets")
+    bench = Bench(design, data, folder / "sets")
     chosen = bench.set_of(name)
     truth = chosen.truth[:, 0]
-    out = {peer: np.full((len(SIZES), runs, len(_FIGURES)), np.nan) for peer in PEERS}
-    for s, size in enumerate(SIZES):
+    n_unlabeled = design.usual(chosen.predictions.n_items)
+    sizes = sizes_of(design)
+    out = {peer: np.full((len(sizes), runs, len(_FIGURES)), np.nan) for peer in PEERS}
+    for s, size in enumerate(sizes):
         for run in range(runs):
-            items, labeled = bench.items(chosen, size, N_UNLABELED, run)
+            items, labeled = bench.items(chosen, size, n_unlabeled, run)
             judged = list(_judged(items.probabilities, items.labels, labeled))
             rng = np.random.default_rng([size, run])
             for peer, ask in PEERS.items():
@@ -255,35 +281,47 @@ def _measured(answers: Floats, truth: Floats) -> Floats:
 
 
 def from_study(results: StudyResults, name: str, method: str, runs: int) -> Floats | None:
-    """The same figures of a method of fewlabels, from the study; None if it has not run."""
-    out = np.full((len(SIZES), runs, len(_FIGURES)), np.nan)
-    for s, size in enumerate(SIZES):
-        found = results.table.get((Place(name, size, N_UNLABELED), method))
+    """The same figures of a method of fewlabels, from the study; None if it has not run.
+
+    NaN where a run is not there yet.
+    """
+    if name not in results.sets:
+        return None
+    sizes = sizes_of(results.study)
+    out = np.full((len(sizes), runs, len(_FIGURES)), np.nan)
+    for s, size in enumerate(sizes):
+        found = results.table.get((Place(name, size, results.usual(name)), method))
         if found is None:
-            return None
+            continue
         kept = found.runs < runs
         for k, figure in enumerate(("error", "coverage_0.9", "width_0.9", "score_0.9", "failed")):
             out[s, found.runs[kept], k] = found.figure(figure, "accuracy")[kept]
         # Intervals are cut at the bounds of the metric, and an empty one has width 0.
-        out[s, found.runs[kept], 5] = found.figure("width_0.9", "accuracy")[kept] < 1e-9
-        out[s, found.runs[kept], 6] = 0.0
-    return out
+        width = found.figure("width_0.9", "accuracy")[kept]
+        known = np.isfinite(width)
+        out[s, found.runs[kept], 5] = np.where(known, width < 1e-9, np.nan)
+        out[s, found.runs[kept], 6] = np.where(known, 0.0, np.nan)
+    return None if np.isnan(out).all() else out
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
-def page(table: dict[str, dict[str, Floats]], runs: int, seconds: float) -> str:
+def page(
+    table: dict[str, dict[str, Floats]], sizes: tuple[int, ...], runs: int, seconds: float
+) -> str:
     """A section of the study's page: `table` maps a set to the figures of each peer."""
     packages = ("ppi-python", "truescore", "scorio", "scikit-learn")
     lines = [
         "## Peers",
         "",
         f"Accuracy and its 90% interval, {runs} runs ({-(-runs // _ISOTONIC_EVERY)} of isotonic "
-        f"CBPE), on the items of the study; {', '.join(map(_versioned, packages))}. Means over "
-        "classifiers, runs and sets; ± is over runs, within sets. Error, width and interval score "
-        "are in percentage points, the rest in percent of the answers: failed (an exception or no "
-        "number), empty (an interval of width 0), outside (it reaches below 0 or above 1).",
+        f"CBPE), on the items of the study; {', '.join(map(_versioned, packages))}. `auto` and "
+        "`labeled` have the runs that the study has so far, which may be fewer, and differ among "
+        "sets; the table says how many. Means over classifiers, runs and sets; ± is over runs, "
+        "within sets. Error, width and interval score are in percentage points, the rest in "
+        "percent of the answers: failed (an exception or no number), empty (an interval of width "
+        "0), outside (it reaches below 0 or above 1).",
         "",
         "PPI++ is given the classifier's own confidence, or what the mean of all classifiers "
         "thinks of its choice. CBPE's idea is NannyML's: calibrate confidence on the labels, and "
@@ -301,17 +339,24 @@ def page(table: dict[str, dict[str, Floats]], runs: int, seconds: float) -> str:
         lines += [
             f"**{title}**: {', '.join(sets)}.",
             "",
-            "| method | n_l | error | coverage | least | width | score | failed | empty | "
+            "| method | n_l | runs | error | coverage | least | width | score | failed | empty | "
             "outside |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
         ]
         for peer in (*OURS, *PEERS):
-            for s, size in enumerate(SIZES):
+            for s, size in enumerate(sizes):
                 own = [table[name][peer][s] for name in sets if peer in table[name]]
+                own = [x for x in own if _asked(x)]
                 if own:
-                    lines.append(f"| {peer} | {size} | " + " | ".join(_row(own)) + " |")
+                    many = either(map(_asked, own))
+                    lines.append(f"| {peer} | {size} | {many} | " + " | ".join(_row(own)) + " |")
         lines.append("")
     return "\n".join([*lines, f"Computed in {seconds:.0f} processor seconds.", ""])
+
+
+def _asked(figures: Floats) -> int:
+    """Runs in which a method was asked, whether or not it had an answer."""
+    return int(np.isfinite(figures[:, _FIGURES.index("failed")]).sum())
 
 
 def _row(own: list[Floats]) -> Iterator[str]:
@@ -320,7 +365,7 @@ def _row(own: list[Floats]) -> Iterator[str]:
         found = [(coverage if figure == "coverage" else mean)(x[:, k]) for x in own]
         found = [f for f in found if f.n]
         if not found:
-            yield ""
+            yield from [""] * (2 if figure == "coverage" else 1)
             continue
         value = float(np.mean([f.value for f in found]))
         se = float(np.sqrt(np.sum([f.se**2 for f in found])) / len(found))
@@ -349,43 +394,59 @@ def main() -> None:
     options = parser.parse_args()
     places = (str(options.data),)
     known, _ = known_sets(places)
-    sets = options.sets or [n for n, family in known.items() if not family or n in MADE]
+    there = (options.out / "manifest.json").exists()
+    results = study.so_far(options.out) if there else None
+    chosen = results.study.sets if results else known
+    sets = options.sets or [n for n in known if n in chosen and (not known[n] or n in MADE)]
+    for name in sets:
+        if name not in known:
+            raise UsageError(unknown("set", name, known))
+    design = results.study if results else Study(tuple(sets))
     options.out.mkdir(parents=True, exist_ok=True)
     before = time.process_time()
     with ProcessPoolExecutor() as pool:
         asked = {
-            name: pool.submit(_timed, name, places, options.out, options.runs) for name in sets
+            name: pool.submit(_timed, name, design, places, options.out, options.runs)
+            for name in sets
         }
         found = {name: future.result() for name, future in asked.items()}
     seconds = time.process_time() - before + sum(spent for _, spent in found.values())
     table = {name: peers for name, (peers, _) in found.items()}
-    if (options.out / "manifest.json").exists():
-        results = study.so_far(options.out)
+    if results:
         for name in sets:
             for method in OURS:
                 ours = from_study(results, name, method, options.runs)
                 if ours is not None:
                     table[name][method] = ours
-    text = page(table, options.runs, seconds)
+    sizes = sizes_of(design)
+    text = page(table, sizes, options.runs, seconds)
     (options.out / "peers.md").write_text(text)
     plain = {
-        name: {
-            peer: np.nanmean(x, axis=1).round(6).tolist() if np.isfinite(x).any() else None
-            for peer, x in peers.items()
-        }
+        name: {peer: _means(x).round(6).tolist() for peer, x in peers.items()}
         for name, peers in table.items()
     }
-    said = {"sizes": SIZES, "figures": _FIGURES, "runs": options.runs, "sets": plain}
+    said = {"sizes": sizes, "figures": _FIGURES, "runs": options.runs, "sets": plain}
     (options.out / "peers.json").write_text(json.dumps(said).replace("NaN", "null"))
     print(text)
 
 
+def _means(figures: Floats) -> Floats:
+    """Means over the runs (axis 1) that have a figure; NaN where none has."""
+    known = np.isfinite(figures)
+    count = known.sum(axis=1)
+    total = np.where(known, figures, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
 def _timed(
-    name: str, data: tuple[str, ...], folder: Path, runs: int
+    name: str, design: Study, data: tuple[str, ...], folder: Path, runs: int
 ) -> tuple[dict[str, Floats], float]:
     started = time.process_time()
-    return run_set(name, data, folder, runs), time.process_time() - started
+    return run_set(name, design, data, folder, runs), time.process_time() - started
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FewlabelsError as error:
+        sys.exit(f"error: {error}")

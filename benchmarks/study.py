@@ -4,9 +4,9 @@
         [--sets NAME,..] [--methods NAME,..] [--n-labeled N,..] [--n-unlabeled N,..] [--page FILE]
     python benchmarks/study.py --out DIR --page-only
 
-Goes on where it stopped, if the output folder holds a study. `--page-only` computes nothing: it
-writes the page from what is finished, while the study runs or after. The page ends with the table
-of peers, where `benchmarks/peers.py` has written it.
+Goes on where it stopped, if the output folder holds a study. `--page-only` trains and estimates
+nothing: it writes the page from what is finished, while the study runs or after. The page ends
+with the table of peers, where `benchmarks/peers.py` has written it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def numbers(text: str) -> list[int]:
+    """Whole numbers that commas separate."""
+    return [int(part) for part in split(text)]
+
+
 def main() -> None:
     """Run, or go on with, the study, and write its page."""
     parser = argparse.ArgumentParser(
@@ -46,8 +51,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int)
     parser.add_argument("--sets", default="", help="names or families, by commas; default: all")
     parser.add_argument("--methods", default="", help="by commas; default: those of the design")
-    parser.add_argument("--n-labeled", default="", help="by commas; default: those of the design")
-    parser.add_argument("--n-unlabeled", default="", help="by commas; default: the design's")
+    parser.add_argument("--n-labeled", type=numbers, default=[], help="by commas; default: design")
+    parser.add_argument("--n-unlabeled", type=numbers, default=[], help="the same")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--reduced", action="store_true")
     parser.add_argument("--page-only", action="store_true")
@@ -60,8 +65,7 @@ def main() -> None:
             options.data if options.data.exists() else (), options.out, resume=there,
             reduced=options.reduced and not there, runs=options.runs, workers=options.workers,
             sets=split(options.sets), methods=split(options.methods),
-            n_labeled=[int(n) for n in split(options.n_labeled)],
-            n_unlabeled=[int(n) for n in split(options.n_unlabeled)], progress=progress,
+            n_labeled=options.n_labeled, n_unlabeled=options.n_unlabeled, progress=progress,
         )  # fmt: skip
     peers = options.out / PEERS
     more = [peers.read_text()] if peers.exists() else []

@@ -37,7 +37,8 @@ ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
 
 MOST_COMPARED = 30
-"""Of more classifiers than these a report compares none: pairs are their square."""
+"""Of more classifiers than these a report compares none, and joint errors are of the first so many:
+pairs are their square, which costs, and cannot be read."""
 
 
 class Estimate(NamedTuple):
@@ -306,10 +307,10 @@ class Estimates:
         UsageError
             If the metric is unknown, or the estimates were not made by this column.
         """
-        names = [g.group for g in self.groups if g.group and g.group.startswith(f"{column}=")]
-        if not names:
-            there = dict.fromkeys(g.group.partition("=")[0] for g in self.groups if g.group)
-            raise UsageError(unknown("group", column, there, "estimate with `by` to have groups"))
+        if column not in self._by_column:
+            said = unknown("group", column, self.columns, "estimate with `by` to have groups")
+            raise UsageError(said)
+        names = list(self._by_column[column])
         return tuple(
             group_gap(model, names, *self._of_groups(model, metric, names), self.confidence_level)
             for model in self.models
@@ -328,7 +329,7 @@ class Estimates:
 
         if group not in self._together:
             self._together[group] = joint_failures(
-                self._judged, self.posterior, self._rows_of(group),
+                self._judged, self.posterior, self._rows_of(group), interval=paired_interval,
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
                 method=self.method, group=group,
@@ -364,20 +365,29 @@ class Estimates:
 
     def _rows_of(self, group: str | None) -> Ints:
         """The items of a group."""
-        from fewlabels.groups import all_and_groups
+        if group is None:
+            return np.arange(self.n_items)
+        for found in self._by_column.values():
+            if group in found:
+                return found[group]
+        known = [g.group for g in self.groups if g.group]
+        raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
 
-        if group is not None:
-            # A column's name may hold "=", so its end is found by trying.
-            parts = group.split("=")
-            for end in range(1, len(parts)):
-                column = "=".join(parts[:end])
-                if column in self.predictions.groups or column == "domain":
-                    for found in all_and_groups(self.predictions, column):
-                        if found.name == group:
-                            return found.rows
-            known = [g.group for g in self.groups if g.group]
-            raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
-        return np.arange(self.n_items)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose groups there are."""
+        return tuple(self._by_column)
+
+    @cached_property
+    def _by_column(self) -> dict[str, dict[str, Ints]]:
+        """Column -> name of the group -> its items."""
+        from fewlabels.groups import groups_by_column
+
+        names = [g.group for g in self.groups if g.group]
+        return {
+            column: {str(group.name): group.rows for group in found}
+            for column, found in groups_by_column(self.predictions, names).items()
+        }
 
     def _n_annotated(self, group: str | None) -> int:
         if self.against != "distribution" or self.predictions.histogram is None:

@@ -303,7 +303,7 @@ class _Task:
             self._without_noise(out, values, biased)
         elif self.population:
             self._recentre(out, values, biased)
-        if self.population and self.posterior.stretch != 1:
+        if self.posterior.stretch != 1:
             out = {n: stretched(d, values[n], self.posterior.stretch) for n, d in out.items()}
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])

@@ -49,6 +49,35 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
     return groups
 
 
+def groups_by_column(predictions: Predictions, names: Iterable[str]) -> dict[str, list[Group]]:
+    """The groups of each column, from the names of all the groups that there are.
+
+    A column's name may hold "=", and so may a value. So a name is of the shortest column that it
+    can begin with and whose groups are all among the names.
+    """
+    there = list(names)
+    left, out = dict.fromkeys(there), dict[str, list[Group]]()
+    for name in there:
+        for column in _columns_before(predictions, name) if name in left else ():
+            if column in out or len(_codes(_column(predictions, column))[1]) > MAX_GROUPS:
+                continue
+            found = all_and_groups(predictions, column)[1:]
+            if all(group.name in left for group in found) and name in {g.name for g in found}:
+                out[column] = found
+                for group in found:
+                    left.pop(group.name or "", None)
+                break
+    return out
+
+
+def _columns_before(predictions: Predictions, name: str) -> list[str]:
+    """The columns that a group's name can begin with, shortest first."""
+    parts = name.split("=")
+    begun = ["=".join(parts[:end]) for end in range(1, len(parts))]
+    known = {*predictions.groups, *(["domain"] if predictions.domain is not None else [])}
+    return [column for column in begun if column in known]
+
+
 def _column(predictions: Predictions, column: str) -> Array:
     if column in predictions.groups:
         return predictions.groups[column]

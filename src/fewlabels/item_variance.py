@@ -28,6 +28,9 @@ def item_variance(
     of its influence function, n E (difference reweighted by Exp(1) - difference)^2 over drawn
     labelings (the Bayesian bootstrap). Unequal sampling weights enlarge it (Kish).
 
+    Two classifiers that share a posterior of their own (`LabelPosterior.per_model`) are judged by
+    it. A difference of two whose posteriors differ is joint, and judged by that of all.
+
     Parameters
     ----------
     metric
@@ -37,28 +40,50 @@ def item_variance(
         The items, indices into `predictions`; of more than 5,000 as many chosen by identity.
     """
     known = METRICS.get(ALIASES.get(metric, metric))
+    everyone = list(range(predictions.n_models))
+    out = _of(predictions, posterior, known, rows, everyone) if known is not None else None
+    if known is None or out is None:
+        return None
+    own: dict[int, list[int]] = {}
+    for j in everyone:
+        if posterior.of(j) is not posterior:
+            own.setdefault(id(posterior.of(j)), []).append(j)
+    for columns in own.values():
+        if len(columns) > 1:
+            found = _of(predictions, posterior.of(columns[0]), known, rows, columns)
+            out[np.ix_(columns, columns)] = np.nan if found is None else found
+    return out
+
+
+def _of(
+    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    columns: list[int],
+) -> Floats | None:  # fmt: skip
+    """The variances among some of the classifiers, under one posterior; None of no items."""
     if posterior.support is not None:
         rows = rows[posterior.support[rows]]
     rows = rows[predictions.weight[rows] > 0]
-    if known is None or not len(rows):
+    if not len(rows):
         return None
     keys = predictions.keys[rows]
     rows = rows[np.argsort(keys)[:_MOST_ITEMS]]
-    if known.per_item is not None:
-        return _of_means(predictions, posterior, known, rows)
-    return _of_influence(predictions, posterior, known, rows)
+    if metric.per_item is not None:
+        return _of_means(predictions, posterior, metric, rows, columns)
+    return _of_influence(predictions, posterior, metric, rows, columns)
 
 
 def _of_means(
-    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints
-) -> Floats:
+    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    columns: list[int],
+) -> Floats:  # fmt: skip
     assert metric.per_item is not None
-    m = predictions.n_models
-    given = predictions.provides(metric.needs)[rows]
+    m = len(columns)
+    given = predictions.provides(metric.needs)[rows][:, columns]
     loss = np.zeros((m, len(rows), predictions.n_classes))
-    for j in range(m):
-        if given[:, j].any():
-            loss[j, given[:, j]] = metric.per_item(view_of(predictions, rows[given[:, j]], j))
+    for place, j in enumerate(columns):
+        own = given[:, place]
+        if own.any():
+            loss[place, own] = metric.per_item(view_of(predictions, rows[own], j))
     q = posterior.probabilities[rows]
     out = np.full((m, m), np.nan)
     for a in range(m):
@@ -78,25 +103,27 @@ def _design_effect(weight: Floats) -> float:
 
 
 def _of_influence(
-    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints
-) -> Floats:
-    m = predictions.n_models
-    given = predictions.provides(metric.needs)[rows]
+    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    columns: list[int],
+) -> Floats:  # fmt: skip
+    m = len(columns)
+    given = predictions.provides(metric.needs)[rows][:, columns]
     out = np.full((m, m), np.nan)
     # Classifiers on the same items share their labels and weights; the others' pairs have none.
     patterns: dict[bytes, list[int]] = {}
-    for j in range(m):
-        patterns.setdefault(given[:, j].tobytes(), []).append(j)
-    for columns in patterns.values():
-        own = rows[given[:, columns[0]]]
-        if len(columns) > 1 and len(own):
-            shift = _shifts(predictions, posterior, metric, own, columns)
+    for place in range(m):
+        patterns.setdefault(given[:, place].tobytes(), []).append(place)
+    for places in patterns.values():
+        own = rows[given[:, places[0]]]
+        if len(places) > 1 and len(own):
+            alike = [columns[place] for place in places]
+            shift = _shifts(predictions, posterior, metric, own, alike)
             gap = shift[:, :, None] - shift[:, None, :]
             known = np.isfinite(gap)
             total = np.where(known, gap, 0.0) ** 2
             count = known.sum(axis=0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                out[np.ix_(columns, columns)] = len(own) * total.sum(axis=0) / count
+                out[np.ix_(places, places)] = len(own) * total.sum(axis=0) / count
     return out
 
 

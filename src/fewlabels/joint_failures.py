@@ -16,17 +16,26 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.errors import UsageError
+from fewlabels.estimates import MOST_COMPARED
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.interval_draws import stretched
 from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.together import PairErrors, Rate, Together
 
-MOST_PAIRED = 30
-"""Pairs are those of the first so many classifiers: more cannot be read, and cost their square."""
+PseudoItem = Callable[[Ints], tuple[Ints, Ints, Floats]]
+"""Draws to item, prediction and class weights: see `LabelWeights.pseudo_item`."""
 
+Interval = Callable[[float, Floats, float], tuple[float, float, float]]
+"""Value, draws (D,) and level to value, low and high."""
+
+_AVERAGED = (
+    "each classifier is judged by labels inferred for it alone, and what several do together by "
+    "the average of these, so such rates need not agree with the accuracies"
+)
 
 _BLOCK = 2**20
 
@@ -36,6 +45,7 @@ def joint_failures(
     posterior: LabelPosterior,
     rows: Ints,
     *,
+    interval: Interval,
     population: bool = True,
     level: float = 0.95,
     n_draws: int = 400,
@@ -44,12 +54,17 @@ def joint_failures(
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
+    Where classifiers have posteriors of their own (`LabelPosterior.per_model`), the accuracy of
+    each is judged by its own, and what several do together by the average of them.
+
     Parameters
     ----------
     predictions
         With hard predictions of at least two classifiers: votes, or the argmax of probabilities.
     rows
         The items, indices into `predictions`.
+    interval
+        What makes an interval of draws: `fewlabels.comparison.paired_interval`.
     population
         Whether the rates are the population's, or those of these very items.
     n_draws
@@ -76,36 +91,62 @@ def joint_failures(
             f"there are {len(columns)}"
         )
     models = tuple(predictions.models[j] for j in columns)
-    for parameters in (posterior.parameters, posterior.interval_parameters):
-        if parameters is not None:
-            parameters.prepare()
+    whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
+    found = _measured(predictions, posterior, rows, columns, population, n_draws)
+    own: dict[int, list[int]] = {}
+    for place, j in enumerate(columns.tolist()):
+        if posterior.of(j) is not posterior:
+            own.setdefault(id(posterior.of(j)), []).append(place)
+    for places in own.values():
+        judge = posterior.of(int(columns[places[0]]))
+        alone = _measured(predictions, judge, whole, columns[places], population, n_draws)
+        for together, accuracy in zip(found, alone, strict=True):
+            together.accuracy[places] = accuracy.accuracy
+    return _collected(
+        models, len(whole), found, level if n_draws else math.nan, level, group, interval,
+        warnings=(_AVERAGED,) if own else (),
+    )  # fmt: skip
+
+
+def _measured(
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, columns: Ints,
+    population: bool, n_draws: int,
+) -> tuple[_Figures, _Figures]:  # fmt: skip
+    """Values (one draw) and interval draws of everything under one posterior; NaN of no items."""
     known, others = rows, rows[:0]
     if posterior.support is not None:
         known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
+    if not len(known):
+        return _undefined(len(columns), 1), _undefined(len(columns), n_draws)
+    for parameters in (posterior.parameters, posterior.interval_parameters):
+        if parameters is not None:
+            parameters.prepare()
     task = _Task(
         LabelWeights(predictions, posterior, known, predictions.weight[others], n_draws),
         _Votes.of(predictions, known, columns),
         population=population or posterior.counts_alone,
     )
-    n_items = int(predictions.has_hard[np.ix_(rows, columns)].all(axis=1).sum())
-    values = task.values() if len(known) else None
-    draws = task.draws(n_draws) if len(known) and n_draws else None
-    return _collected(models, n_items, values, draws, level, group)
+    values = task.values()
+    return values, task.draws(values, n_draws) if n_draws else _undefined(len(columns), 0)
+
+
+def _undefined(m: int, size: int) -> _Figures:
+    """Everything of M classifiers, unknown in all draws."""
+    n_pairs = len(_pairs(m)[0])
+    return _Figures(*(np.full((rows, size), np.nan) for rows in (4, m, *[n_pairs] * 5)))
 
 
 def _collected(
-    models: tuple[str, ...], n_items: int, values: _Figures | None, draws: _Figures | None,
-    level: float, group: str | None,
+    models: tuple[str, ...], n_items: int, found: tuple[_Figures, _Figures], stated: float,
+    level: float, group: str | None, interval: Interval, warnings: tuple[str, ...],
 ) -> Together:  # fmt: skip
-    """Rates with intervals from values (one draw) and draws of everything."""
+    """Rates with intervals of the level `stated` from values (one draw) and draws."""
+    values, drawn = found
     a, b = _pairs(len(models))
-    nowhere = _Figures(*(np.full((size, 1), np.nan) for size in (4, len(models), *[len(a)] * 5)))
-    values = nowhere if values is None else values
-    drawn = values if draws is None else draws
-    stated = math.nan if draws is None else level
 
     def rate(kind: str, place: int) -> Rate:
-        return _rate(float(getattr(values, kind)[place, 0]), getattr(drawn, kind)[place], stated)
+        value = float(getattr(values, kind)[place, 0])
+        return Rate(*interval(value, getattr(drawn, kind)[place], stated))
 
     accuracy = values.accuracy[:, 0]
     best = None if np.isnan(accuracy).all() else int(np.nanargmax(accuracy))
@@ -124,19 +165,12 @@ def _collected(
             PairErrors(models[i], models[j], *(rate(kind, p) for kind in _Figures._fields[2:]))
             for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         ),
+        warnings=warnings,
     )
 
 
-def _rate(value: float, draws: Floats, level: float) -> Rate:
-    draws = draws[np.isfinite(draws)]
-    if math.isnan(value) or math.isnan(level) or not len(draws):
-        return Rate(value, math.nan, math.nan)
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Rate(value, min(float(low), value), max(float(high), value))
-
-
 def _pairs(m: int) -> tuple[Ints, Ints]:
-    a, b = np.triu_indices(min(m, MOST_PAIRED), 1)
+    a, b = np.triu_indices(min(m, MOST_COMPARED), 1)
     return a, b
 
 
@@ -150,6 +184,28 @@ class _Figures(NamedTuple):
     disagreement: Floats
     correlation: Floats
     excess: Floats
+
+    def moved(self, values: _Figures, factor: float) -> _Figures:
+        """These draws away from the values (one draw) by a factor."""
+        return _Figures(
+            *(
+                stretched(drawn.T, value[:, 0], factor).T
+                for drawn, value in zip(self, values, strict=True)
+            )
+        )
+
+    def clipped(self) -> _Figures:
+        """Within the bounds of each: rounding, and moving draws, may leave them."""
+        rates, voters = self.whole[:3].clip(0, 1), self.whole[3:].clip(1, len(self.accuracy))
+        return _Figures(
+            whole=np.vstack([rates, voters]),
+            accuracy=self.accuracy.clip(0, 1),
+            both_wrong=self.both_wrong.clip(0, 1),
+            same_wrong=self.same_wrong.clip(0, 1),
+            disagreement=self.disagreement.clip(0, 1),
+            correlation=self.correlation.clip(-1, 1),
+            excess=self.excess.clip(0, None),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +271,20 @@ class _Votes:
         share: Floats = most / most.sum(axis=0)
         return share
 
-    def finish(self, of: dict[str, Floats]) -> _Figures:
-        """Rates from the sums of all features, (rows, D) each."""
+    def unseen(self, item: Ints, predicted: Ints, mass: Floats) -> Floats:
+        """What it adds to the right ones, (M, D), that a pseudo-item's prediction is unknown.
+
+        So the accuracy of one is that of the metrics. What several say of the item stays as it is:
+        one unknown prediction says nothing of how they agree.
+        """
+        there = self.whole[self.pattern[item]]
+        said = self.hard[self.pattern[item]].T
+        draws = np.arange(len(item))
+        added: Floats = np.where(there, mass[draws, predicted] - mass[draws, said], 0.0)
+        return added
+
+    def finish(self, of: dict[str, Floats], unseen: Floats | float = 0.0) -> _Figures:
+        """Rates from the sums of all features, (rows, D) each, and from what is `unseen`."""
         m = self.hard.shape[1]
         a, b = _pairs(m)
         total, right, differ = of["total"], of["right"], of["differ"]
@@ -230,13 +298,16 @@ class _Votes:
             joint, e_a, e_b = fault / both, err_a / both, err_b / both
             spread = np.sqrt(e_a * (1 - e_a) * e_b * (1 - e_b))
             correlation = np.where(spread > 0, (joint - e_a * e_b) / spread, np.nan)
+            # Who always errs with another does so exactly, but for rounding.
+            certain = np.abs(correlation) > 1 - 1e-12
+            correlation = np.where(certain, np.sign(correlation), correlation)
             excess = np.where(e_a * e_b > 0, joint / (e_a * e_b), np.nan)
             known = np.isfinite(correlation)
             mean = np.where(known, correlation, 0.0).sum(axis=0) / known.sum(axis=0)
             voters = m / (1 + (m - 1) * np.maximum(mean, 0.0))
             return _Figures(
                 np.vstack([all_wrong, 1 - all_wrong, of["majority"] / total, voters]),
-                right / total, joint, same / both, differ / both, correlation, excess,
+                (right + unseen) / total, joint, same / both, differ / both, correlation, excess,
             )  # fmt: skip
 
 
@@ -282,9 +353,9 @@ class _Task:
         """Point estimates, made as those of metrics are: one draw, (..., 1)."""
         posterior = self.weights.posterior
         if posterior.value_from == "marginals" or self.weights.certain:
-            return self._over(1, self.weights.marginal)
+            return self._over(1, self.weights.marginal).clipped()
         drawn = self._over(posterior.parameters.size, self.weights.soft)
-        return _Figures(*(self._middle(figure) for figure in drawn))
+        return _Figures(*(self._middle(figure) for figure in drawn)).clipped()
 
     def _middle(self, drawn: Floats) -> Floats:
         out = np.full((len(drawn), 1), np.nan)
@@ -295,18 +366,29 @@ class _Task:
                 out[known, 0] = (out[known, 0] + np.nanmedian(drawn[known], axis=1)) / 2
         return out
 
-    def draws(self, size: int) -> _Figures:
-        """Interval draws, (..., D)."""
+    def draws(self, values: _Figures, size: int) -> _Figures:
+        """Interval draws, (..., D), stretched about the values as those of metrics are."""
+        weights = self.weights
+        if not self.population and weights.certain and not len(weights.others):
+            return _Figures(*(np.repeat(value, size, axis=1) for value in values))
         if self.population:
-            return self._over(size, self.weights.population)
-        if self.weights.posterior.support is not None:
-            return self._over(size, self.weights.finite_population, whole=True)
-        return self._over(size, self.weights.sample)
+            drawn = self._over(size, weights.population, weights.pseudo_item)
+        elif weights.posterior.support is not None:
+            drawn = self._over(size, weights.finite_population, weights.urn_item, whole=True)
+        else:
+            drawn = self._over(size, weights.sample)
+        if weights.posterior.stretch != 1:
+            drawn = drawn.moved(values, weights.posterior.stretch)
+        return drawn.clipped()
 
     def _over(
-        self, size: int, make: Callable[[Ints, slice], Floats], *, whole: bool = False
-    ) -> _Figures:
-        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks."""
+        self, size: int, make: Callable[[Ints, slice], Floats], pseudo: PseudoItem | None = None,
+        *, whole: bool = False,
+    ) -> _Figures:  # fmt: skip
+        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks.
+
+        `pseudo` gives the pseudo-items that the weights hold.
+        """
         n, k = len(self.weights), self.weights.n_classes
         votes = self.votes
         of_class, of_any = votes.by_class, votes.of_any_class
@@ -321,7 +403,8 @@ class _Task:
                 plain += of_any.sums(there, summed.sum(axis=1))
                 for c in range(k):
                     right += of_class[c].sums(there, summed[:, c])
-            return votes.finish(of_class[0].named(right) | of_any.named(plain))
+            of = of_class[0].named(right) | of_any.named(plain)
+            return votes.finish(of, 0.0 if pseudo is None else votes.unseen(*pseudo(index)))
 
         parts = list(map_blocks(run, spans(size, DRAWS_AT_ONCE)))
         return _Figures(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))

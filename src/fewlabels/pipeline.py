@@ -299,13 +299,13 @@ def _rows(
             if found.undefined[j] and not np.isnan(value):
                 count = int(found.undefined[j])
                 reasons.add(partly_undefined(metric, group, count, len(draws)), model)
-            low, high = _interval(value, draws, level, metric)
+            low, high = interval(value, draws, level, metric)
             stated = float("nan") if level is None else level
             rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
     return rows
 
 
-def _interval(
+def interval(
     value: float, draws: Floats, level: float | None, metric: Metric
 ) -> tuple[float, float]:
     """Quantiles of the draws that are defined, in bounds, around the value."""

@@ -142,7 +142,7 @@ class LabelPosterior:
     the parameter draws (a Bayesian model), or the marginals (a method that fixes its parameters
     at one estimate; its parameter draws then serve the interval alone). `interval_parameters`,
     where given, are draws under a more sceptical prior, for the intervals; `stretch` is by how much
-    a population's draws are moved away from the estimate, where they are known to lie too close.
+    a metric's draws are moved away from the estimate, where they are known to lie too close.
     `support`, where given, marks the only items that the method speaks about (the labeled ones,
     for `labeled`).
 

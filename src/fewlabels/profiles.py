@@ -113,11 +113,10 @@ def comparison_report(
                     said.append(str(nothing))
                     continue
                 compared.append(found.to_dict() | {"standings": _standings(estimates, found)})
-        columns = dict.fromkeys(g.group.partition("=")[0] for g in estimates.groups if g.group)
         gaps = [
             {"metric": metric, "column": column, **dataclasses.asdict(gap)}
             for metric in estimates.directions
-            for column in columns
+            for column in estimates.columns
             for gap in estimates.group_gaps(metric, column)
             if models is None or gap.model in models
         ]

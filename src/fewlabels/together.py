@@ -45,6 +45,9 @@ class Together:
     ties shared; `best_single` that of the one classifier `best_model` with the best estimate.
     `effective_voters` is M / (1 + (M - 1) r) for M classifiers of mean error correlation r (Kish's
     effective number; r below 0 counts as 0). `pairs` are over the first 30 classifiers.
+
+    Where a method judges each classifier by labels inferred for it alone, so is `best_single`;
+    all other rates are joint, and judged by the average of these labels. `warnings` then says so.
     """
 
     group: str | None
@@ -58,6 +61,7 @@ class Together:
     best_model: str | None
     effective_voters: Rate
     pairs: tuple[PairErrors, ...]
+    warnings: tuple[str, ...] = ()
 
     def pair(self, a: str, b: str) -> PairErrors:
         """Two classifiers, whatever the order they are named in.

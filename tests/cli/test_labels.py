@@ -48,13 +48,13 @@ def test_file(cli: Run, predictions_file: Path, tmp_path: Path, ending: str) -> 
     expected = fl.estimate(fl.read_predictions(predictions_file, keep=()), metrics="accuracy")
     p = expected.posterior.marginals()
     assert list(found[0]) == [
-        "item", "likeliest", "known", "p__tempered-ensemble__0", "p__tempered-ensemble__1",
+        "item", "likeliest", "known", "p__learned-ensemble__0", "p__learned-ensemble__1",
     ]  # fmt: skip
     assert [row["item"] for row in found] == list(range(80))
     assert [row["known"] for row in found] == [True] * 20 + [False] * 60
     assert [row["likeliest"] for row in found] == p.argmax(axis=1).tolist()
     for k in (0, 1):
-        got = [row[f"p__tempered-ensemble__{k}"] for row in found]
+        got = [row[f"p__learned-ensemble__{k}"] for row in found]
         np.testing.assert_allclose(got, p[:, k], rtol=1e-12)
     labels = expected.predictions.labels
     assert [row["likeliest"] for row in found[:20]] == labels[:20].tolist()
@@ -185,4 +185,4 @@ def test_the_table_read_back_has_no_labels(
     path = tmp_path / "labels.csv"
     assert cli("estimate", predictions_file, *QUICK, "--labels", path)[0] == 0
     again = fl.read_predictions(path)
-    assert (again.models, again.n_labeled) == (("tempered-ensemble",), 0)
+    assert (again.models, again.n_labeled) == (("learned-ensemble",), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,3 +135,21 @@ def test_as_many_labels_as_projected_settle_it_in_half_of_the_studies() -> None:
         assert pair.labels.more is not None
         projections.append(60 + pair.labels.more)
     assert high / 2 < np.median(projections) < 2 * high
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+def test_two_of_one_posterior_are_judged_by_it(metric: str) -> None:
+    p, truth = scores(300, 3)
+    predictions, own = known(p, truth)
+    shared = np.full((300, 2), 0.5)
+    everyone = LabelPosterior(shared, Fixed(shared), predictions.keys, value_from="marginals")
+    rows = np.arange(300)
+    alone = item_variance(predictions, own, metric, rows)
+    joint = item_variance(predictions, everyone, metric, rows)
+    found = item_variance(predictions, replace(everyone, per_model=(own, None, own)), metric, rows)
+    assert alone is not None
+    assert joint is not None
+    assert found is not None
+    assert found[0, 2] == found[2, 0] == pytest.approx(alone[0, 2])
+    assert found[0, 1] == pytest.approx(joint[0, 1])
+    assert found[1, 2] == pytest.approx(joint[1, 2])

@@ -11,6 +11,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import UsageError
+from fewlabels.profiles import comparison_report
 
 
 def world(n: int = 400, labeled: int = 40, m: int = 3, seed: int = 0) -> fl.Predictions:
@@ -167,3 +168,29 @@ def test_very_many_classifiers_are_not_listed_by_pairs() -> None:
     assert found.to_dict()["comparison"] == {}
     assert len(found.compare("accuracy").pairs) == 31 * 30 // 2
     assert len(found.together().pairs) == 30 * 29 // 2
+
+
+def test_a_column_may_be_named_with_an_equals_sign() -> None:
+    given = world()
+    code = np.arange(given.n_items)
+    groups = {
+        "a": np.where(code % 2, "b=x", "q"), "a=b": given.groups["g"],
+        "many": code.astype(str),
+    }  # fmt: skip
+    groups["many=b"] = groups["a"]
+    named = fl.Predictions(given.probabilities, given.labels, models=given.models, groups=groups)
+    plain = fl.estimate(given, "labeled", "accuracy", by="g")
+    found = fl.estimate(named, "labeled", "accuracy", by=["a=b", "many=b"])
+    assert found.columns == ("a=b", "many=b")
+    for gap, expected in zip(
+        found.group_gaps("accuracy", "a=b"), plain.group_gaps("accuracy", "g"), strict=True
+    ):
+        assert (gap.value, gap.low, gap.high) == (expected.value, expected.low, expected.high)
+        assert str(gap.largest).partition("=")[2] == str(expected.largest).replace("g=", "b=")
+    # There is a column `a` with a value `b=x`, but its other groups were not asked for.
+    assert found.together("a=b=x").n_items == plain.together("g=x").n_items
+    assert found.together("many=b=b=x").n_items == given.n_items // 2
+    with pytest.raises(UsageError, match="unknown group 'a'"):
+        found.group_gaps("accuracy", "a")
+    report = comparison_report(found)
+    assert {gap["column"] for gap in report["group_gaps"]} == {"a=b", "many=b"}

@@ -220,3 +220,39 @@ def test_refusals() -> None:
         estimates.together("g=nobody")
     with pytest.raises(UsageError, match="no pair"):
         estimates.together().pair("m0", "m0")
+
+
+@pytest.mark.parametrize("method", ["learned-ensemble", "monotone-curves"])
+@pytest.mark.parametrize("estimand", ["population", "sample"])
+def test_the_best_single_is_the_row_of_its_accuracy(method: str, estimand: Any) -> None:
+    """Stretched as the metrics are, and judged by the classifier's own posterior."""
+    estimates = fl.estimate(predictions(n=150), method, "accuracy", by="g", estimand=estimand)
+    own = bool(estimates.posterior.per_model)
+    assert own == (method == "monotone-curves")
+    assert own or estimates.posterior.stretch > 1
+    for group in (None, "g=x"):
+        found = estimates.together(group)
+        rows = [estimates.get(model, "accuracy", group) for model in found.models]
+        best = max(rows, key=lambda row: row.value)
+        assert found.best_model == best.model
+        assert found.best_single == pytest.approx((best.value, best.low, best.high), abs=1e-9)
+        assert len(found.warnings) == own
+        assert found.oracle.low == pytest.approx(1 - found.all_wrong.high)
+
+
+def test_a_sample_of_known_labels_does_not_vary() -> None:
+    given = predictions(n=30, labeled=30)
+    found = fl.estimate(given, "learned-ensemble", "accuracy", estimand="sample").together()
+    for rate in (found.all_wrong, found.best_single, found.effective_voters):
+        assert rate.low == rate.value == rate.high
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_copies_are_one_voter_at_most(m: int) -> None:
+    given = predictions(n=100, m=1)
+    copies = fl.Predictions(np.repeat(given.probabilities, m, axis=1), given.labels)
+    for method in ("labeled", "tempered-ensemble"):
+        voters = fl.estimate(copies, method, "accuracy").together().effective_voters
+        assert voters == pytest.approx((1, 1, 1))
+        assert 1 <= voters.low <= voters.value <= voters.high <= m
+        assert voters.high == 1

@@ -69,7 +69,7 @@ def test_draws_follow_the_posterior_mean():
 @pytest.mark.slow
 def test_simulation_based_calibration():
     """Ranks of the true slope among its draws are uniform on data from the model's own prior."""
-    from fewlabels.models.belief_mixture import PooledIndex
+    from fewlabels.models.pooled_index import PooledIndex
     from fewlabels.models.tempered_ensemble import PRIORS
 
     ranks = []

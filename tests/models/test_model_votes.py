@@ -188,7 +188,7 @@ class TestSelection:
         assert fl.models.resolve("auto", mixed)[0] == "vote-selection"
         p[:, 1] = [0.4, 0.6]
         pooled = fl.estimate(fl.Predictions(p, votes=votes), metrics="accuracy")
-        assert pooled.method == "tempered-ensemble"
+        assert pooled.method == "learned-ensemble"
         assert any("vote-selection learns from all that vote" in w for w in pooled.warnings)
 
     def test_candidates_of_one_class_are_told_apart(self):

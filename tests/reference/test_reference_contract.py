@@ -394,9 +394,9 @@ def test_labeled_without_labels_says_so():
     assert all(math.isnan(r.value) or r.status == fl.Status.FEW_LABELS for r in rows)
 
 
-def test_auto_is_the_tempered_ensemble_for_probabilities(predictions):
+def test_auto_is_the_learned_ensemble_for_probabilities(predictions):
     a = fl.estimate(predictions, metrics=["accuracy"])
-    b = fl.estimate(predictions, method="tempered-ensemble", metrics=["accuracy"])
+    b = fl.estimate(predictions, method="learned-ensemble", metrics=["accuracy"])
     assert plain(a) == plain(b)
 
 

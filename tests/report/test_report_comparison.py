@@ -169,3 +169,10 @@ def test_who_leads() -> None:
 def test_a_set_of_which_nothing_is_known_says_nothing() -> None:
     nothing = {"value": None, "low": None, "high": None}
     assert together_sentences({"all_wrong": nothing, "models": ["a", "b"]}) == []
+
+
+def test_what_is_to_be_known_of_joint_rates_is_said(plain: dict[str, Any]) -> None:
+    found = plain["together"][0]
+    assert together_sentences(found | {"warnings": ["mind this"]}) == [
+        *together_sentences(found), "mind this",
+    ]  # fmt: skip

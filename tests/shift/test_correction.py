@@ -11,7 +11,8 @@ from shift_worlds import confident_labeled, label_shifted
 
 import fewlabels as fl
 from fewlabels.models.label_shift import LabelShift, told
-from fewlabels.shifts.correction import LEARN_FREQUENCIES
+from fewlabels.shifts.correction import LEARN_FREQUENCIES, class_importance
+from fewlabels.shifts.covariate import covariate_weights
 from fewlabels.shifts.warning import not_a_random_sample
 
 
@@ -73,6 +74,7 @@ def test_covariate_correction_mends_labeled() -> None:
 KINDS = (
     *("tempered-ensemble", "monotone-curves", "bayesian-calibration", "pseudo-label", "labeled"),
     *("ssme-kde", "dawid-skene", "majority-vote", "ensemble", "autoeval"),
+    *("agreement-ensemble", "learned-ensemble"),
 )
 
 
@@ -207,3 +209,70 @@ def test_command_line(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) 
     code, _, err = cli("estimate", path, "--shift", "covariate", "--estimand", "sample")
     assert code == 2
     assert err.count("\n") == 1
+
+
+class TestZeroWeights:
+    """Items of sampling weight 0 are on neither side of a shift."""
+
+    @pytest.mark.parametrize("side", ["labeled", "unlabeled"])
+    def test_a_side_without_weight_is_no_side(self, side: str) -> None:
+        world = label_shifted(8, 20, [0.5, 0.5], [0.9, 0.1], 60)
+        mine = world.shown >= 0
+        weight = np.where(mine == (side == "labeled"), 0.0, 1.0)
+        predictions = world.predictions(weight=weight)
+        for shift in ("auto", "covariate", "label"):
+            found = fl.estimate(predictions, "tempered-ensemble", "accuracy", shift=shift)
+            said = [s for s in found.warnings if s.startswith("no correction for shift")]
+            assert len(said) == 1
+            assert "not counting those of sampling weight 0" in said[0]
+            assert all(np.isfinite(row.value) for row in found.rows)
+        with pytest.raises(fl.InputError, match="not counting those of sampling weight 0"):
+            LabelShift(fl.models.TemperedEnsemble()).infer(predictions, 0)
+        with pytest.raises(fl.InputError, match="give both"):
+            fl.shift(predictions)
+        assert not_a_random_sample(predictions, "tempered-ensemble") is None
+
+    def test_labels_without_weight_inform_no_weights(self) -> None:
+        world = label_shifted(9, 40, [0.5, 0.5], [0.9, 0.1], 200)
+        aside = np.arange(240) < 10
+        predictions = world.predictions(weight=np.where(aside, 0.0, 1.0))
+        found = covariate_weights(predictions)
+        assert found.n_labeled == 30
+        assert found.weights[10:40].mean() == pytest.approx(1)
+        assert (found.weights[aside] == 1).all()
+        fitted = LabelShift(fl.models.TemperedEnsemble()).fit(predictions, np.random.default_rng(0))
+        by_class = class_importance(predictions, fitted)
+        assert by_class.n_labeled == 30
+        assert by_class.weights[10:40].mean() == pytest.approx(1)
+        report = fl.shift(predictions)
+        assert report.n_labeled == 30
+        assert not any("sampling weights" in said for said in report.warnings)
+
+
+@pytest.mark.parametrize("n_unlabeled", [1, 2])
+def test_hardly_any_unlabeled_items(n_unlabeled: int) -> None:
+    world = label_shifted(10, 40, [0.5, 0.5], [0.5, 0.5], n_unlabeled)
+    predictions = world.predictions()
+    assert np.isfinite(covariate_weights(predictions).weights).all()
+    if n_unlabeled == 1:
+        assert (covariate_weights(predictions).weights == 1).all()
+    found = fl.shift(predictions)
+    assert 0 < found.p_value <= 1
+    assert np.isfinite(found.label.unlabeled).all()
+    for shift in ("auto", "covariate", "label"):
+        rows = fl.estimate(predictions, "tempered-ensemble", "accuracy", shift=shift).rows
+        assert all(row.low <= row.value <= row.high for row in rows)
+
+
+@pytest.mark.parametrize("method", ["agreement-ensemble", "learned-ensemble"])
+def test_ensembles_anchored_on_agreement_are_adjusted(method: str) -> None:
+    """All items say how sharp the pool is, but none how frequent the classes are."""
+    world = label_shifted(0, 40, [0.5, 0.5], [0.9, 0.1], 400)
+    predictions, true = world.predictions(), world.truth[40:].mean()
+    fitted = LabelShift(fl.models.METHODS[method].make()).fit(predictions, np.random.default_rng(0))
+    plain = fitted.inner.posterior(predictions).marginals()[40:, 1].mean()
+    adjusted = fitted.posterior(predictions).marginals()[40:, 1].mean()
+    assert abs(adjusted - true) < 0.3 * abs(plain - true)
+    low, high = np.quantile(fitted.doubted_frequencies.target[:, 1], [0.05, 0.95])
+    assert low < true < high
+    assert method not in LEARN_FREQUENCIES

@@ -12,6 +12,7 @@ import fewlabels as fl
 from fewlabels.shifts.analysis import shift
 from fewlabels.shifts.covariate import covariate_weights, importance
 from fewlabels.shifts.sampling_test import Sizes, sampling_test
+from fewlabels.shifts.traits import beliefs, traits
 
 SMALL = Sizes(200, 600, 199)
 
@@ -143,6 +144,31 @@ def test_missing_predictions_are_a_difference() -> None:
     found = shift(fl.Predictions(p, world.shown, models=["slow", "b", "c"]))
     assert found.p_value < 0.01
     assert "slow has no prediction" in found.statement
+
+
+def test_agreement_and_predicted_classes_are_shares_of_what_is_said() -> None:
+    votes = np.array([[0, 0, 1], [1, 1, 1], [0, -1, 1], [1, -1, -1], [-1, -1, -1]])
+    found = traits(fl.Predictions(votes=votes), beliefs(fl.Predictions(votes=votes)))
+    column = dict(zip(found.names, found.values.T, strict=True))
+    np.testing.assert_allclose(column["agreement", None], [1 / 3, 1, 0, np.nan, np.nan])
+    np.testing.assert_allclose(column["predicted", "1"], [1 / 3, 1, 0.5, 1, np.nan])
+
+
+@pytest.mark.parametrize("models", [20, 21])
+def test_many_classifiers_are_looked_at_together(models: int) -> None:
+    world = label_shifted(7, 40, [0.5, 0.5], [0.5, 0.5], 200, models)
+    p = world.probabilities.copy()
+    p[40:][np.random.default_rng(0).random((200, models)) < 0.5] = np.nan
+    found = shift(fl.Predictions(p, world.shown))
+    alone = {d.trait.kind for d in found.sampling.differences if d.trait.about is not None}
+    assert alone == ({"predicted"} if models > 20 else {"confidence", "missing", "predicted"})
+    assert found.p_value < 0.01
+    if models > 20:
+        top = found.sampling.differences[0]
+        assert top.trait == ("missing", None)
+        assert top.labeled == 0
+        assert top.unlabeled == pytest.approx(0.5, abs=0.03)
+        assert "classifiers lack 0% of their predictions on labeled and " in found.statement
 
 
 @pytest.mark.parametrize(("n_labeled", "n"), [(0, 20), (4, 20), (20, 20)])

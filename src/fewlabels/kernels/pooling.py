@@ -116,10 +116,23 @@ def mean_agreement(votes: Ints, n_classes: int) -> float:
 
     NaN where no two ever do.
     """
-    said = _counts(votes, n_classes)
+    said = vote_counts(votes, n_classes)
     of = said.sum(axis=1)
     pairs = (of * (of - 1)).sum()
     return float((said * (said - 1)).sum() / pairs) if pairs else float("nan")
+
+
+def distinct(votes: Ints) -> Bools:
+    """Which classifiers differ from each one before them on some item that both vote on, (M,).
+
+    Two that never meet are distinct.
+    """
+    first = np.ones(votes.shape[1], dtype=bool)
+    for j in range(1, votes.shape[1]):
+        both = (votes[:, :j] >= 0) & (votes[:, [j]] >= 0)
+        alike = ~(both & (votes[:, :j] != votes[:, [j]])).any(axis=0)
+        first[j] = not (alike & both.any(axis=0)).any()
+    return first
 
 
 def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
@@ -127,11 +140,11 @@ def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
 
     Searched between exp(-2) and exp(2), where it stops.
     """
-    said = _counts(votes, index.shape[1])
+    said = vote_counts(votes, index.shape[1])
     share = said / said.sum()
     return _root(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
 
 
-def _counts(votes: Ints, n_classes: int) -> Floats:
+def vote_counts(votes: Ints, n_classes: int) -> Floats:
     """How many classifiers say each class, (n, K)."""
     return np.stack([(votes == k).sum(axis=1) for k in range(n_classes)], axis=1).astype(float)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
-from fewlabels.models.belief_mixture import Belief, PoolName, fit_beliefs
+from fewlabels.models.belief_mixture import DIAGNOSTICS, Belief, fit_beliefs
 from fewlabels.models.method import Method
+from fewlabels.models.pooled_index import PoolName
 from fewlabels.predictions import Predictions
 
 _POOLS: tuple[PoolName, ...] = ("raw", "calibrated")
@@ -54,7 +55,7 @@ class AgreementEnsemble(LabelModel):
         """Find the mode and the evidence of each belief, and draw parameters."""
         return fit_beliefs(
             "agreement-ensemble", BELIEFS, [b.weight for b in BELIEFS], self.n_draws,
-            predictions, rng, stretch=STRETCH,
+            predictions, rng, stretch=lambda n_labels: STRETCH,
             assumption="the belief that the classifiers are right together as often as they agree",
         )  # fmt: skip
 
@@ -73,22 +74,13 @@ METHOD = Method(
         "classifiers are right together about as often as they agree, until labels say otherwise",
     ),
     (
-        "all classifiers share the same mistakes and there are few labels: agreement then "
-        "overstates accuracy",
+        "all classifiers share the same mistakes, or some are copies of others, and there are few "
+        "labels: agreement then overstates accuracy",
         "one classifier is far better than the rest and labels are fewer than about 20",
         "labeled items were picked for being hard, or easy",
     ),
     "agreement-anchored tempered ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
-    diagnostics={
-        "slope": "by how much the pool is sharpened (above 1) or softened (below 1)",
-        "slope_sd": "how uncertain that slope is",
-        "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
-        "confident as the mean of the probabilities",
-        "agreement": "how often two classifiers predict the same class",
-        "anchor": "the slope that this agreement suggests",
-        "component_weights": "how far the labels favour each of the sixteen beliefs",
-        "parameter_draws": "how many draws of the coefficients the estimates average over",
-    },
+    diagnostics=DIAGNOSTICS,
     chosen_by_score="yes, where they were picked by the scores of the classifiers pooled: given "
     "these, only the label itself informs the coefficients",
 )

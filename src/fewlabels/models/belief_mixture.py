@@ -11,37 +11,39 @@ labels by Newton's method; its posterior weight is its prior weight times its ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewlabels.errors import Status
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.multinomial import Mode, fit_map
-from fewlabels.kernels.pooling import (
-    Pool,
-    agreement_slope,
-    calibrated_pool,
-    centred_logs,
-    deviation_scales,
-    mean_agreement,
-    raw_pool,
-)
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.base import FittedLabelModel, probabilities_of, with_probabilities
+from fewlabels.models.pooled_index import Features, PooledIndex, PoolName
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
-PoolName = Literal["raw", "calibrated"]
+WEIGHED_ITEMS = 2_000
+"""Beliefs are weighed by so many labels at most; those that then count are fitted to all."""
 
-POOL_ITEMS = 20_000
-"""The constants of the pools are found on so many items, chosen by their identity."""
+_NEVER_DRAWN = 1e-5
 
-_ROWS = 65_536
-_ANCHORS = (0.2, 6.0)
+
+DIAGNOSTICS = {
+    "slope": "by how much the pool is sharpened (above 1) or softened (below 1)",
+    "slope_sd": "how uncertain that slope is",
+    "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
+    "confident as the mean of the probabilities",
+    "agreement": "how often two classifiers predict the same class",
+    "anchor": "the slope that this agreement suggests",
+    "component_weights": "how far the labels favour each of the beliefs",
+    "parameter_draws": "how many draws of the coefficients the estimates average over",
+}
+"""What the diagnostics of a mixture with anchored beliefs mean."""
 
 
 class Belief(NamedTuple):
@@ -64,95 +66,6 @@ class Belief(NamedTuple):
     class_slope_sd: float = 0.0
 
 
-class _Features(NamedTuple):
-    pools: Mapping[PoolName, tuple[Floats, Floats]]  # f and g, both (n, K)
-    each: Floats  # deviations and votes, (n, K, 2M); 0 where a classifier says nothing
-
-
-@dataclass(frozen=True, eq=False)
-class PooledIndex:
-    """The constants of the pools, fixed when fitted.
-
-    `scales` (M,) bring the classifiers' deviations to the raw pool's root mean square; `ratios`
-    are the root mean squares of the pools in its units, `anchors` their agreement slopes.
-    """
-
-    models: tuple[str, ...]
-    pools: Mapping[PoolName, Pool]
-    scales: Floats
-    ratios: Mapping[PoolName, float]
-    anchors: Mapping[PoolName, float]
-    agreement: float
-
-    @staticmethod
-    def of(predictions: Predictions, names: Sequence[PoolName]) -> PooledIndex:
-        """Find the constants on the predictions that the items give."""
-        assert predictions.probabilities is not None
-        rows = _by_identity(predictions, POOL_ITEMS)
-        p = predictions.probabilities[rows]
-        c, votes = centred_logs(p), _votes(p)
-        k = p.shape[2]
-        agreement = mean_agreement(votes, k)
-        made = {"raw": raw_pool, "calibrated": calibrated_pool}
-        order: tuple[PoolName, ...] = ("raw", *(n for n in names if n != "raw"))
-        some = ~np.isnan(c[:, :, 0]).all(axis=1)
-        pools: dict[PoolName, Pool] = {}
-        ratios: dict[PoolName, float] = {}
-        anchors: dict[PoolName, float] = {}
-        scales = np.zeros(p.shape[1])
-        unit = 1.0
-        for name in order:
-            pool = made[name](c)
-            f, g = pool.features(c)
-            top = f + g  # the linear pool
-            if name == "raw":
-                scales, unit = deviation_scales(c, top[some]), _rms(top[some])
-            pools[name] = pool
-            ratios[name] = _rms(top[some]) / unit if unit > 0 else 1.0
-            anchors[name] = _anchor(f, votes, agreement)
-        return PooledIndex(predictions.models, pools, scales, ratios, anchors, agreement)
-
-    def features(self, probabilities: Floats) -> _Features:
-        """Index and gap by every pool, deviations and votes of any items."""
-        n, m, k = probabilities.shape
-        pools = {name: (np.empty((n, k)), np.empty((n, k))) for name in self.pools}
-        each = np.zeros((n, k, 2 * m))
-        for block in spans(n, _ROWS):
-            p = probabilities[block]
-            c, votes = centred_logs(p), _votes(p)
-            for name, pool in self.pools.items():
-                pools[name][0][block], pools[name][1][block] = pool.features(c)
-            each[block, :, :m] = (np.nan_to_num(c) * self.scales[:, None]).swapaxes(1, 2)
-            each[block, :, m:] = votes[:, None, :] == np.arange(k)[None, :, None]
-        return _Features(pools, each)
-
-
-def _by_identity(predictions: Predictions, most: int) -> Ints | slice:
-    """Some of the items with a prediction, whatever their order."""
-    if predictions.n_items <= most:
-        return slice(None)
-    given = np.flatnonzero(predictions.has_probabilities.any(axis=1))
-    return given[np.argsort(predictions.keys[given], kind="stable")[:most]]
-
-
-def _votes(p: Floats) -> Ints:
-    """Likeliest class of every classifier (n, M), -1 where it says nothing."""
-    return np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
-
-
-def _rms(values: Floats) -> float:
-    return float(np.sqrt((values**2).mean())) if values.size else 0.0
-
-
-def _anchor(f: Floats, votes: Ints, agreement: float) -> float:
-    """Agreement slope, less trusted the fewer classes there are; 1 without two classifiers."""
-    if np.isnan(agreement):
-        return 1.0
-    slope = agreement_slope(f, votes, agreement)
-    anchor: float = np.clip(slope, *_ANCHORS) ** (1 - 1 / f.shape[1])
-    return float(anchor)
-
-
 # --- coefficients ---------------------------------------------------------------------------
 
 
@@ -160,12 +73,12 @@ class _Columns(NamedTuple):
     """Where a belief's coefficients stand among all: offsets (K), per pool b, h and c_k, w, v."""
 
     n_classes: int
-    n_models: int
+    n_each: int
     pools: tuple[PoolName, ...]
 
     @property
     def width(self) -> int:
-        return self.n_classes + len(self.pools) * (2 + self.n_classes) + 2 * self.n_models
+        return self.each + self.n_each
 
     def of_pool(self, name: PoolName) -> int:
         """The pool's b; its h and its c_k follow."""
@@ -174,12 +87,12 @@ class _Columns(NamedTuple):
     @property
     def each(self) -> int:
         """The first deviation's; the votes' follow."""
-        return self.width - 2 * self.n_models
+        return self.n_classes + len(self.pools) * (2 + self.n_classes)
 
 
 def _prior(belief: Belief, columns: _Columns, index: PooledIndex) -> tuple[Ints, Floats, Floats]:
     """Columns of a belief's coefficients, their means and sds, all (p,)."""
-    k, m = columns.n_classes, columns.n_models
+    k, m = columns.n_classes, len(index.models)
     anchor = index.anchors[belief.pool] if belief.anchored else 1.0
     start, each = columns.of_pool(belief.pool), columns.each
     share = 1 / np.sqrt(m)
@@ -199,7 +112,7 @@ def _prior(belief: Belief, columns: _Columns, index: PooledIndex) -> tuple[Ints,
     return chosen, means, sds
 
 
-def _design(features: _Features, columns: _Columns, rows: slice = slice(None)) -> Floats:
+def _design(features: Features, columns: _Columns, rows: slice = slice(None)) -> Floats:
     """All columns of some items, (n, K, width)."""
     k = columns.n_classes
     eye = np.eye(k)
@@ -260,7 +173,7 @@ class FittedBeliefs(FittedLabelModel):
     salt: int
     weights: Floats
     converged: bool
-    n_informed: int
+    n_labels: float
     stretch: float
     assumption: str
 
@@ -301,12 +214,12 @@ class FittedBeliefs(FittedLabelModel):
     def _status(self) -> Status:
         if not self.converged:
             return Status.NOT_CONVERGED
-        return Status.OK if self.n_informed else Status.ASSUMPTION
+        return Status.OK if self.n_labels else Status.ASSUMPTION
 
     def _warnings(self) -> tuple[str, ...]:
         if not self.converged:
             return ("not-converged: Newton's method did not reach the posterior mode",)
-        if not self.n_informed:
+        if not self.n_labels:
             return (f"assumption: no labels; the estimates rest on {self.assumption}",)
         return ()
 
@@ -320,7 +233,8 @@ def fit_beliefs(
     rng: np.random.Generator,
     *,
     assumption: str,
-    stretch: float = 1.0,
+    stretch: Callable[[float], float] = lambda n_labels: 1.0,
+    copies_agree: bool = True,
 ) -> FittedBeliefs:
     """Fit every belief to the labels, weigh them, and draw coefficients.
 
@@ -329,70 +243,119 @@ def fit_beliefs(
     interval_weights
         Prior weights of the beliefs for intervals, which take twice as many draws.
     stretch
-        By how much intervals are wider, about the estimate, than the draws make them.
+        By how much intervals are wider, about the estimate, than the draws make them: a function
+        of how many labels there are.
     assumption
         What estimates rest on where there is no label, in words.
+    copies_agree
+        Whether classifiers that vote alike on every item count as agreeing.
 
     Raises
     ------
     InputError
         If no classifier gives probabilities.
     """
-    index, columns, informed, fits = _fit(method, beliefs, predictions)
+    ground = _Ground.of(method, beliefs, predictions, copies_agree)
+    few = ground.some(WEIGHED_ITEMS)
+    fits = [ground.fit(belief, few) for belief in beliefs]
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
     weights, doubted = (
         weigh(prior, log_evidence) for prior in ([b.weight for b in beliefs], interval_weights)
     )
+    drawn = np.maximum(weights, doubted) > _NEVER_DRAWN
+    if few is not None:
+        fits = [ground.fit(b) if d else f for b, f, d in zip(beliefs, fits, drawn, strict=True)]
+    width = ground.columns.width
     return FittedBeliefs(
         method=method,
-        index=index,
-        columns=columns,
-        draws=_draw(fits, weights, n_draws, columns.width, rng),
-        interval_draws=_draw(fits, doubted, 2 * n_draws, columns.width, rng),
+        index=ground.index,
+        columns=ground.columns,
+        draws=_draw(fits, weights, n_draws, width, rng),
+        interval_draws=_draw(fits, doubted, 2 * n_draws, width, rng),
         salt=salt,
         weights=weights,
         converged=all(fit.mode.converged for fit in fits),
-        n_informed=informed,
-        stretch=stretch,
+        n_labels=ground.n_labels,
+        stretch=stretch(ground.n_labels),
         assumption=assumption,
     )
 
 
-def _fit(
-    method: str, beliefs: Sequence[Belief], predictions: Predictions
-) -> tuple[PooledIndex, _Columns, int, list[_Fit]]:
-    """Pools, columns, how many items inform of their labels, and the fit of every belief."""
-    served, probabilities = with_probabilities(predictions, method)
-    names = tuple(dict.fromkeys(b.pool for b in beliefs))
-    index = PooledIndex.of(served, names)
-    columns = _Columns(served.n_classes, served.n_models, names)
-    evidence = served.evidence
-    informed = np.flatnonzero((evidence != 0).any(axis=1))
-    design = _design(index.features(probabilities[informed]), columns)
-    fits = []
-    for belief in beliefs:
-        chosen, means, sds = _prior(belief, columns, index)
-        mode = fit_map(design[:, :, chosen], evidence[informed], means, sds**-2.0)
-        fits.append(_Fit(chosen, mode))
-    return index, columns, len(informed), fits
+def _worth(predictions: Predictions, rows: Ints) -> float:
+    """How many labels the rows with evidence are: rows that share an item's weight are one.
+
+    Those without a prediction are none; weighted up they count no more than once.
+    """
+    weight = predictions.weight * predictions.has_probabilities.any(axis=1)
+    others = np.delete(weight, rows)
+    usual = others[others > 0].mean() if (others > 0).any() else weight.max(initial=0.0)
+    count = np.count_nonzero(weight[rows])
+    return float(min(count, weight[rows].sum() / usual)) if count else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Ground:
+    """What beliefs are fitted to: all columns (n, K, width) and evidence (n, K) of known labels."""
+
+    index: PooledIndex
+    columns: _Columns
+    design: Floats
+    evidence: Floats
+    keys: UInts
+    n_labels: float
+
+    @staticmethod
+    def of(
+        method: str, beliefs: Sequence[Belief], predictions: Predictions, copies_agree: bool
+    ) -> _Ground:
+        served, probabilities = with_probabilities(predictions, method)
+        names = tuple(dict.fromkeys(b.pool for b in beliefs))
+        votes = any(b.vote_sd > 0 for b in beliefs)
+        index = PooledIndex.of(served, names, votes=votes, copies_agree=copies_agree)
+        columns = _Columns(served.n_classes, served.n_models * (1 + votes), names)
+        evidence = served.evidence
+        rows = np.flatnonzero((evidence != 0).any(axis=1))
+        return _Ground(
+            index,
+            columns,
+            _design(index.features(probabilities[rows]), columns),
+            evidence[rows],
+            served.keys[rows],
+            _worth(served, rows),
+        )
+
+    def some(self, most: int) -> Ints | None:
+        """Some of the labels, chosen by the items' identity; None: there are no more."""
+        if len(self.keys) <= most:
+            return None
+        return np.sort(np.argsort(self.keys, kind="stable")[:most])
+
+    def fit(self, belief: Belief, rows: Ints | None = None) -> _Fit:
+        """Mode of a belief given all labels, or some."""
+        chosen, means, sds = _prior(belief, self.columns, self.index)
+        design, evidence = self.design, self.evidence
+        if rows is not None:
+            design, evidence = design[rows], evidence[rows]
+        return _Fit(chosen, fit_map(design[:, :, chosen], evidence, means, sds**-2.0))
 
 
 def each_belief(
     beliefs: Sequence[Belief], size: int, predictions: Predictions, rng: np.random.Generator
 ) -> Iterator[tuple[float, ParameterDraws]]:
     """Log evidence of every belief by itself, and draws of its coefficients."""
-    index, columns, _, fits = _fit("beliefs", beliefs, predictions)
-    probabilities = probabilities_of(predictions, index.models, "beliefs")
-    features = index.features(probabilities)
-    for fit in fits:
+    ground = _Ground.of("beliefs", beliefs, predictions, copies_agree=False)
+    columns = ground.columns
+    probabilities = probabilities_of(predictions, ground.index.models, "beliefs")
+    features = ground.index.features(probabilities)
+    for fit in map(ground.fit, beliefs):
         draws = _draw([fit], np.ones(1), size, columns.width, rng)
         yield fit.mode.log_evidence, _Draws(features, columns, predictions.evidence, draws)
 
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    features: _Features
+    features: Features
     columns: _Columns
     evidence: Floats
     coefficients: Floats

@@ -37,6 +37,29 @@ def told(predictions: Predictions) -> Bools:
     return predictions.labeled | np.asarray(predictions.histogram.any(axis=1))
 
 
+def sides(predictions: Predictions) -> tuple[Bools, Bools]:
+    """Labeled and unlabeled items, between which a shift is, (n,) each.
+
+    An item of sampling weight 0 stands for none of the population: it is on neither side.
+    """
+    known, weighty = told(predictions), predictions.weight > 0
+    return known & weighty, ~known & weighty
+
+
+def one_sided(predictions: Predictions) -> str | None:
+    """Which of the two `sides` has no item, in words; None where both have some."""
+    known, others = sides(predictions)
+    if known.any() and others.any():
+        return None
+    said = "every item has a label" if known.any() else "no item has a label"
+    return said + weightless(predictions)
+
+
+def weightless(predictions: Predictions) -> str:
+    """What to add to a count of items where some have sampling weight 0; else nothing."""
+    return "" if (predictions.weight > 0).all() else " (not counting those of sampling weight 0)"
+
+
 class Frequencies(NamedTuple):
     """Class frequencies of the labeled (source) and the unlabeled (target) items, (D, K) each.
 
@@ -85,18 +108,17 @@ class LabelShift(LabelModel):
         Raises
         ------
         InputError
-            If no item has a label, or none lacks one.
+            If no item has a label, or none lacks one; items of sampling weight 0 do not count.
         """
-        known = told(predictions)
-        if not known.any() or known.all():
+        if (missing := one_sided(predictions)) is not None:
             raise InputError(
-                "label shift is between labeled and unlabeled items, and "
-                + ("no item has a label" if not known.any() else "every item has one")
-                + "; leave the correction out"
+                f"label shift is between labeled and unlabeled items, and {missing}; leave the "
+                "correction out"
             )
+        known, others = sides(predictions)
         inner = self.model.fit(predictions, rng)
         salt = int(rng.integers(2**63))
-        unlabeled = np.flatnonzero(~known & (predictions.weight > 0))
+        unlabeled = np.flatnonzero(others)
         order = np.argsort(predictions.keys[unlabeled])
         rows = np.concatenate([np.flatnonzero(known), unlabeled[order[:_MOST_UNLABELED]]])
         blank = predictions.with_evidence(None).take(rows)

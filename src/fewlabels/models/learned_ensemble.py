@@ -14,7 +14,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.models.agreement_ensemble import BELIEFS as ANCHORED
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
-from fewlabels.models.belief_mixture import Belief, fit_beliefs
+from fewlabels.models.belief_mixture import DIAGNOSTICS, Belief, fit_beliefs
 from fewlabels.models.method import Method
 from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
@@ -63,12 +63,16 @@ class LearnedEnsemble(LabelModel):
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Find the mode and the evidence of each belief, and draw parameters."""
         beliefs = beliefs_of(self.left_out)
-        known = max(int((predictions.evidence != 0).any(axis=1).sum()), _LEAST_LABELS)
         return fit_beliefs(
             "learned-ensemble", beliefs, [b.weight for b in beliefs], self.n_draws, predictions,
-            rng, stretch=1 + STRETCH * float(np.sqrt(_STRETCH_LABELS / known)),
+            rng, stretch=_stretch,
+            copies_agree=False,
             assumption="what is usual among sets of classifiers with such agreement",
         )  # fmt: skip
+
+
+def _stretch(n_labels: float) -> float:
+    return 1 + STRETCH * float(np.sqrt(_STRETCH_LABELS / max(n_labels, _LEAST_LABELS)))
 
 
 @cache
@@ -111,16 +115,7 @@ METHOD = Method(
         "labeled items were picked for being hard, or easy",
     ),
     "learned ensemble: fewlabels documentation, after Shanmugam et al. (2025)",
-    diagnostics={
-        "slope": "by how much the pool is sharpened (above 1) or softened (below 1)",
-        "slope_sd": "how uncertain that slope is",
-        "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
-        "confident as the mean of the probabilities",
-        "agreement": "how often two classifiers predict the same class",
-        "anchor": "the slope that this agreement suggests",
-        "component_weights": "how far the labels favour each of the beliefs",
-        "parameter_draws": "how many draws of the coefficients the estimates average over",
-    },
+    diagnostics=DIAGNOSTICS,
     chosen_by_score="yes, where they were picked by the scores of the classifiers pooled: given "
     "these, only the label itself informs the coefficients",
 )

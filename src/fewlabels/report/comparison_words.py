@@ -110,7 +110,7 @@ def together_sentences(found: Mapping[str, Any]) -> list[str]:
             if voters["value"] < m - 0.05
             else "their errors are not correlated"
         )
-    return said
+    return [*said, *found.get("warnings", ())]
 
 
 def rate(value: Mapping[str, Any]) -> str:

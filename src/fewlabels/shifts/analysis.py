@@ -11,7 +11,7 @@ from fewlabels import __version__
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import plain_values as plain
 from fewlabels.models.base import LabelModel
-from fewlabels.models.label_shift import LabelShift, told
+from fewlabels.models.label_shift import LabelShift, sides, weightless
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.predictions import Predictions
@@ -164,7 +164,8 @@ def shift(
     Raises
     ------
     UsageError, InputError
-        If an argument is not one, fewer than 5 items have a label, or none lacks one.
+        If an argument is not one, fewer than 5 items have a label, or none lacks one; items of
+        sampling weight 0 do not count.
 
     Examples
     --------
@@ -181,9 +182,8 @@ def shift(
     if not 0 < confidence_level < 1:
         raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
     name, model = resolve_method(method, predictions)
-    known = told(predictions)
-    if known.sum() < FEWEST_LABELS or known.all():
-        what = "every item has a label" if known.all() else f"{int(known.sum())} items have a label"
+    if not _comparable(predictions):
+        what = _how_many(predictions)
         raise InputError(
             f"shift is between labeled and unlabeled items, at least {FEWEST_LABELS} of the first "
             f"and one of the others, and {what}; give both"
@@ -223,7 +223,7 @@ def analyse(
         seed=seed,
         confidence_level=level,
         n_items=predictions.n_items,
-        n_labeled=int(told(predictions).sum()),
+        n_labeled=int(sides(predictions)[0].sum()),
         classes=predictions.classes,
         warnings=_warnings(predictions),
     )
@@ -240,10 +240,9 @@ def corrected(
     """Predictions and posterior under a correction; "auto" is what `shift` suggests."""
     if correction != "auto":
         return apply_correction(predictions, model, method, correction, rng)
-    known = told(predictions)
     kind: Literal["covariate", "label"] | None = None
-    if known.sum() < FEWEST_LABELS or known.all():
-        why = f"no correction for shift: {int(known.sum()):,} items have a label"
+    if not _comparable(predictions):
+        why = f"no correction for shift: {_how_many(predictions)}"
     else:
         found = analyse(predictions, method, model, seed, 0.9)
         kind = found.suggested
@@ -252,6 +251,19 @@ def corrected(
         why = f"shift: {found.statement[0].lower()}{found.statement[1:]}".rstrip(".")
     done = apply_correction(predictions, model, method, kind, rng)
     return done._replace(warnings=(why, *done.warnings))
+
+
+def _comparable(predictions: Predictions) -> bool:
+    """Whether there are enough labeled items, and any unlabeled one, to test for a shift."""
+    known, others = sides(predictions)
+    return bool(known.sum() >= FEWEST_LABELS and others.any())
+
+
+def _how_many(predictions: Predictions) -> str:
+    """How many of the items have a label, in words."""
+    known, others = sides(predictions)
+    number = f"{int(known.sum()):,} items have a label"
+    return (number if others.any() else "every item has a label") + weightless(predictions)
 
 
 def _verdict(
@@ -321,6 +333,11 @@ def words(found: Difference) -> str:
         return f"classifiers agree on {mine} of labeled and {others} of unlabeled items"
     if kind == "predicted":
         return f"class {about} is predicted for {mine} of labeled and {others} of unlabeled items"
+    if kind == "missing" and about is None:
+        return (
+            f"classifiers lack {mine} of their predictions on labeled and {others} on unlabeled "
+            "items"
+        )
     if kind == "missing":
         return f"{about} has no prediction for {mine} of labeled and {others} of unlabeled items"
     return (
@@ -335,12 +352,13 @@ def _percent(share: float) -> str:
 
 def _warnings(predictions: Predictions) -> tuple[str, ...]:
     said = []
-    if (predictions.weight != predictions.weight[:1]).any():
+    weight = predictions.weight[predictions.weight > 0]
+    if (weight != weight[:1]).any():
         said.append(
             "sampling weights are not looked at by these tests: they ask whether items were "
             "labeled at random, each with the same probability"
         )
-    labels = predictions.labels[predictions.labeled]
+    labels = predictions.labels[sides(predictions)[0]]
     absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
     if absent:
         said.append(

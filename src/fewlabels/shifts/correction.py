@@ -11,7 +11,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.models.base import LabelModel
-from fewlabels.models.label_shift import FittedLabelShift, LabelShift, told
+from fewlabels.models.label_shift import FittedLabelShift, LabelShift, one_sided, sides
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -95,11 +95,9 @@ def apply_correction(
     models of P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled
     item has the weight of its class.
     """
-    known = told(predictions)
     said: tuple[str, ...] = ()
-    if kind is not None and (not known.any() or known.all()):
-        which = "every item has a label" if known.any() else "no item has a label"
-        kind, said = None, (f"no correction for shift: {which}",)
+    if kind is not None and (missing := one_sided(predictions)) is not None:
+        kind, said = None, (f"no correction for shift: {missing}",)
     if kind is None:
         return Corrected(predictions, model.infer(predictions, rng), said)
     if kind == "label":
@@ -159,9 +157,9 @@ def believing(predictions: Predictions) -> Predictions:
 
 def class_importance(predictions: Predictions, fitted: FittedLabelShift) -> ImportanceWeights:
     """Weights of the labeled items by class: estimated frequency over that among the labels."""
-    known = told(predictions)
+    known, _ = sides(predictions)
     labels = predictions.labels
-    named = labels >= 0
+    named = known & (labels >= 0)
     counts = np.bincount(labels[named], minlength=predictions.n_classes)
     share = np.maximum(counts, 1) / max(counts.sum(), 1)
     by_class: Floats = fitted.frequencies.target.mean(axis=0) / share

@@ -9,7 +9,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
-from fewlabels.models.label_shift import told
+from fewlabels.models.label_shift import sides
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.traits import beliefs, disagreement
 
@@ -59,17 +59,17 @@ def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     By a logistic regression that tells labeled from unlabeled items by the pooled scores, their
     confidence and the classifiers' disagreement (Shimodaira 2000 for the weights; Bickel et al.
     2007 for the classifier). How strongly its slopes are held to 0 is settled by the evidence, so
-    that without a shift all weights are near 1. An item's weight comes from fits without it.
+    that without a shift all weights are near 1. An item's weight comes from fits without it, for
+    which two unlabeled items are needed; with fewer, all weights are 1.
     """
-    known = told(predictions)
-    features = _features(beliefs(predictions))
-    keys = predictions.keys
-    order = np.argsort(keys)
-    others = order[(~known & (predictions.weight > 0))[order]][:_MOST]
+    known, unlabeled = sides(predictions)
+    order = np.argsort(predictions.keys)
+    others = order[unlabeled[order]][:_MOST]
     mine = order[known[order]]
     raw = np.ones(predictions.n_items)
-    if not len(mine) or not len(others):
+    if len(others) < 2:
         return importance(raw, known)
+    features = _features(beliefs(predictions))
     fold = np.full(predictions.n_items, -1)
     fold[mine] = np.arange(len(mine)) % _FOLDS
     fold[others] = np.arange(len(others)) % _FOLDS

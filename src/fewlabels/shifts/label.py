@@ -19,11 +19,10 @@ from fewlabels.kernels.two_sample import (
 )
 from fewlabels.models.label_shift import FittedLabelShift
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.sampling_test import Sizes, compared
+from fewlabels.shifts.sampling_test import POWER, Sizes, compared
 from fewlabels.shifts.traits import beliefs, points
 
 _IMPUTATIONS = 10
-_POWER = 1.96 + 0.84
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +74,10 @@ def label_shift_fit(
     subsets = random_subsets(rng, chosen.n_items, len(mine), sizes.permutations)
     drawn = mean_differences(pool, np.concatenate([mine[None], subsets]))
     posterior = fitted.posterior(chosen).probabilities
-    values, points_ = fitted.frequencies, fitted.doubted_frequencies
+    values, doubted = fitted.frequencies, fitted.doubted_frequencies
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = np.quantile(points_.target, ends, axis=0)
-    w_low, w_high = np.quantile(points_.weights, ends, axis=0)
+    low, high = np.quantile(doubted.target, ends, axis=0)
+    w_low, w_high = np.quantile(doubted.weights, ends, axis=0)
     labels = chosen.labels[mine]
     hard = pool.argmax(axis=1)
     named = labels >= 0
@@ -121,7 +120,7 @@ def _detectable(drawn: Floats, pool: Floats, posterior: Floats) -> Floats:
             inside = (pool[:, k] * r).sum() / r.sum()
             apart = inside - (pool[:, k] * (1 - r)).sum() / (1 - r).sum()
             if apart > 1e-9:
-                out[k] = _POWER * drawn[:, k].std() / apart
+                out[k] = POWER * drawn[:, k].std() / apart
     return np.minimum(out, 1.0)
 
 

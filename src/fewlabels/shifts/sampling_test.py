@@ -18,14 +18,14 @@ from fewlabels.kernels.two_sample import (
     random_subsets,
     standard_deviations,
 )
-from fewlabels.models.label_shift import told
+from fewlabels.models.label_shift import sides
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.traits import Trait, beliefs, points, traits
 
 FEWEST_LABELS = 5
 """Of fewer items nothing can be said: the rarest of subsets would not be rare."""
 
-_POWER = 1.96 + 0.84
+POWER = 1.96 + 0.84
 """A difference of so many standard errors is found in four cases of five, at the level .05."""
 
 
@@ -81,10 +81,10 @@ class SamplingTest:
 
 def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, Ints]:
     """The items looked at, in the order of their keys, and which of them have labels, (s,)."""
-    known, weighty = told(predictions), predictions.weight > 0
+    known, unlabeled = sides(predictions)
     order = np.argsort(predictions.keys)
-    mine = order[(known & weighty)[order]][: sizes.labeled]
-    others = order[(~known & weighty)[order]][: sizes.unlabeled]
+    mine = order[known[order]][: sizes.labeled]
+    others = order[unlabeled[order]][: sizes.unlabeled]
     rows = np.concatenate([mine, others])
     return predictions.take(rows), np.arange(len(mine))
 
@@ -127,7 +127,7 @@ def sampling_test(
             _mean(values[~inside, t]),
             float(drawn[0, t] / spread[t]),
             float(adjusted[t]),
-            float(_POWER * error[t]),
+            float(POWER * error[t]),
             kolmogorov_smirnov(values[:, t], inside),
         )
         for t, column in enumerate(differing)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.pooling import vote_counts
 from fewlabels.kernels.simplex import centred_log, clip
 from fewlabels.kernels.two_sample import standard_deviations
 from fewlabels.predictions import Predictions
@@ -99,7 +100,10 @@ def _unit(block: Floats) -> Floats:
 
 
 def traits(predictions: Predictions, believed: Floats) -> Traits:
-    """What a person would look at: confidence, agreement, predicted classes, scores, gaps."""
+    """What a person would look at: confidence, agreement, predicted classes, scores, gaps.
+
+    Of more than 20 classifiers, those of all together; nobody looks at each of so many.
+    """
     names: list[Trait] = []
     columns: list[Floats] = []
 
@@ -107,25 +111,29 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
         names.append(Trait(kind, about))
         columns.append(column)
 
-    hard = predictions.hard
-    sure = np.where(predictions.has_probabilities, believed.max(axis=2), np.nan)
+    each = predictions.n_models <= _MANY
+    counts = vote_counts(predictions.hard, predictions.n_classes)
+    size = counts.sum(axis=1)
     if predictions.has_probabilities.any():
+        sure = np.where(predictions.has_probabilities, believed.max(axis=2), np.nan)
         if predictions.n_models > 1:
             add("confidence", None, _row_means(sure))
-        for j in np.flatnonzero(predictions.has_probabilities.any(axis=0)):
+        for j in np.flatnonzero(each & predictions.has_probabilities.any(axis=0)):
             add("confidence", predictions.models[j], sure[:, j])
     if predictions.n_models > 1:
-        add("agreement", None, _agreement(hard, predictions.n_classes))
+        pairs = size * (size - 1)
+        add("agreement", None, _ratio((counts * (counts - 1)).sum(axis=1), pairs))
     for k, name in enumerate(predictions.classes):
         if predictions.n_classes > 2 or k == 1:  # of two classes one says it all
-            said = np.where(hard >= 0, hard == k, np.nan)
-            add("predicted", str(name), _row_means(said))
-    if predictions.scores is not None:
+            add("predicted", str(name), _ratio(counts[:, k], size))
+    if predictions.scores is not None and each:
         alone = ~predictions.has_probabilities.any(axis=0)
         for j in np.flatnonzero(alone & ~np.isnan(predictions.scores).all(axis=0)):
             add("score", predictions.models[j], predictions.scores[:, j])
     lacking = np.isnan(believed[:, :, 0])
-    for j in np.flatnonzero(lacking.any(axis=0) & ~lacking.all(axis=0)):
+    if not each:
+        add("missing", None, lacking.mean(axis=1))
+    for j in np.flatnonzero(each & lacking.any(axis=0) & ~lacking.all(axis=0)):
         add("missing", predictions.models[j], lacking[:, j].astype(float))
     values = np.stack(columns, axis=1) if columns else np.empty((predictions.n_items, 0))
     return Traits(tuple(names), values)
@@ -134,15 +142,9 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
 def _row_means(values: Floats) -> Floats:
     """Mean of each row over what is there, NaN where nothing is."""
     given = ~np.isnan(values)
-    count = given.sum(axis=1)
-    total = np.where(given, values, 0.0).sum(axis=1)
-    return np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0)
+    return _ratio(np.where(given, values, 0.0).sum(axis=1), given.sum(axis=1))
 
 
-def _agreement(hard: Array, n_classes: int) -> Floats:
-    """Share of the pairs of classifiers that say the same of an item, (n,); NaN without pairs."""
-    votes = np.stack([(hard == k).sum(axis=1) for k in range(n_classes)], axis=1).astype(float)
-    size = votes.sum(axis=1)
-    pairs = size * (size - 1)
-    same = (votes * (votes - 1)).sum(axis=1)
-    return np.divide(same, pairs, out=np.full(len(hard), np.nan), where=pairs > 0)
+def _ratio(part: Floats, whole: Array) -> Floats:
+    """Part of the whole, (n,); NaN where the whole is 0."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)

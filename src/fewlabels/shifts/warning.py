@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fewlabels.models.label_shift import told
+from fewlabels.models.label_shift import sides
 from fewlabels.models.registry import METHODS
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import worst
@@ -23,8 +23,8 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
     items were chosen; and of active testing, which knows how they were. The items
     themselves are the seed, so that a warning does not come and go with the seed of estimates.
     """
-    known = told(predictions)
-    if known.sum() < FEWEST_LABELS or known.all() or method == "active-testing":
+    known, others = sides(predictions)
+    if known.sum() < FEWEST_LABELS or not others.any() or method == "active-testing":
         return None
     weight = predictions.weight[predictions.weight > 0]
     if (weight != weight[:1]).any():

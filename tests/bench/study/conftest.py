@@ -22,10 +22,13 @@ def _tiny(seed: int) -> Predictions:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """The names of two sets of 400 items and 2 classifiers, for runs in this process."""
-    monkeypatch.setattr(sets, "MADE", {name: ("tiny", k) for k, name in enumerate(TINY)})
+    """The names of two sets of 400 items and 2 classifiers, for runs in this process.
+
+    Their family is one that a learned prior can be without.
+    """
+    monkeypatch.setattr(sets, "MADE", {name: ("wine", k) for k, name in enumerate(TINY)})
     monkeypatch.setattr(
-        sets, "_made", lambda name, folder: sets._with_truth(name, "tiny", _tiny(TINY.index(name)))
+        sets, "_made", lambda name, folder: sets._with_truth(name, "wine", _tiny(TINY.index(name)))
     )
     return TINY
 

@@ -8,16 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fewlabels.bench.study import methods as named
-from fewlabels.bench.study import run, so_far, trial
+from fewlabels.bench.study import facts, render, run, runner, sets, so_far, trial
+from fewlabels.bench.study.methods import method_for
 from fewlabels.bench.study.protocol import (
     CENTRAL,
     EVERYWHERE,
@@ -32,6 +30,8 @@ from fewlabels.bench.study.sets import FAMILIES, MADE, REAL, known_sets
 from fewlabels.bench.study.trial import Bench, figures
 from fewlabels.cli import main
 from fewlabels.errors import InputError, UsageError
+from fewlabels.models.learned_ensemble import LearnedEnsemble
+from fewlabels.models.registry import METHODS as METHODS_THERE
 from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
 
@@ -196,11 +196,14 @@ def test_the_design_is_fractional() -> None:
     assert {c.n_unlabeled for c in plain} == {1000}
     assert {c.method for c in plain} == set(EVERYWHERE)
     assert {c.n_labeled for c in plain} == set(N_LABELED)
-    central = list(study.cells("CivilComments", 100_000, 0))
+    central = [c for b in range(20) for c in study.cells("CivilComments", 100_000, b)]
     assert {c.n_unlabeled for c in central} == {200, 1000, 10_000}
     assert {c.method for c in central} == {*EVERYWHERE, *OTHERS}
     assert {c.method for c in study.cells("Adult", 16_000, 1)} == {"auto", "labeled"}
-    assert {c.n_unlabeled for c in study.cells("CIFAR-10", 10_000, 0)} == {200, 1000, 5000}
+    assert {c.n_unlabeled for c in study.cells("CIFAR-10", 10_000, 3)} == {200, 1000, 5000}
+    # Asked for by name, a method has runs from the first block on.
+    asked_for = Study(("Adult",), ("ensemble",), ())
+    assert {c.method for c in asked_for.cells("Adult", 16_000, 0)} == {"ensemble"}
 
 
 def test_sets_and_families_are_those_there_are() -> None:
@@ -273,17 +276,104 @@ def test_the_command_writes_a_page(
     assert "go on with it by --resume" in capsys.readouterr().err
 
 
-def test_nothing_is_judged_on_what_it_was_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["auto", "learned-ensemble", "learned-ensemble[n_draws=150]"])
+def test_nothing_is_judged_on_what_it_was_learned_from(method: str) -> None:
     """On a made set the learned prior is the one without its family; on a real one the whole."""
-
-    @dataclass(frozen=True)
-    class Learned:
-        left_out: str | None = None
-
-    learned = SimpleNamespace(make=Learned)
-    monkeypatch.setattr(named, "METHODS", {named.LEARNED: learned})
-    monkeypatch.setattr(named, "resolve", lambda name, p: (named.LEARNED, Learned()))
     p = Predictions(np.full((4, 2), 0.5), None)
-    for method in ("auto", named.LEARNED):
-        assert named.method_for(method, "wine", p) == Learned("wine")
-        assert named.method_for(method, "", p) == Learned()
+    n_draws = 150 if "[" in method else LearnedEnsemble().n_draws
+    assert method_for(method, "wine", p) == LearnedEnsemble(n_draws, "wine")
+    assert method_for(method, "", p) == LearnedEnsemble(n_draws)
+    assert method_for("labeled", "wine", p) == METHODS_THERE["labeled"].make()
+
+
+# --- the page while it runs -----------------------------------------------------------------------
+
+
+def _never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a set was trained, or made")
+
+
+def test_the_page_needs_no_sets_where_their_facts_are_kept(
+    tmp_path: Path, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _run(tmp_path, tiny, runs=1)
+    monkeypatch.setattr(sets, "_made", _never)
+    monkeypatch.setattr(sets, "_with_truth", _never)
+    found = so_far(tmp_path)
+    assert same(whole, found)
+    assert found.sets == whole.sets
+    assert render(found) == render(whole)
+
+
+def test_sets_without_facts_are_left_out_or_read(
+    tmp_path: Path, kept_small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an unfinished study that kept no facts: one set is there, one damaged, one not begun."""
+    out, names = kept_small, ("wine-9000", "wine-9001", "wine-9002")
+    runner._write(out, Study(names, ("labeled",), (), (20,), runs=1), (), ["Adult is left out"])
+    damaged = out / "sets" / "wine-9001.npz"
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    monkeypatch.setattr(sets, "_made", _never)
+    monkeypatch.setattr(sets, "recipe_of", _never)  # any recipe: the digest tells whose parts
+    found = so_far(out)
+    assert list(found.sets) == ["wine-9000"]
+    assert found.notes == ("Adult is left out", "not begun yet: wine-9001, wine-9002")
+    assert "- not begun yet: wine-9001, wine-9002" in render(found)
+    assert not (out / facts.FILE).exists()  # it may be another process's
+
+
+def test_real_data_may_be_gone_when_the_page_is_written(tmp_path: Path) -> None:
+    said = dict.fromkeys(facts.KEYS) | {
+        "name": "Adult", "family": "", "n_items": 9000, "n_models": 2, "n_classes": 2,
+        "accuracy": [0.5, 0.6], "digest": "0",
+    }  # fmt: skip
+    runner._write(tmp_path, Study(("Adult", "NELL city")), (str(tmp_path / "gone"),), ())
+    facts.write(tmp_path, {"Adult": said})
+    found = so_far(tmp_path)
+    assert found.sets == {"Adult": said}
+    assert found.notes == ("not begun yet: NELL city",)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"name": "a"}}', "{"])
+def test_damaged_facts_are_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / facts.FILE).write_text(text)
+    assert facts.read(tmp_path) == {}
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"runs": -3}, "`runs` must be a whole number, at least 1; got -3"),
+        ({"runs": 0}, "`runs` must be a whole number, at least 1; got 0"),
+        ({"n_labeled": [20, -5]}, "`n_labeled` must be a whole number, at least 0; got -5"),
+        ({"n_unlabeled": [0]}, "`n_unlabeled` must be a whole number, at least 1; got 0"),
+        ({"n_unlabeled": [10.5]}, "`n_unlabeled` must be a whole number, at least 1; got 10.5"),
+    ],
+)
+def test_sizes_that_cannot_be(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        run((), tmp_path / "out", sets=["wine"], **options)
+    assert str(error.value) == said
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_usual_size_is_the_nearest_and_half_at_most() -> None:
+    assert Study(()).usual(20_000) == 1000
+    assert Study(()).usual(1500) == 750
+    assert Study((), n_unlabeled=(200, 700)).usual(20_000) == 700
+    own = Study(("Adult",), n_unlabeled=(200, 700)).cells("Adult", 20_000, 0)
+    assert {c.n_unlabeled for c in own} == {700}
+    small = list(Study(("CIFAR-10",)).cells("CIFAR-10", 1500, 3))
+    assert {c.n_unlabeled for c in small} == {200, 750}
+    assert {c.n_unlabeled for c in small if c.method in OTHERS} == {750}
+
+
+def test_other_sizes_are_refused_on_resume(tmp_path: Path, tiny: tuple[str, ...]) -> None:
+    _run(tmp_path, tiny[:1], runs=1, n_labeled=[20, 20, 0], n_unlabeled=[100])
+    again = run((), tmp_path, resume=True, workers=1, n_labeled=[0, 20], n_unlabeled=[100])
+    assert {(p.n_labeled, p.n_unlabeled) for p in again.places} == {(0, 100), (20, 100)}
+    with pytest.raises(UsageError, match="`n_labeled` cannot differ from what is resumed"):
+        run((), tmp_path, resume=True, n_labeled=[50])

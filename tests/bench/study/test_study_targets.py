@@ -153,3 +153,35 @@ def test_the_page_says_why_there_is_no_answer() -> None:
     bad = Runs(good.runs, good.values, good.seconds, ("TypeError: a | b",))
     page = render(_results({(place, "auto"): good, (place, "labeled"): bad}, {"Adult": ""}))
     assert "| labeled | 1 | TypeError: a   b |" in page
+
+
+def test_a_small_set_has_its_width_and_its_tables() -> None:
+    """Half of its items is where it is compared."""
+    names = {"Adult": "", "wine-9000": "wine"}
+    table = {
+        (Place(name, 20, 600), method): _runs(1.0, width=width)
+        for name in names
+        for method, width in (("auto", 0.05), ("labeled", 0.10))
+    }
+    results = _results(table, names)
+    for facts in results.sets.values():
+        facts["n_items"] = 1200  # type: ignore[index]
+    found = promises(results)
+    assert found.median_width["all"].value == pytest.approx(0.5)
+    assert found.median_width["all"].n == 2 * len(METRICS)
+    page = render(results)
+    assert "| accuracy | 20 | 100.0 ± " in page
+    assert "at 600 unlabeled items" in page
+    assert "| wine | all | 1.00" in page
+    assert "| made | auto |" in page
+    assert "## Numbers of unlabeled items" not in page
+
+
+def test_the_page_says_sizes_that_are_not_the_protocols(by_hand: StudyResults) -> None:
+    first = render(by_hand).split("\n\n")[1]
+    assert "`python benchmarks/study.py --data DIR --n-labeled 20 --n-unlabeled 1000`" in first
+    assert "(n_l) are 20 here; the protocol has 0, 5, 10, 20, 50, 100." in first
+    assert "(n_u) are 1,000 here; the protocol has 200, 1,000, 10,000." in first
+    whole = StudyResults(Study(("wine-9000",)), {}, {}, (), Path())
+    assert "here; the protocol has" not in render(whole).split("\n\n")[1]
+    assert "`fewlabels benchmark study --data DIR`" in render(whole)

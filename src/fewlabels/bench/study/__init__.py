@@ -7,9 +7,11 @@ What happens, in order:
    metric on all its items.
 3. `trial`: a part, some runs of one method at one place, reduced to means over the classifiers.
 4. `runner`: parts on every core, kept by `fewlabels.bench.parts`, block after block of runs, so
-   that a stop at any time leaves all cells with about equally many.
+   that a stop at any time leaves all cells with about equally many; `facts` of the sets are kept
+   beside them, so that a page can be written without the sets.
 5. `results`, `statistics`: runs of every cell; means, paired ratios and their standard errors.
-6. `targets`, `page`: what the default promises, which cells break it, and the page that says so.
+6. `targets`, `heading`, `page`: what the default promises, which cells break it, and the page that
+   says so.
 
 Traps: the classifiers of a run share its labels and miss together, so errors are averaged over
 them before anything is said of runs; items of a run depend on its number and place alone, so that

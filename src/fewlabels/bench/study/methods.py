@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from fewlabels.bench import methods
 from fewlabels.bench.study.protocol import DEFAULT
 from fewlabels.models.base import LabelModel
-from fewlabels.models.registry import METHODS, resolve
+from fewlabels.models.learned_ensemble import LearnedEnsemble
+from fewlabels.models.registry import resolve
 from fewlabels.predictions import Predictions
-
-LEARNED = "learned-ensemble"
-"""The method with a prior that is learned on made sets."""
 
 
 def method_for(name: str, family: str, predictions: Predictions) -> LabelModel:
     """The label model of a method (`auto` included) on a set of a family, "" for a real one.
 
-    A method with a learned prior gets the one that was learned without the set's family.
+    A method with a learned prior, whatever its settings, gets the one that was learned without
+    the set's family.
 
     Raises
     ------
     UsageError
-        If there is no such method.
+        If there is no such method, or no prior without this family.
     """
-    if name != DEFAULT and "[" in name:
-        return methods.make(name)
-    resolved, model = resolve(name, predictions)
-    if family and resolved == LEARNED:
-        make: Any = METHODS[LEARNED].make
-        without: LabelModel = make(left_out=family)
-        return without
+    bracketed = name != DEFAULT and "[" in name
+    model = methods.make(name) if bracketed else resolve(name, predictions)[1]
+    if family and isinstance(model, LearnedEnsemble):
+        return replace(model, left_out=family)
     return model

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import __version__
+from fewlabels.bench.study.heading import at_usual, heading
 from fewlabels.bench.study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, USUAL
 from fewlabels.bench.study.results import Place, StudyResults
 from fewlabels.bench.study.statistics import Figure, coverage, mean, over_clusters, ratio
@@ -30,8 +30,6 @@ from fewlabels.bench.study.targets import (
 
 _MOST_NAMED = 12
 _SHORT = {"balanced_accuracy": "balanced acc.", "average_precision": "average prec."}
-_MOST_RUNS = 4
-"""Numbers of runs that a line names; more are given as a range."""
 
 
 def render(results: StudyResults, more: Sequence[str] = ()) -> str:
@@ -40,7 +38,7 @@ def render(results: StudyResults, more: Sequence[str] = ()) -> str:
     Errors, widths and biases are in percentage points; ± is a standard error.
     """
     found = promises(results)
-    lines = [*_head(results), *_promises(results, found), *_broken(results, found)]
+    lines = [*heading(results), *_promises(results, found), *_broken(results, found)]
     for name, facts in results.sets.items():
         if not facts["family"]:
             lines += _real(results, name)
@@ -52,68 +50,6 @@ def render(results: StudyResults, more: Sequence[str] = ()) -> str:
 def render_text(results: StudyResults) -> str:
     """The promises alone, for a terminal."""
     return "\n".join(_promises(results, promises(results))[2:]).rstrip()
-
-
-# --- what was run ---------------------------------------------------------------------------------
-
-
-def _head(results: StudyResults) -> list[str]:
-    study = results.study
-    made = [f for f in results.sets.values() if f["family"]]
-    real = [f for f in results.sets.values() if not f["family"]]
-    hours = sum(float(np.nansum(r.seconds)) for r in results.table.values()) / 3600
-    lines = [
-        "# Coverage and error study",
-        "",
-        f"Made by `fewlabels benchmark {_command(results)}` with fewlabels {__version__}, seed "
-        f"{study.seed}: {len(real)} real and {len(made)} made sets of classifiers, "
-        f"{len(results.places)} settings, {len(results.table):,} cells with 7 metrics each, "
-        f"{hours:.1f} processor hours of estimating. Runs per cell: {_runs(results)}.",
-        "",
-        "A run draws items from the set at random, labels some of them at random (no class is "
-        "forced to have a label), and every method sees the same. The truth is the metric on the "
-        "whole set. Numbers are means over the classifiers of a run, then over runs; the "
-        "classifiers share the labels, so standard errors (±) are over runs; those of coverage "
-        "add two runs that hold and two that do not, so that agreement of all is not certainty. "
-        "Those of a share of cells, or of a median over cells, are over sets (cluster bootstrap). "
-        "Errors and widths are in percentage points.",
-        "",
-        f"On made sets `{DEFAULT}` has the prior that was learned without the set's family; seeds "
-        "of the sets are not among those of the prior. Items are drawn without replacement, so "
-        "with 10,000 of 20,000 items intervals for the population are wider than they need be.",
-        "",
-        "The estimand is the metric on the population that the items come from, of each classifier "
-        "as it is. What is assumed, and holds here by design: labeled items are a random sample "
-        "of the items, these of the population, and labels are right. Not tested here: labels that "
-        "were chosen otherwise, shift, labels that annotators disagree on, votes without "
-        "probabilities, and single classifiers.",
-        "",
-    ]
-    if study.reduced:
-        lines += [
-            "This is the reduced form: one set a family, labels 0, 20 and 100, 1,000 unlabeled "
-            "items, four methods and few runs. It shows no coverage to the percent.",
-            "",
-        ]
-    return lines + [f"- {note}" for note in results.notes] + ([""] if results.notes else [])
-
-
-def _command(results: StudyResults) -> str:
-    return "study --data DIR" + (" --reduced" if results.study.reduced else "")
-
-
-def _runs(results: StudyResults) -> str:
-    """Runs of the cells by method and size."""
-    by_method: dict[str, set[int]] = {}
-    for (_, method), runs in results.table.items():
-        by_method.setdefault(method, set()).add(len(runs.runs))
-    texts = []
-    for method, counts in by_method.items():
-        named = sorted(counts)
-        many = len(named) > _MOST_RUNS
-        text = f"{named[0]} to {named[-1]}" if many else " or ".join(map(str, named))
-        texts.append(f"{method} {text}")
-    return "; ".join(texts)
 
 
 # --- promises -------------------------------------------------------------------------------------
@@ -221,7 +157,7 @@ def _broken(results: StudyResults, found: Promises) -> list[str]:
 def _real(results: StudyResults, name: str) -> list[str]:
     """Error, coverage and width of 90% of the methods of all sets, at the usual size."""
     methods = results.study.methods
-    places = [p for p in results.places if p.set == name and p.n_unlabeled == _usual(results, name)]
+    places = [p for p in results.places if p.set == name and results.is_usual(p)]
     if not places:
         return []
     facts = results.sets[name]
@@ -239,10 +175,6 @@ def _real(results: StudyResults, name: str) -> list[str]:
             cells = [_three(results, place, method, metric) for method in methods]
             lines.append(f"| {_name(metric)} | {place.n_labeled} | " + " | ".join(cells) + " |")
     return [*lines, ""]
-
-
-def _usual(results: StudyResults, name: str) -> int:
-    return min(USUAL, int(results.sets[name]["n_items"]) // 2)
 
 
 def _described(facts: Any) -> str:
@@ -279,7 +211,7 @@ def _made(results: StudyResults) -> list[str]:
     lines = [
         "## Made sets",
         "",
-        f"By family, and over all labels from 5 on, at 1,000 unlabeled items: geometric mean of "
+        f"By family, and over all labels from 5 on, at {at_usual(results)}: geometric mean of "
         f"the errors of `{DEFAULT}` over those of each other method; coverage of its 90% intervals "
         "in percent; median width over labeled-only's. ± is over sets.",
         "",
@@ -322,7 +254,7 @@ def _summed(
         (p, m)
         for p in results.places
         for m in metrics
-        if p.set in sets and p.n_labeled >= 5 and p.n_unlabeled == USUAL
+        if p.set in sets and p.n_labeled >= 5 and results.is_usual(p)
         and (p, DEFAULT) in results.table
     ]  # fmt: skip
     texts = []
@@ -360,12 +292,9 @@ def _middle(x: Any) -> float:
 
 def _by_size(results: StudyResults) -> list[str]:
     """The sets with several numbers of unlabeled items."""
-    sizes = {p.n_unlabeled for p in results.places}
-    if len(sizes) < 2:
+    named = {p.set for p in results.places if not results.is_usual(p)}
+    if not named:
         return []
-    named = list(
-        dict.fromkeys(p.set for p in results.places if p.n_unlabeled != _usual(results, p.set))
-    )
     lines = [
         "## Numbers of unlabeled items",
         "",
@@ -389,7 +318,7 @@ def _others(results: StudyResults) -> list[str]:
     lines = [
         "## Every method",
         "",
-        "With 20 labels and 1,000 unlabeled items: error, coverage of 90% intervals in percent, "
+        f"With 20 labels and {at_usual(results)}: error, coverage of 90% intervals in percent, "
         "width; and seconds an estimate took on one core.",
         "",
         "| set | method | seconds | " + " | ".join(map(_name, METRICS)) + " |",
@@ -397,7 +326,7 @@ def _others(results: StudyResults) -> list[str]:
     ]
     for place in results.places:
         present = results.methods_at(place)
-        if place.n_labeled != 20 or place.n_unlabeled != USUAL:
+        if place.n_labeled != 20 or not results.is_usual(place):
             continue
         if not set(present) & set(results.study.others):
             continue
@@ -414,7 +343,7 @@ def _calibrated(results: StudyResults) -> list[str]:
     lines = [
         "## Levels",
         "",
-        "Mean over all cells with 1,000 unlabeled items of methods that all sets have: coverage in "
+        f"Mean over all cells with {at_usual(results)} of methods that all sets have: coverage in "
         "percent of intervals of four levels, and interval score of 90% ones (Gneiting & Raftery "
         "2007) in percentage points. ± is over sets.",
         "",
@@ -426,7 +355,7 @@ def _calibrated(results: StudyResults) -> list[str]:
             own = [
                 (p.set, runs)
                 for (p, m), runs in results.table.items()
-                if m == method and p.n_unlabeled == USUAL
+                if m == method and results.is_usual(p)
                 and bool(results.sets[p.set]["family"]) == (part == "made")
             ]  # fmt: skip
             texts = []

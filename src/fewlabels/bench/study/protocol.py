@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from fewlabels.bench.cells import Cell
@@ -48,7 +49,10 @@ CENTRAL = ("CivilComments", "CIFAR-10", "digits-9000", "classification-9001")
 N_LABELED = (0, 5, 10, 20, 50, 100)
 N_UNLABELED = (200, 1000, 10_000)
 USUAL = 1000
-"""Unlabeled items of the sets that have one number of them."""
+"""Unlabeled items of the sets that have one number of them, where the design has it; `Study.usual`
+says how many they are on a set."""
+
+REDUCED_N_LABELED, REDUCED_N_UNLABELED = (0, 20, 100), (USUAL,)
 
 RUNS, REDUCED_RUNS = 200, 10
 BLOCK = 5
@@ -117,19 +121,34 @@ class Study:
     def cells(self, name: str, n_items: int, block: int) -> Iterator[Cell]:
         """The parts of a set, of `n_items`, that a block of runs has."""
         for size in self._sizes(name, n_items):
-            usual = size == min(USUAL, n_items // 2)
+            usual = size == self.usual(n_items)
             central = self.others if name in CENTRAL and usual else ()
             for n_labeled in self.n_labeled:
                 for method in (*self.methods, *central):
-                    if _has_block(method, size, block):
+                    if self._has_block(method, size, block):
                         yield Cell(kind_of(method), name, "", n_labeled, size, block, method)
 
+    def usual(self, n_items: int) -> int:
+        """Unlabeled items where methods and sets are compared, on a set of `n_items`.
+
+        `USUAL`, or the design's number that is nearest to it; at most half of the items, so that
+        there is something to draw.
+        """
+        return min(min(self.n_unlabeled, key=lambda n: abs(n - USUAL)), n_items // 2)
+
     def _sizes(self, name: str, n_items: int) -> list[int]:
-        """Numbers of unlabeled items; at most half of all, so that there is something to draw."""
-        wanted = (
-            self.n_unlabeled if name in CENTRAL else [n for n in self.n_unlabeled if n == USUAL]
-        )
-        return list(dict.fromkeys(min(n, n_items // 2) for n in wanted))
+        """Numbers of unlabeled items; all of the design's on central sets alone."""
+        if name not in CENTRAL:
+            return [self.usual(n_items)]
+        return list(dict.fromkeys(min(n, n_items // 2) for n in self.n_unlabeled))
+
+    def _has_block(self, method: str, n_unlabeled: int, block: int) -> bool:
+        """What is slow, or of central sets alone, has fewer blocks, and these come late."""
+        if method == "ssme-flow":
+            return block % 20 == 19
+        if n_unlabeled > USUAL or method in self.others:
+            return block % 4 == 3
+        return method in (DEFAULT, REFERENCE) or block % 2 == 0
 
     @property
     def n_blocks(self) -> int:
@@ -149,15 +168,6 @@ class Study:
 def kind_of(method: str) -> str:
     """What the files of a method's parts begin with, so that a person can delete them."""
     return f"{KIND}-{method.partition('[')[0]}"
-
-
-def _has_block(method: str, n_unlabeled: int, block: int) -> bool:
-    """What is slow, or claims no coverage, has fewer blocks, and these come late."""
-    if method == "ssme-flow":
-        return block % 20 == 19
-    if n_unlabeled > USUAL or method in OTHERS:
-        return block % 4 == 3
-    return method in (DEFAULT, REFERENCE) or block % 2 == 0
 
 
 def asked(
@@ -188,8 +198,11 @@ def asked(
     Raises
     ------
     UsageError
-        If a name is unknown.
+        If a name is unknown, or a number too small.
     """
+    whole("runs", () if runs is None else (runs,), 1)
+    n_labeled = whole("n_labeled", n_labeled, 0)
+    n_unlabeled = whole("n_unlabeled", n_unlabeled, 1)
     chosen = chosen_sets(known, sets)
     if not chosen:
         families = [family for family in known.values() if family]
@@ -199,16 +212,30 @@ def asked(
     study = Study(chosen, others=others, runs=runs or RUNS, seed=seed, reduced=reduced)
     if reduced:
         study = replace(
-            study, others=(), n_labeled=(0, 20, 100), n_unlabeled=(USUAL,),
+            study, others=(), n_labeled=REDUCED_N_LABELED, n_unlabeled=REDUCED_N_UNLABELED,
             runs=runs or REDUCED_RUNS,
         )  # fmt: skip
     if methods:
         study = replace(study, methods=chosen_methods(methods), others=())
     if n_labeled:
-        study = replace(study, n_labeled=tuple(n_labeled))
+        study = replace(study, n_labeled=n_labeled)
     if n_unlabeled:
-        study = replace(study, n_unlabeled=tuple(n_unlabeled))
+        study = replace(study, n_unlabeled=n_unlabeled)
     return study
+
+
+def whole(name: str, values: Sequence[int], least: int) -> tuple[int, ...]:
+    """Whole numbers, each once.
+
+    Raises
+    ------
+    UsageError
+        If one is no whole number, or below `least`.
+    """
+    for value in values:
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+            raise UsageError(f"`{name}` must be a whole number, at least {least}; got {value!r}")
+    return tuple(dict.fromkeys(map(int, values)))
 
 
 def chosen_methods(names: Sequence[str]) -> tuple[str, ...]:

@@ -66,6 +66,14 @@ class StudyResults:
         order = {name: k for k, name in enumerate(self.study.sets)}
         return sorted({p for p, _ in self.table}, key=lambda p: (order[p.set], *p[1:]))
 
+    def usual(self, name: str) -> int:
+        """Unlabeled items where methods and sets are compared, on this set."""
+        return self.study.usual(int(self.sets[name]["n_items"]))
+
+    def is_usual(self, place: Place) -> bool:
+        """Whether a place has as many unlabeled items as methods and sets are compared at."""
+        return place.n_unlabeled == self.usual(place.set)
+
     def methods_at(self, place: Place) -> list[str]:
         """Methods that have runs at a place."""
         named = (*self.study.methods, *self.study.others)

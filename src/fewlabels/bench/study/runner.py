@@ -18,13 +18,14 @@ from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
 from fewlabels.bench.runner import Progress, places_of, silent
+from fewlabels.bench.study import facts as kept_facts
 from fewlabels.bench.study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
 from fewlabels.bench.study.results import StudyResults, collect
-from fewlabels.bench.study.sets import known_sets
+from fewlabels.bench.study.sets import known_sets, load_kept
 from fewlabels.bench.study.trial import PREPARE, Bench
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
-from fewlabels.wording import one_line
+from fewlabels.wording import listed, one_line
 
 SETS = "sets"
 """Where made sets are kept in the folder."""
@@ -62,7 +63,8 @@ def run(
     methods, sets
         Names; see `protocol.asked`. On resume they are added to what there is.
     n_labeled, n_unlabeled
-        Numbers of labeled and unlabeled items instead of the design's; not on resume.
+        Numbers of labeled and unlabeled items instead of the design's; on resume, no others than
+        those there are.
     workers
         Processes; the answer does not depend on them. None: one per available processor.
     progress
@@ -77,11 +79,7 @@ def run(
     places = places_of(data)
     before = _read(folder) if resume else None
     if before is not None:
-        if (seed is not None and seed != before.study.seed) or (
-            reduced and not before.study.reduced
-        ):
-            which = "reduced" if reduced and not before.study.reduced else "seed"
-            raise UsageError(f"`{which}` cannot differ from what is resumed; leave it out")
+        _check_alike(before.study, seed, reduced, n_labeled, n_unlabeled)
         places = manifest.places(before.data, places)
     known, notes = known_sets(places)
     if before is not None:
@@ -109,6 +107,22 @@ def run(
 class _Before:
     study: Study
     data: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _check_alike(
+    study: Study, seed: int | None, reduced: bool, n_labeled: Sequence[int],
+    n_unlabeled: Sequence[int],
+) -> None:  # fmt: skip
+    """What is asked for on resume may not contradict what is there."""
+    differs = {
+        "reduced": reduced and not study.reduced,
+        "seed": seed is not None and seed != study.seed,
+        "n_labeled": n_labeled and set(n_labeled) != set(study.n_labeled),
+        "n_unlabeled": n_unlabeled and set(n_unlabeled) != set(study.n_unlabeled),
+    }
+    for which in (name for name, other in differs.items() if other):
+        raise UsageError(f"`{which}` cannot differ from what is resumed; leave it out")
 
 
 def _read(folder: Path) -> _Before:
@@ -121,7 +135,8 @@ def _read(folder: Path) -> _Before:
                 f"{where} was written by fewlabels {said['fewlabels']}, this is {__version__}, and "
                 "the two may compute differently; name another `out`"
             )
-        return _Before(Study.from_plain(said["protocol"]), tuple(said["data"]))
+        study = Study.from_plain(said["protocol"])
+        return _Before(study, tuple(said["data"]), tuple(said["skipped"]))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{where} is not there: nothing to resume; leave `resume` out") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -157,8 +172,8 @@ def _check_there(study: Study, known: Mapping[str, str]) -> None:
 def _jobs(study: Study, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[Job]:
     """Block after block: a stop at any time leaves all sets with about equally many runs."""
     for block in range(study.n_blocks):
-        for name in study.sets:
-            job = tuple(study.cells(name, facts[name]["n_items"], block))
+        for name, known in facts.items():
+            job = tuple(study.cells(name, known["n_items"], block))
             if job:
                 yield job
 
@@ -176,11 +191,8 @@ def _compute(
     with writing(folder):
         _write(folder, study, data, notes)  # first: without it nobody could tell whose parts are
     make = partial(Bench, study, data, folder / SETS)
-    prepare = [(Cell(PREPARE, name),) for name in study.sets]
-    with closing(run_jobs(prepare, make, count)) as running:
-        facts = {cell.dataset: body for cell, body in running}
-    facts = {name: facts[name] for name in study.sets}
-    parts = Parts(folder / PARTS, {n: study.fingerprint(f["digest"]) for n, f in facts.items()})
+    facts = _facts(folder, study, make, count)
+    parts = _parts(folder, study, facts)
     with writing(folder):
         parts.prepare()
     jobs = list(_jobs(study, facts))
@@ -198,6 +210,24 @@ def _compute(
     return facts, found
 
 
+def _facts(
+    folder: Path, study: Study, make: Callable[[], Bench], workers: int
+) -> dict[str, dict[str, Any]]:
+    """Facts of every set, which are found anew: sets may have changed since they were kept."""
+    known = kept_facts.read(folder)
+    prepare = [(Cell(PREPARE, name),) for name in study.sets]
+    with closing(run_jobs(prepare, make, workers)) as running:
+        for cell, body in running:
+            known[cell.dataset] = dict(body)
+            with writing(folder):
+                kept_facts.write(folder, known)
+    return {name: known[name] for name in study.sets}
+
+
+def _parts(folder: Path, study: Study, facts: Mapping[str, Mapping[str, Any]]) -> Parts:
+    return Parts(folder / PARTS, {n: study.fingerprint(f["digest"]) for n, f in facts.items()})
+
+
 def _part(parts: Parts, study: Study, cell: Cell) -> Body | None:
     """A part that is there with all its runs; fewer, where the number of runs has risen since."""
     body = parts.read(cell)
@@ -205,9 +235,10 @@ def _part(parts: Parts, study: Study, cell: Cell) -> Body | None:
 
 
 def so_far(out: str | Path) -> StudyResults:
-    """What a study holds now, while it is still running or after it was stopped; computes nothing.
+    """What a study holds now, while it is still running or after it was stopped.
 
-    Parts of sets whose facts are not known yet are left out.
+    No set is made and no part computed. Sets are not needed where their facts are kept; one
+    without, that is not there either, is left out with a note.
 
     Raises
     ------
@@ -216,15 +247,13 @@ def so_far(out: str | Path) -> StudyResults:
     """
     folder = Path(out)
     before = _read(folder)
-    found: dict[Cell, Body] = {}
-    facts: dict[str, Any] = {}
-    bench = Bench(before.study, before.data, folder / SETS)
-    for name in before.study.sets:
-        facts[name] = bench.run(Cell(PREPARE, name))
-    parts = Parts(
-        folder / PARTS, {n: before.study.fingerprint(f["digest"]) for n, f in facts.items()}
-    )
-    for job in _jobs(before.study, facts):
-        found |= {c: b for c in job if (b := parts.read(c)) is not None}
-    _, notes = known_sets(before.data)
-    return StudyResults(before.study, facts, collect(found.items()), tuple(notes), folder)
+    study, known = before.study, kept_facts.read(folder)
+    for name in study.sets:
+        if name not in known and (there := load_kept(name, before.data, folder / SETS)) is not None:
+            known[name] = there.facts()
+    facts = {name: known[name] for name in study.sets if name in known}
+    parts = _parts(folder, study, facts)
+    found = {c: b for job in _jobs(study, facts) for c in job if (b := parts.read(c)) is not None}
+    unknown = [name for name in study.sets if name not in facts]
+    notes = [*before.notes, *([f"not begun yet: {listed(unknown)}"] if unknown else [])]
+    return StudyResults(study, facts, collect(found.items()), tuple(notes), folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -125,6 +126,17 @@ def load(name: str, data: Sequence[str], cache_folder: Path) -> StudySet:
     return _with_truth(name, "", _real(place, REAL[name]))
 
 
+def load_kept(name: str, data: Sequence[str], cache_folder: Path) -> StudySet | None:
+    """A set that is there already; None if not: nothing is trained.
+
+    A made one may be of any recipe: its digest says which parts are of it.
+    """
+    if name in MADE:
+        found = _kept(cache_folder / f"{name}.npz", None)
+        return None if found is None else _with_truth(name, MADE[name][0], found)
+    return None if _place(REAL[name], data) is None else load(name, data, cache_folder)
+
+
 def _real(place: Path, source: Source) -> Predictions:
     keep = () if source.group is None else (source.group[0],)
     read = read_predictions(place, keep=keep)
@@ -165,14 +177,17 @@ def _keep(place: Path, predictions: Predictions, recipe: str) -> None:
         )
 
 
-def _kept(path: Path, recipe: str) -> Predictions | None:
-    """A made set as it was kept; None if it is not there, damaged, or of another recipe."""
+def _kept(path: Path, recipe: str | None) -> Predictions | None:
+    """A made set as it was kept; None if it is not there, damaged, or of another recipe.
+
+    `recipe` None takes any.
+    """
     try:
-        with np.load(path) as said:
-            if str(said["recipe"]) != recipe:
+        with path.open("rb") as file, np.load(file) as said:  # a damaged one is closed too
+            if recipe is not None and str(said["recipe"]) != recipe:
                 return None
             p, labels = said["probabilities"], said["labels"]
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     models = [f"m{j + 1}" for j in range(p.shape[1])]
     return Predictions(p, labels, models=models, classes=list(range(p.shape[2])))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.bench.study.protocol import DEFAULT, METRICS, PUBLISHED, REFERENCE, USUAL
+from fewlabels.bench.study.protocol import DEFAULT, METRICS, PUBLISHED, REFERENCE
 from fewlabels.bench.study.results import Place, StudyResults
 from fewlabels.bench.study.statistics import Figure, coverage, mean, over_clusters, ratio
 from fewlabels.kernels.arrays import Floats
@@ -95,7 +95,11 @@ def promises(results: StudyResults, judged: str = DEFAULT) -> Promises:
     lowest = list(_to_lowest(results, judged))
     to_labels = list(_to_labels(results, judged, "error"))
     covered = list(_covered(results, judged))
-    widths = [c for c in _to_labels(results, judged, "width_0.9") if c.place.n_unlabeled >= USUAL]
+    widths = [
+        c
+        for c in _to_labels(results, judged, "width_0.9")
+        if c.place.n_unlabeled >= results.usual(c.place.set)
+    ]
     return Promises(
         _by_part(results, lowest, lambda c: c.figure.value - NEAR_LOWEST),
         _by_part(results, to_labels, lambda c: c.figure.value - NOT_WORSE),
@@ -206,8 +210,10 @@ def _covered(results: StudyResults, judged: str) -> Iterator[Compared]:
 
 
 def _to_published(results: StudyResults, judged: str) -> Iterator[tuple[Compared, float]]:
+    if PUBLISHED_SET not in results.sets:
+        return
     for n_labeled, least in REDUCTIONS.items():
-        place = Place(PUBLISHED_SET, n_labeled, USUAL)
+        place = Place(PUBLISHED_SET, n_labeled, results.usual(PUBLISHED_SET))
         if any((place, m) not in results.table for m in (judged, PUBLISHED)):
             continue
         for metric in (*REDUCED, *KEPT):

@@ -18,7 +18,7 @@ from fewlabels.bench.study.statistics import interval_score
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.estimates import Estimates
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.pipeline import _interval, estimate
+from fewlabels.pipeline import estimate, interval
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
 
@@ -108,7 +108,7 @@ def figures(found: Estimates, truth: Floats) -> Floats:
         draws = found.draws[metric.name, None]
         for j in range(n_models):
             for k, level in enumerate(LEVELS):
-                ends[:, k, j, m] = _interval(float(value[j, m]), draws[:, j], level, metric)
+                ends[:, k, j, m] = interval(float(value[j, m]), draws[:, j], level, metric)
     low, high = ends
     known = np.isfinite(truth)
     good = known & np.isfinite(value) & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
