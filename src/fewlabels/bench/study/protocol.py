@@ -54,7 +54,7 @@ says how many they are on a set."""
 
 REDUCED_N_LABELED, REDUCED_N_UNLABELED = (0, 20, 100), (USUAL,)
 
-RUNS, REDUCED_RUNS = 200, 10
+RUNS, REDUCED_RUNS = 200, 5
 BLOCK = 5
 """Runs of a part: a kill loses so many, at most."""
 

@@ -59,7 +59,7 @@ def run(
     reduced
         Few runs and sizes, the first set of each family, and four methods: for a look.
     runs, seed
-        Repetitions of each cell, 200, reduced 10; and the seed of what is drawn, 0.
+        Repetitions of each cell, 200, reduced 5; and the seed of what is drawn, 0.
     methods, sets
         Names; see `protocol.asked`. On resume they are added to what there is.
     n_labeled, n_unlabeled
