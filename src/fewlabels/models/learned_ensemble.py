@@ -27,8 +27,8 @@ scikit-learn, and other data are not everything."""
 
 STRETCH, _STRETCH_LABELS, _LEAST_LABELS = 0.2, 20, 5
 """By what share intervals are widened at 20 labels; less with more, as the square root. Beliefs are
-about other sets, and a normal approximation is too narrow with few labels: on sets that the beliefs
-were learned from, 90% intervals hold about 90% so."""
+about other sets, and a normal approximation is too narrow with few labels: on 33 other made sets,
+each judged without its family, 90% intervals of 20 labels hold about 90% so."""
 
 
 @dataclass(frozen=True)
