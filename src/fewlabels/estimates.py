@@ -329,7 +329,7 @@ class Estimates:
 
         if group not in self._together:
             self._together[group] = joint_failures(
-                self._judged, self.posterior, self._rows_of(group), interval=paired_interval,
+                self._judged, self.posterior, self._rows_of(group),
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
                 method=self.method, group=group,

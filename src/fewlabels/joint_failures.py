@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from fewlabels.comparison import paired_interval
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.kernels.arrays import Bools, Floats, Ints
@@ -29,9 +30,6 @@ from fewlabels.together import PairErrors, Rate, Together
 PseudoItem = Callable[[Ints], tuple[Ints, Ints, Floats]]
 """Draws to item, prediction and class weights: see `LabelWeights.pseudo_item`."""
 
-Interval = Callable[[float, Floats, float], tuple[float, float, float]]
-"""Value, draws (D,) and level to value, low and high."""
-
 _AVERAGED = (
     "each classifier is judged by labels inferred for it alone, and what several do together by "
     "the average of these, so such rates need not agree with the accuracies"
@@ -45,7 +43,6 @@ def joint_failures(
     posterior: LabelPosterior,
     rows: Ints,
     *,
-    interval: Interval,
     population: bool = True,
     level: float = 0.95,
     n_draws: int = 400,
@@ -63,8 +60,6 @@ def joint_failures(
         With hard predictions of at least two classifiers: votes, or the argmax of probabilities.
     rows
         The items, indices into `predictions`.
-    interval
-        What makes an interval of draws: `fewlabels.comparison.paired_interval`.
     population
         Whether the rates are the population's, or those of these very items.
     n_draws
@@ -103,7 +98,7 @@ def joint_failures(
         for together, accuracy in zip(found, alone, strict=True):
             together.accuracy[places] = accuracy.accuracy
     return _collected(
-        models, len(whole), found, level if n_draws else math.nan, level, group, interval,
+        models, len(whole), found, level if n_draws else math.nan, level, group,
         warnings=(_AVERAGED,) if own else (),
     )  # fmt: skip
 
@@ -138,7 +133,7 @@ def _undefined(m: int, size: int) -> _Figures:
 
 def _collected(
     models: tuple[str, ...], n_items: int, found: tuple[_Figures, _Figures], stated: float,
-    level: float, group: str | None, interval: Interval, warnings: tuple[str, ...],
+    level: float, group: str | None, warnings: tuple[str, ...],
 ) -> Together:  # fmt: skip
     """Rates with intervals of the level `stated` from values (one draw) and draws."""
     values, drawn = found
@@ -146,7 +141,7 @@ def _collected(
 
     def rate(kind: str, place: int) -> Rate:
         value = float(getattr(values, kind)[place, 0])
-        return Rate(*interval(value, getattr(drawn, kind)[place], stated))
+        return Rate(*paired_interval(value, getattr(drawn, kind)[place], stated))
 
     accuracy = values.accuracy[:, 0]
     best = None if np.isnan(accuracy).all() else int(np.nanargmax(accuracy))

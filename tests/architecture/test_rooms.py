@@ -54,7 +54,7 @@ ARROWS = {
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
     "contradiction": BELOW_MIDDLE | MIDDLE | {"evaluate", "trust"},
     "item_variance": BELOW_MIDDLE | MIDDLE,
-    "joint_failures": BELOW_MIDDLE | {"label_weights", "together"},
+    "joint_failures": BELOW_MIDDLE | {"comparison", "label_weights", "together"},
     "shifts": BELOW_MIDDLE | {"models"},
     "recalibration": BELOW_MIDDLE | ANNOTATED,
     "input_facts": BELOW_MIDDLE | MIDDLE | {"evaluate", "shifts"},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.comparison_words import labels_cell, labels_range, letters, rate
+from fewlabels.report.comparison_words import labels_cell, letters, rate
 from fewlabels.report.heat_map import Cell, HeatMap
 from fewlabels.report.words import number_format, probability
 
@@ -80,15 +80,6 @@ def pairs(found: Mapping[str, Any]) -> Grid:
         2,
         note,
     )
-
-
-def pair_titles(found: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """What a tooltip says of the labels that a pair needs."""
-    return {
-        (p["a"], p["b"]): labels_range(p["labels"])
-        for p in found["pairs"]
-        if p["labels"]["status"] == "open"
-    }
 
 
 def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
