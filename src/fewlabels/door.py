@@ -122,16 +122,20 @@ def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
 
 def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
     """Renormalise rows (b, M, K) in place, and say how many needed it."""
-    total = p.sum(axis=2)
-    part = np.isnan(total) & ~np.isnan(p).all(axis=2)
+    total = p[:, :, 0] + p[:, :, 1]  # class by class: sums over a short axis are slow
+    for k in range(2, p.shape[2]):
+        total += p[:, :, k]
+    missing = np.argwhere(np.isnan(total))
+    part = ~np.isnan(p[missing[:, 0], missing[:, 1]]).all(axis=1)
     if part.any():
-        i, j = np.argwhere(part)[0]
+        i, j = missing[part][0]
         raise InputError(
             f"`probabilities` has NaN in part of a row: item {first + i} (from 0), classifier "
             f"{names[j]!r}; fill the row, or leave all its classes empty where there is no "
             "prediction"
         )
-    off = np.abs(np.where(np.isnan(total), 1.0, total) - 1)
+    total[missing[:, 0], missing[:, 1]] = 1.0
+    off = np.abs(total - 1)
     if off.max() > SUM_TOLERANCE:
         i, j = np.argwhere(off > SUM_TOLERANCE)[0]
         raise InputError(
@@ -290,6 +294,17 @@ def per_item(name: str, value: Any, n: int) -> Array:
     if array.shape != (n,):
         raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
     return array
+
+
+def positive_counts(multiplicity: Any, n: int) -> Floats:
+    """How many items each row stands for, all above 0."""
+    counts = matrix("multiplicity", multiplicity, np.float64, 1)
+    if len(counts) != n:
+        raise InputError(f"`multiplicity` must have {n} entries, one per row; got {len(counts)}")
+    if not ((counts > 0) & (counts < np.inf)).all():
+        i = int(np.flatnonzero(~((counts > 0) & (counts < np.inf)))[0])
+        raise InputError(f"`multiplicity` must be above 0; got {counts[i]} for item {i} (from 0)")
+    return counts
 
 
 def sampling_weight(weight: Any, n: int) -> Floats:

@@ -70,7 +70,8 @@ class Estimates:
     metrics as asked. `draws` maps (metric, group) to posterior draws of it, shape (D, M), paired
     over the classifiers. `directions` maps a metric to +1 (larger is better), -1 or 0.
     `predictions` are those that the estimates are of; `judged`, where given, the same as they were
-    judged: weighted against a shift, or with annotators' distributions for labels.
+    judged: weighted against a shift, or with annotators' distributions for labels. Of a stream
+    (`streamed`) they are a sample, and so is what pictures and comparisons are made from.
     """
 
     rows: tuple[Estimate, ...]
@@ -93,6 +94,7 @@ class Estimates:
     predictions: Predictions = field(repr=False)
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
     judged: Predictions | None = field(default=None, repr=False)
+    streamed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
@@ -158,6 +160,11 @@ class Estimates:
             If the method says nothing of the labels of single items.
         """
         posterior, predictions = self.posterior, self.predictions
+        if self.streamed:
+            raise UsageError(
+                "a stream's items are not held; write their class probabilities to files with "
+                "`posterior` (--posterior FOLDER)"
+            )
         if posterior.means is not None or posterior.support is not None:
             raise UsageError(
                 f"method {self.method!r} says nothing of the labels of single items; take one that "
@@ -366,7 +373,7 @@ class Estimates:
     def _rows_of(self, group: str | None) -> Ints:
         """The items of a group."""
         if group is None:
-            return np.arange(self.n_items)
+            return np.arange(self.predictions.n_items)
         for found in self._by_column.values():
             if group in found:
                 return found[group]

@@ -17,7 +17,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans, using_workers
-from fewlabels.kernels.interval_draws import give_up, over_draws, stretched
+from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
 from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights, SharedDraws, shared_draws
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
@@ -29,7 +29,7 @@ from fewlabels.metrics.plans import (
     prepare,
     view_of,
 )
-from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates, draw_labels
+from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
@@ -64,6 +64,14 @@ class Measured(NamedTuple):
     undefined: Ints
 
 
+def n_interval_draws(level: float | None) -> int:
+    """How many draws are behind intervals of a level; none without one."""
+    if level is None:
+        return 0
+    chunks = math.ceil(20 / (1 - level) / DRAWS_AT_ONCE)
+    return min(max(INTERVAL_DRAWS, chunks * DRAWS_AT_ONCE), MOST_DRAWS)
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluator:
     """Computes metrics of every classifier under one label posterior."""
@@ -92,7 +100,7 @@ class Evaluator:
                 out[name].undefined[columns] = part.undefined
 
         rest: list[_Part] = []
-        for posterior, chosen, columns, own in self._patterns(
+        for posterior, chosen, columns, own in self.patterns(
             rows[self.predictions.weight[rows] > 0]
         ):
             known: dict[str, Measured] = {}
@@ -141,16 +149,12 @@ class Evaluator:
     @cached_property
     def n_draws(self) -> int:
         """How many interval draws: more for levels whose ends lie further out."""
-        if self.confidence_level is None:
-            return 0
-        chunks = math.ceil(20 / (1 - self.confidence_level) / DRAWS_AT_ONCE)
-        size = max(INTERVAL_DRAWS, chunks * DRAWS_AT_ONCE)
-        if self.posterior.vote_rates is not None:
-            size = max(size, self.posterior.vote_rates.size)
-        size = min(size, MOST_DRAWS)
-        return size if self.predictions.n_items <= 200_000 else size // 2
+        size = n_interval_draws(self.confidence_level)
+        if size and self.posterior.vote_rates is not None:
+            size = min(max(size, self.posterior.vote_rates.size), MOST_DRAWS)
+        return size if self.predictions.size <= 200_000 else size // 2
 
-    def _patterns(self, rows: Ints) -> list[_Part]:
+    def patterns(self, rows: Ints) -> list[_Part]:
         """Posterior, metrics, classifiers and items provided for: what shares its draws."""
         groups: dict[tuple[int, bytes, tuple[str, ...]], tuple[Chosen, list[int], Ints]] = {}
         for j in range(self.predictions.n_models):
@@ -224,11 +228,9 @@ class _Task:
         known = rows if support is None else rows[support[rows]]
         others = rows[:0] if support is None else rows[~support[rows]]
         rows = known
-        self.weights = LabelWeights(
-            predictions, posterior, rows, predictions.weight[others], evaluator.n_draws, shared
-        )
+        self.weights = LabelWeights(predictions, posterior, rows, others, evaluator.n_draws, shared)
         self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
-        self.exact = len(rows) <= EXACT_ITEMS
+        self.exact = self.weights.size <= EXACT_ITEMS
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
     def measure(self) -> dict[str, Measured]:
@@ -260,11 +262,8 @@ class _Task:
             size = self.posterior.parameters.size
             values = self._over(size, soft, self.weights.soft)
             for name, drawn in values.items():
-                mean = over_draws(np.nanmean, drawn)
-                # A linear metric of these very items is a mean exactly. A population's value is a
-                # posterior summary: mean and median share the job.
                 only_mean = not self.population and soft[name].linear
-                out[name] = mean if only_mean else (mean + over_draws(np.nanmedian, drawn)) / 2
+                out[name] = point_value(drawn, only_mean=only_mean)
         elif soft:
             found = self._over(1, soft, self.weights.marginal, exact=True)
             out |= {name: drawn[0] for name, drawn in found.items()}
@@ -284,7 +283,7 @@ class _Task:
     def _draws(self, values: dict[str, Floats]) -> dict[str, Floats]:
         """Draws (D, M) of each metric, recentred where drawing itself shifts it."""
         metrics, size = self.metrics, self.evaluator.n_draws
-        if not self.population and self.weights.certain and not len(self.weights.others):
+        if not self.population and self.weights.certain and not self.weights.n_others:
             return {name: np.tile(value, (size, 1)) for name, value in values.items()}
         own = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
@@ -307,7 +306,7 @@ class _Task:
             out = {n: stretched(d, values[n], self.posterior.stretch) for n, d in out.items()}
         for name, metric in metrics.items():
             np.clip(out[name], *metric.bounds, out=out[name])
-        if self.population and len(self.weights) < _TOO_FEW:
+        if self.population and self.weights.size < _TOO_FEW:
             self._unstick(out, values)
         return out
 
@@ -338,11 +337,9 @@ class _Task:
         if probabilities is None:
             return float("nan")
         plans, n = [prepare(view, chosen, exact=True)], len(self.weights)
-        salt = self.posterior.salt
 
         def run(index: Ints) -> dict[str, Floats]:
-            labels = draw_labels(probabilities, self.weights.keys, index, salt)
-            weights = labels[:, None, :] == np.arange(view.n_classes)[None, :, None]
+            weights = self.weights.drawn(probabilities[:, :, None], index, slice(0, n))
             states = States(plans)
             states.add(weights * self.weights.weight[:, None, None], slice(0, n))
             return states.finish(chosen, len(index))

@@ -78,6 +78,17 @@ def _columns_before(predictions: Predictions, name: str) -> list[str]:
     return [column for column in begun if column in known]
 
 
+def values_of(predictions: Predictions, column: str) -> tuple[Ints, list[str]]:
+    """Code of each item's value in a column, by first appearance, and the values' names.
+
+    Raises
+    ------
+    UsageError
+        If the column is unknown.
+    """
+    return _codes(_column(predictions, column))
+
+
 def _column(predictions: Predictions, column: str) -> Array:
     if column in predictions.groups:
         return predictions.groups[column]

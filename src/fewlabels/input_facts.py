@@ -119,7 +119,7 @@ def _copies(predictions: Predictions) -> list[str]:
     said = []
     given = predictions.has_hard | predictions.provides("ranking")
     for j, model in enumerate(predictions.models):
-        if given[:, j].sum() < _FEWEST_TO_COPY:
+        if predictions.size_of(given[:, j]) < _FEWEST_TO_COPY:
             continue
         print_ = hashlib.blake2b(digest_size=16)
         for block in (predictions.probabilities, predictions.votes, predictions.scores):

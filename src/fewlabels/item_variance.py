@@ -7,6 +7,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import label_counts, some_items, weight_sums
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS
@@ -15,7 +16,7 @@ from fewlabels.predictions import Predictions
 
 _MOST_ITEMS = 5_000
 _DRAWS, _AT_ONCE = 40, 20
-_LABELS_SALT, _ROWS_SALT = 0x17E3, 0x17E4
+_LABELS_SALT, _ROWS_SALT, _ITEMS_SALT = 0x17E3, 0x17E4, 0x17E5
 
 
 def item_variance(
@@ -66,7 +67,12 @@ def _of(
     if not len(rows):
         return None
     keys = predictions.keys[rows]
-    rows = rows[np.argsort(keys)[:_MOST_ITEMS]]
+    if predictions.multiplicity is None:
+        rows = rows[np.argsort(keys)[:_MOST_ITEMS]]
+    else:
+        times = np.zeros(predictions.n_items)
+        times[rows] = some_items(predictions.multiplicity[rows], keys, _MOST_ITEMS, _ITEMS_SALT)
+        predictions, rows = predictions.with_multiplicity(times), rows[times[rows] > 0]
     if metric.per_item is not None:
         return _of_means(predictions, posterior, metric, rows, columns)
     return _of_influence(predictions, posterior, metric, rows, columns)
@@ -91,15 +97,17 @@ def _of_means(
             both = given[:, a] & given[:, b]
             if both.any():
                 gap, weight = loss[a, both] - loss[b, both], predictions.weight[rows[both]]
-                p = q[both] * (weight / weight.sum())[:, None]
+                times = predictions.times[rows[both]]
+                mass = weight * times
+                p = q[both] * (mass / mass.sum())[:, None]
                 spread = (p * gap**2).sum() - (p * gap).sum() ** 2
-                out[a, b] = out[b, a] = spread * _design_effect(weight)
+                out[a, b] = out[b, a] = spread * _design_effect(weight, times)
     np.fill_diagonal(out, 0.0)
     return out
 
 
-def _design_effect(weight: Floats) -> float:
-    return float(len(weight) * (weight**2).sum() / weight.sum() ** 2)
+def _design_effect(weight: Floats, times: Floats) -> float:
+    return float(times.sum() * (times * weight**2).sum() / (times * weight).sum() ** 2)
 
 
 def _of_influence(
@@ -123,7 +131,8 @@ def _of_influence(
             total = np.where(known, gap, 0.0) ** 2
             count = known.sum(axis=0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                out[np.ix_(places, places)] = len(own) * total.sum(axis=0) / count
+                n = predictions.size_of(own)
+                out[np.ix_(places, places)] = n * total.sum(axis=0) / count
     return out
 
 
@@ -149,6 +158,11 @@ def _shifts(
 
     def run(draws: slice) -> Floats:
         index = np.arange(draws.start, draws.stop)
+        if predictions.multiplicity is not None:
+            times = predictions.multiplicity[rows]
+            counts = label_counts(keys, index, times, p[:, :, None], salt ^ _LABELS_SALT)
+            again = weight_sums(keys, index, counts, salt ^ _ROWS_SALT) * weight
+            return value(again) - value(counts * weight)
         labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
         weights = (labels[:, None, :] == classes[None, :, None]) * weight
         again = weights * exponentials(keys, index, salt ^ _ROWS_SALT)[:, None, :]

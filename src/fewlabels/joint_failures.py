@@ -98,7 +98,7 @@ def joint_failures(
         for together, accuracy in zip(found, alone, strict=True):
             together.accuracy[places] = accuracy.accuracy
     return _collected(
-        models, len(whole), found, level if n_draws else math.nan, level, group,
+        models, predictions.size_of(whole), found, level if n_draws else math.nan, level, group,
         warnings=(_AVERAGED,) if own else (),
     )  # fmt: skip
 
@@ -117,7 +117,7 @@ def _measured(
         if parameters is not None:
             parameters.prepare()
     task = _Task(
-        LabelWeights(predictions, posterior, known, predictions.weight[others], n_draws),
+        LabelWeights(predictions, posterior, known, others, n_draws),
         _Votes.of(predictions, known, columns),
         population=population or posterior.counts_alone,
     )
@@ -364,7 +364,7 @@ class _Task:
     def draws(self, values: _Figures, size: int) -> _Figures:
         """Interval draws, (..., D), stretched about the values as those of metrics are."""
         weights = self.weights
-        if not self.population and weights.certain and not len(weights.others):
+        if not self.population and weights.certain and not weights.n_others:
             return _Figures(*(np.repeat(value, size, axis=1) for value in values))
         if self.population:
             drawn = self._over(size, weights.population, weights.pseudo_item)

@@ -15,6 +15,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import gammas, label_counts, weight_sums
 from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -22,7 +23,7 @@ from fewlabels.predictions import Predictions
 DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
 
-_ROWS_SALT = 0x120E5
+_ROWS_SALT, _COUNTS_SALT = 0x120E5, 0xC0075
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
 _PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
 
@@ -30,12 +31,15 @@ _PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
 class LabelWeights:
     """Weights of some items under one posterior.
 
+    A row that stands for several items (`Predictions.multiplicity`) weighs what they weigh
+    together: drawn labels are multinomial counts, and their row weights gamma variables.
+
     Parameters
     ----------
     rows
         The items, indices into `predictions`, shape (n,).
     others
-        Sampling weights of the items in question beside them, of which nothing is known.
+        The items in question beside them, of which nothing is known.
     n_draws
         How many interval draws there are in all.
     shared
@@ -44,7 +48,7 @@ class LabelWeights:
 
     def __init__(
         self, predictions: Predictions, posterior: LabelPosterior, rows: Ints,
-        others: Floats, n_draws: int, shared: SharedDraws | None = None,
+        others: Ints, n_draws: int, shared: SharedDraws | None = None,
     ) -> None:  # fmt: skip
         self.shared = shared
         self.posterior = posterior
@@ -52,19 +56,25 @@ class LabelWeights:
         self.n_classes = predictions.n_classes
         self.keys: UInts = predictions.keys[rows]
         self.weight: Floats = predictions.weight[rows]
+        self.times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
+        self.mass = self.weight if self.times is None else self.weight * self.times
+        self.size = predictions.size_of(rows)
         self.known: Ints = predictions.labels[rows]
         self.spread = posterior.spread
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
-        self.others = others
+        self.n_others = predictions.size_of(others)
+        of_others = predictions.weight[others]
+        times = None if self.times is None else predictions.times[others]
+        self.unit = float(np.average(of_others, weights=times)) if self.n_others else 0.0
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def unweighted(self) -> bool:
-        """Whether every item has the same sampling weight."""
-        return bool((self.weight == self.weight[:1]).all())
+        """Whether every row has the same weight."""
+        return self.times is None and bool((self.weight == self.weight[:1]).all())
 
     @cached_property
     def certain(self) -> bool:
@@ -83,19 +93,19 @@ class LabelWeights:
 
     def marginal(self, index: Ints, block: slice) -> Floats:
         """Marginal P(label) times sampling weights."""
-        p = self.posterior.probabilities[self.rows[block]] * self.weight[block, None]
+        p = self.posterior.probabilities[self.rows[block]] * self.mass[block, None]
         return np.repeat(p[:, :, None], len(index), axis=2)
 
     def soft(self, index: Ints, block: slice) -> Floats:
         """P(label | parameter draw) times sampling weights."""
         weights = self._parameters(index, block)
-        weights *= self.weight[block, None, None]
+        weights *= self.mass[block, None, None]
         return weights
 
     def doubted(self, index: Ints, block: slice) -> Floats:
         """As `soft`, for the parameter draws that intervals use."""
         weights = self._doubted(index, block)
-        weights *= self.weight[block, None, None]
+        weights *= self.mass[block, None, None]
         return weights
 
     @property
@@ -105,13 +115,14 @@ class LabelWeights:
 
     def population(self, index: Ints, block: slice) -> Floats:
         """Drawn labels times Exp(1) row weights, and the pseudo-item."""
-        if self.spread is None:
+        if self.times is not None:
+            weights = self._of_several(index, block)
+        elif self.spread is None:
             labels, rows = self.labels_and_rows(index, block)
-            weights = self._one_hot(labels)
+            weights = self._one_hot(labels) * rows[:, None, :]
         else:
-            rows = self._row_weights(index, block)
             weights = self._distributions(self._doubted(index, block), index, block)
-        weights *= rows[:, None, :]
+            weights *= self._row_weights(index, block)[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
 
@@ -125,13 +136,21 @@ class LabelWeights:
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""
         weights = self._doubted(index, block)
-        weights *= self._row_weights(index, block)[:, None, :]
+        if self.times is None:
+            rows = self._row_weights(index, block)
+        else:  # those of the population, so that the two differ by the labels alone
+            rows = self._of_several(index, block).sum(axis=1)
+        weights *= rows[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
 
     def sample(self, index: Ints, block: slice) -> Floats:
         """Drawn labels of these very items, times sampling weights."""
-        if self.spread is None:
+        if self.times is not None:
+            weights = self.drawn(self._strayed(index, block), index, block)
+            rows = np.flatnonzero(self.known[block] >= 0)
+            weights[rows] = self._known(rows + block.start, index)
+        elif self.spread is None:
             weights = self._one_hot(self.sample_labels(index, block))
         else:
             weights = self._distributions(self._strayed(index, block), index, block)
@@ -171,7 +190,7 @@ class LabelWeights:
     def point(self, index: Ints, block: slice) -> Floats:
         """`point_labels` as weights, times sampling weights; where labels are, distributions."""
         if self.spread is None:
-            weights = self._one_hot(self.point_labels(index, block))
+            weights = self.drawn(self._point(index, block), index, block)
         else:
             weights = self._distributions(self._point(index, block), index, block)
         weights *= self.weight[block, None, None]
@@ -183,15 +202,15 @@ class LabelWeights:
         The urn ranges over all items, so `block` must be all of them.
         """
         one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
-        weights = one_hot * self.weight[:, None, None]
-        if len(self.others):
-            unit, strange = self.others.mean(), self._urn_strangers(index)
+        weights = one_hot * self.mass[:, None, None]
+        if self.n_others:
+            strange = self._urn_strangers(index)
             urn = one_hot * self._row_weights(index, block)[:, None, :]
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
-                familiar = len(self.others) - strange[column].sum()
+                familiar = self.n_others - strange[column].sum()
                 drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
-                weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * unit
+                weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * self.unit
             item, _, mass = self.urn_item(index)
             weights[item, :, np.arange(len(index))] += mass
         return weights
@@ -199,8 +218,8 @@ class LabelWeights:
     def urn_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
         """`pseudo_item`, with the weight (D, K) that the Polya urn draws of it."""
         item, predicted, _ = self.pseudo_item(index)
-        unit = self.others.mean() if len(self.others) else 0.0
-        return item, predicted, self._urn_strangers(index) * unit
+        mass: Floats = np.asarray(self._urn_strangers(index) * self.unit, dtype=np.float64)
+        return item, predicted, mass
 
     def _urn_strangers(self, index: Ints) -> Ints:
         """How many of the other items the urn draws as the pseudo-item, by class, (D, K)."""
@@ -208,7 +227,7 @@ class LabelWeights:
         known = self._row_weights(index, slice(0, len(self))).sum(axis=0)
         share = np.column_stack([mass, known]) / (mass.sum(axis=1) + known)[:, None]
         drawn = [
-            self._generator(_STRANGERS, int(d)).multinomial(len(self.others), p)
+            self._generator(_STRANGERS, int(d)).multinomial(self.n_others, p)
             for d, p in zip(index, share, strict=True)
         ]
         return np.array(drawn)[:, :-1]
@@ -249,9 +268,42 @@ class LabelWeights:
         return draw_labels(parameters, self.keys[block], index, self.posterior.salt)
 
     def _row_weights(self, index: Ints, block: slice) -> Floats:
-        weights = exponentials(self.keys[block], index, self.posterior.salt ^ _ROWS_SALT)
+        """Sums of the Exp(1) weights of the items of each row, times sampling weights."""
+        keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
+        weights = exponentials(keys, index, salt)
+        if self.times is not None:
+            several = np.flatnonzero(self.times[block] > 1)
+            times = self.times[block][several, None]
+            weights[several] = gammas(keys[several], index, times, salt)
         weights *= self.weight[block, None]
         return weights
+
+    def drawn(self, p: Floats, index: Ints, block: slice) -> Floats:
+        """How many of the items of each row get each label (b, K, D), from P(label) (b, K, D)."""
+        counts = self._one_hot(self._labels(p, index, block))
+        if self.times is not None:
+            several = np.flatnonzero(self.times[block] > 1)
+            keys, salt = self.keys[block][several], self.posterior.salt ^ _COUNTS_SALT
+            times = self.times[block][several]
+            counts[several] = label_counts(keys, index, times, p[several], salt)
+        return counts
+
+    def _of_several(self, index: Ints, block: slice) -> Floats:
+        """Drawn labels of rows that stand for several items, each item times its row weight."""
+        assert self.times is not None
+        counts = self.drawn(self._doubted(index, block), index, block)
+        keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
+        weights = counts * exponentials(keys, index, salt)[:, None, :]
+        several = np.flatnonzero(self.times[block] > 1)
+        weights[several] = weight_sums(keys[several], index, counts[several], salt)
+        weights *= self.weight[block, None, None]
+        return weights
+
+    def _known(self, rows: Ints, index: Ints) -> Floats:
+        """Known labels (b, K, D) of the items of some rows."""
+        times = np.ones(len(rows)) if self.times is None else self.times[rows]
+        labels = np.repeat(self.known[rows, None], len(index), axis=1)
+        return self._one_hot(labels) * times[:, None, None]
 
     def _one_hot(self, labels: Array) -> Floats:
         return (labels[:, None, :] == np.arange(self.n_classes)[None, :, None]).astype(np.float64)
@@ -271,7 +323,7 @@ class LabelWeights:
 
     @cached_property
     def _stray(self) -> Floats:
-        n = max(len(self), 1)
+        n = max(self.size, 1)
         return self._generator(_STRAY).beta(PSEUDO_MASS, n, self.n_draws)
 
     def pseudo_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
@@ -282,9 +334,12 @@ class LabelWeights:
     @cached_property
     def _pseudo(self) -> tuple[Ints, Ints, Floats]:
         drawn = pseudo_items(self._generator(_PSEUDO), self.n_classes, self.n_draws)
-        place = (drawn.place * len(self)).astype(np.int64)
+        place = (drawn.place * self.size).astype(np.int64)
+        if self.times is not None:  # from the place among the items to that among the rows
+            place = np.searchsorted(np.cumsum(self.times[self.by_key]), place, side="right")
+            place = np.minimum(place, len(self) - 1)
         # One item of the effective number of items: with equal weights, of weight one.
-        unit = (self.weight**2).sum() / self.weight.sum()
+        unit = (self.mass * self.weight).sum() / self.mass.sum()
         return self.by_key[place], drawn.predicted, drawn.mass * unit
 
     def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
@@ -307,7 +362,7 @@ class SharedDraws:
     def __init__(
         self, predictions: Predictions, posterior: LabelPosterior, rows: Ints, n_draws: int
     ) -> None:
-        weights = LabelWeights(predictions, posterior, rows, np.empty(0), n_draws)
+        weights = LabelWeights(predictions, posterior, rows, rows[:0], n_draws)
         self._place = np.full(predictions.n_items, -1)
         self._place[rows] = np.arange(len(rows))
         small = np.min_scalar_type(-predictions.n_classes)
@@ -343,6 +398,8 @@ def shared_draws(
     By the id of the posterior; a posterior that is not there has none.
     """
     out: dict[int, SharedDraws] = {}
+    if predictions.multiplicity is not None:  # their draws are counts, not labels
+        return out
     for posterior in {id(of): of for of, _ in parts}.values():
         own = [rows for of, rows in parts if of is posterior]
         if not n_draws or not _draws_labels(posterior):

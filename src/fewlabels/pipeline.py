@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -19,7 +19,7 @@ from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve as resolve_metrics
-from fewlabels.models.base import LabelModel
+from fewlabels.models.base import LabelModel, refuse_multiplicity, whole_items
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
@@ -113,6 +113,7 @@ def estimate(
     judged = judged_against(predictions, against, name)
     if judged == "distribution":
         model, predictions = LabelDistribution(model), predictions.as_histograms()
+    _check_multiplicity(predictions, name, chosen, judged, shift)
     groups = all_and_groups(predictions, by)
     check_correction(shift, estimand, name, distribution=judged == "distribution")
     with using_workers(workers), reporting(progress):
@@ -144,7 +145,7 @@ def estimate(
             else:
                 measured = evaluator.measure(group.rows)
             everything = everything or measured
-            found = _rows(evaluator, group, measured, confidence_level, reasons)
+            found = rows_of(evaluator, group, measured, confidence_level, reasons)
             if group.name is None:
                 found = doubted_by_labels(found, evaluator, reasons)
             rows += found
@@ -155,12 +156,13 @@ def estimate(
         estimand=estimand,
         seed=seed,
         confidence_level=float("nan") if confidence_level is None else confidence_level,
-        n_items=predictions.n_items,
+        n_items=predictions.size,
         against=judged,
         n_labeled=given.n_labeled,
         n_annotated=predictions.n_annotated,
         groups=tuple(
-            GroupSize(g.name, len(g.rows), int(given.labeled[g.rows].sum())) for g in groups
+            GroupSize(g.name, given.size_of(g.rows), given.size_of(g.rows[given.labeled[g.rows]]))
+            for g in groups
         ),
         models=predictions.models,
         classes=predictions.classes,
@@ -190,6 +192,17 @@ def check(
             f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
             "files and frames with fewlabels.read_predictions"
         )
+    check_settings(confidence_level, estimand, workers)
+
+
+def check_settings(confidence_level: float | None, estimand: str, workers: int | None) -> None:
+    """Refuse settings that no estimate can be made with.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
     if confidence_level is not None and not (
         isinstance(confidence_level, Real) and 0 < confidence_level < 1
     ):
@@ -198,6 +211,35 @@ def check(
         raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
     if estimand not in ("population", "sample"):
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
+
+
+def _check_multiplicity(
+    predictions: Predictions,
+    method: str,
+    metrics: Mapping[str, Metric],
+    judged: str,
+    shift: Correction | None,
+) -> None:
+    """Refuse rows that stand for several items where these would be taken for one.
+
+    Raises
+    ------
+    UsageError, InputError
+        If a method, a metric or a correction cannot count them, or they are no whole items.
+    """
+    if predictions.multiplicity is None:
+        return
+    known = METHODS.get(method)
+    if known is None or not known.counts_rows:
+        refuse_multiplicity(predictions, f"method {method!r}")
+    for name, metric in metrics.items():
+        if metric.in_memory:
+            refuse_multiplicity(predictions, f"metric {name!r}, a function of the user's,")
+    if judged == "distribution":
+        refuse_multiplicity(predictions, "`against` 'distribution'")
+    if shift is not None:
+        refuse_multiplicity(predictions, f"the correction `shift` {shift!r}")
+    whole_items(predictions)
 
 
 def judged_against(
@@ -280,7 +322,7 @@ def _borrowed(
     return out
 
 
-def _rows(
+def rows_of(
     evaluator: Evaluator,
     group: Group,
     measured: dict[str, Measured],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import uniforms
+from fewlabels.kernels.lazily import lazily
 
 _LABELS_SALT = 0x1ABE1
 
@@ -138,11 +139,13 @@ class Fixed:
 class LabelPosterior:
     """Posterior over the labels of n items, with the parameters' uncertainty.
 
-    Known labels keep probability 1. `value_from` says what a point estimate is computed from:
-    the parameter draws (a Bayesian model), or the marginals (a method that fixes its parameters
-    at one estimate; its parameter draws then serve the interval alone). `interval_parameters`,
-    where given, are draws under a more sceptical prior, for the intervals; `stretch` is by how much
-    a metric's draws are moved away from the estimate, where they are known to lie too close.
+    `given` is P(label) per item, (n, K), or a function that computes it when somebody asks: whoever
+    streams items takes some parameter draws alone. Known labels keep probability 1. `value_from`
+    says what a point estimate is computed from: the parameter draws (a Bayesian model), or the
+    marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
+    the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
+    for the intervals; `stretch` is by how much a metric's draws are moved away from the estimate,
+    where they are known to lie too close.
     `support`, where given, marks the only items that the method speaks about (the labeled ones,
     for `labeled`).
 
@@ -156,7 +159,7 @@ class LabelPosterior:
     how far that distribution is from P(label), its mean. None is a label of one class.
     """
 
-    probabilities: Floats
+    given: Floats | Callable[[], Floats]
     parameters: ParameterDraws
     keys: UInts
     salt: int = 0
@@ -181,6 +184,15 @@ class LabelPosterior:
         these very items are judged as a sample of a population, which is on the wide side.
         """
         return self.support is not None and self.spread is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A function of the items, their features and all, does not travel; what it gives does.
+        return self.__dict__ | {"given": self.probabilities}
+
+    @lazily
+    def probabilities(self) -> Floats:
+        """P(label) per item, shape (n, K)."""
+        return self.given() if callable(self.given) else self.given
 
     def of(self, j: int) -> LabelPosterior:
         """The posterior by which classifier j is judged."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -20,14 +19,17 @@ from fewlabels.door import (
     matrix,
     model_names,
     per_item,
+    positive_counts,
     probability_block,
     refuse_index,
     sampling_weight,
     votes_again,
 )
 from fewlabels.errors import InputError, UsageError
+from fewlabels.kernels.annotator_accuracy import agreement, annotator_accuracy
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import distinguish, hash_columns, hash_rows, hash_strings
+from fewlabels.kernels.keyed import alone, distinguish, hash_columns, hash_rows, hash_strings
+from fewlabels.kernels.lazily import lazily
 from fewlabels.kernels.votes import by_class, count_votes, votes_of
 from fewlabels.wording import unknown
 
@@ -64,6 +66,9 @@ class Predictions:
         Further votes of a classifier (an annotator) on an item that it has voted on, shape (E, 3):
         item, classifier, class. Label models that learn from votes count them; metrics go by
         `votes`.
+    multiplicity
+        How many items of the same predictions, votes and label each row stands for, shape (n,).
+        Rows of votes are given once each so, however many items there are.
 
     Raises
     ------
@@ -89,6 +94,7 @@ class Predictions:
     models: tuple[str, ...]
     classes: tuple[Any, ...]
     repeated_votes: Ints | None
+    multiplicity: Floats | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -105,6 +111,7 @@ class Predictions:
         models: Sequence[str] | None = None,
         classes: Sequence[Any] | None = None,
         repeated_votes: Any = None,
+        multiplicity: Any = None,
         notes: Iterable[str] = (),
     ) -> None:
         said = list(notes)
@@ -139,6 +146,7 @@ class Predictions:
             repeated_votes=None
             if repeated_votes is None
             else votes_again(repeated_votes, n, len(names), k),
+            multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
             notes=tuple(said),
         )
 
@@ -150,14 +158,28 @@ class Predictions:
 
     def __repr__(self) -> str:
         return (
-            f"Predictions({self.n_items:,} items, {self.n_models} models, "
+            f"Predictions({self.size:,} items, {self.n_models} models, "
             f"{self.n_classes} classes, {self.n_labeled:,} labeled)"
         )
 
     @property
     def n_items(self) -> int:
-        """Number of items, n."""
+        """Number of items, n; where rows stand for several, number of rows (see `size`)."""
         return len(self.labels)
+
+    @property
+    def times(self) -> Floats:
+        """How many items each row stands for, shape (n,)."""
+        return np.ones(self.n_items) if self.multiplicity is None else self.multiplicity
+
+    def size_of(self, rows: Array | slice) -> int:
+        """How many items some rows (indices, a mask or a slice) stand for."""
+        return round(float(self.times[rows].sum()))
+
+    @property
+    def size(self) -> int:
+        """How many items all rows stand for."""
+        return self.size_of(slice(None))
 
     @property
     def n_models(self) -> int:
@@ -169,7 +191,7 @@ class Predictions:
         """Number of classes, K."""
         return len(self.classes)
 
-    @cached_property
+    @lazily
     def labeled(self) -> Bools:
         """Which items have a known label, shape (n,)."""
         return self.labels >= 0
@@ -177,16 +199,16 @@ class Predictions:
     @property
     def n_labeled(self) -> int:
         """Number of items with a known label."""
-        return int(self.labeled.sum())
+        return self.size_of(self.labeled)
 
     @property
     def n_annotated(self) -> int:
         """Number of items without a known label that annotators labeled (histogram)."""
         if self.histogram is None:
             return 0
-        return int((self.histogram.any(axis=1) & ~self.labeled).sum())
+        return self.size_of(self.histogram.any(axis=1) & ~self.labeled)
 
-    @cached_property
+    @lazily
     def named(self) -> tuple[Ints, Ints]:
         """Items (E,) and classes (E,) that a known label, or else any annotator, names."""
         rows = np.flatnonzero(self.labeled)
@@ -196,14 +218,14 @@ class Predictions:
         item, label = np.nonzero(self.histogram[others])
         return np.r_[rows, others[item]], np.r_[self.labels[rows], label]
 
-    @cached_property
+    @lazily
     def has_probabilities(self) -> Bools:
         """Where classifier j gives probabilities for item i, shape (n, M)."""
         if self.probabilities is None:
             return np.zeros((self.n_items, self.n_models), dtype=bool)
         return ~np.isnan(self.probabilities[:, :, 0])
 
-    @cached_property
+    @lazily
     def hard(self) -> Array:
         """Hard predictions, shape (n, M): the vote, else the first argmax; -1 = missing.
 
@@ -219,12 +241,12 @@ class Predictions:
             out = np.where(self.votes >= 0, self.votes, out)
         return out.astype(small)
 
-    @cached_property
+    @lazily
     def has_hard(self) -> Bools:
         """Where classifier j gives a hard prediction for item i, shape (n, M)."""
         return np.asarray(self.hard >= 0)
 
-    @cached_property
+    @lazily
     def vote_counts(self) -> scipy.sparse.csr_matrix:
         """How often classifier j calls item i class l: row i, column j K + l, shape (n, M K)."""
         return count_votes(self.hard, self.n_classes, self.repeated_votes)
@@ -241,7 +263,7 @@ class Predictions:
         by_score = ~self.has_probabilities.any(axis=0)
         return np.where(by_score, ~np.isnan(self.scores), self.has_probabilities)
 
-    @cached_property
+    @lazily
     def evidence(self) -> Floats:
         """Log-likelihood of what is known of each item's label, shape (n, K).
 
@@ -252,7 +274,7 @@ class Predictions:
         """
         out = np.zeros((self.n_items, self.n_classes))
         if self.histogram is not None:
-            right = _annotator_accuracy(self.histogram)
+            right = self.annotator_accuracy
             wrong = (1 - right) / (self.n_classes - 1)
             out += self.histogram * (np.log(right) - np.log(wrong))
             out -= out.max(axis=1, keepdims=True)
@@ -261,12 +283,36 @@ class Predictions:
         out[rows, self.labels[rows]] = 0.0
         return out
 
-    @cached_property
+    @lazily
+    def annotator_accuracy(self) -> float:
+        """How often an annotator is right, by how often two of one item agree; see `evidence`."""
+        return 0.9 if self.histogram is None else annotator_accuracy(*agreement(self.histogram))
+
+    def as_part(self, accuracy: float) -> Predictions:
+        """The same items as a part of many more, on which annotators have this accuracy.
+
+        Equal items have equal keys: only all items together can tell them apart.
+        """
+        part = self._with()
+        part.__dict__["annotator_accuracy"] = accuracy
+        part.__dict__["keys"] = alone(self.identity)
+        return part
+
+    @lazily
     def keys(self) -> UInts:
-        """Identity of each item, shape (n,): a hash of its predictions, label and domain.
+        """Key of each item, shape (n,): its identity, with equal items told apart.
 
         All randomness per item is drawn from it, so no answer depends on the order of the rows.
         """
+        # The weight is known up to its unit only, and groups may come and go: neither belongs to
+        # the identity, but both tell equal rows apart in an order of their own.
+        aside: list[Array] = [self.weight.astype(np.float32)]
+        aside += [hash_strings(group) for group in self.groups.values()]
+        return distinguish(self.identity, hash_columns(aside, self.n_items))
+
+    @lazily
+    def identity(self) -> UInts:
+        """Identity of each item, shape (n,): a hash of its predictions, label and domain."""
         columns: list[Array] = [self.labels]
         for block in (self.probabilities, self.votes, self.scores, self.histogram):
             if block is not None:
@@ -275,18 +321,14 @@ class Predictions:
             columns.append(hash_strings(self.domain))
         if self.repeated_votes is not None:
             columns.append(hash_rows(self.vote_counts))
-        # The weight is known up to its unit only, and groups may come and go: neither belongs to
-        # the identity, but both tell equal rows apart in an order of their own.
-        aside: list[Array] = [self.weight.astype(np.float32)]
-        aside += [hash_strings(group) for group in self.groups.values()]
-        return distinguish(hash_columns(columns, self.n_items), hash_columns(aside, self.n_items))
+        return hash_columns(columns, self.n_items)
 
     def take(self, rows: Array) -> Predictions:
         """The same classifiers on some items (indices or a mask); weights are renormalised."""
         per_item = ("probabilities", "labels", "votes", "scores", "histogram", "domain")
         changes = {
             name: None if (block := getattr(self, name)) is None else block[rows]
-            for name in per_item
+            for name in (*per_item, "multiplicity")
         }
         if self.repeated_votes is not None:
             changes["repeated_votes"] = votes_of(
@@ -302,10 +344,17 @@ class Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
 
+    def with_multiplicity(self, times: Floats | None) -> Predictions:
+        """The same rows, each of which stands for so many items, shape (n,)."""
+        return self._with(multiplicity=times)
+
+    def noting(self, notes: Iterable[str]) -> Predictions:
+        """The same predictions with notes about where they come from."""
+        return self._with(notes=tuple(notes))
+
     def with_probabilities(self, probabilities: Floats) -> Predictions:
         """The same items and classifiers with other probabilities, (n, M, K)."""
-        names = self.models
-        return self._with(probabilities=probability_block(probabilities, names, []))
+        return self._with(probabilities=probability_block(probabilities, self.models, []))
 
     def with_evidence(self, labels: Any = None, weight: Any = None) -> Predictions:
         """The same predictions with these labels (n,) for all that is known of the items.
@@ -319,20 +368,25 @@ class Predictions:
             weight=self.weight if weight is None else sampling_weight(weight, self.n_items),
         )
 
-    def with_annotators(self) -> Predictions:
+    @property
+    def silent(self) -> Bools:
+        """Which classifiers have neither probabilities nor scores for any item, shape (M,)."""
+        silent = np.asarray(~self.has_probabilities.any(axis=0))
+        return silent if self.scores is None else silent & np.isnan(self.scores).all(axis=0)
+
+    def with_annotators(self, silent: Bools | None = None) -> Predictions:
         """The same items, where whoever votes without probabilities or scores is an annotator.
 
         Their votes are added to the counts of annotators, every one of repeated votes too, and
-        they are no classifiers any more.
+        they are no classifiers any more. `silent`, shape (M,), says who they are, where these are
+        only some of the items.
 
         Raises
         ------
         InputError
             If nobody else is left, so that there is no classifier.
         """
-        silent = ~self.has_probabilities.any(axis=0)
-        if self.scores is not None:
-            silent &= np.isnan(self.scores).all(axis=0)
+        silent = self.silent if silent is None else silent
         if not silent.any():
             return self
         if silent.all():
@@ -421,10 +475,8 @@ class Predictions:
             for name in ("probabilities", "votes", "scores")
         }
         if self.repeated_votes is not None:
-            again = votes_of(
-                self.repeated_votes, 1, np.array(columns, dtype=np.int64), self.n_models
-            )
-            changes["repeated_votes"] = again
+            chosen = np.array(columns, dtype=np.int64)
+            changes["repeated_votes"] = votes_of(self.repeated_votes, 1, chosen, self.n_models)
         return self._with(**changes, models=tuple(models))
 
     def _with(self, **changes: Any) -> Predictions:
@@ -435,16 +487,3 @@ class Predictions:
 
 
 _FIELDS = tuple(Predictions.__annotations__)
-
-
-def _annotator_accuracy(histogram: Floats) -> float:
-    size = histogram.sum(axis=1)
-    many = size >= 2
-    if not many.any():
-        return 0.9
-    h, m = histogram[many], size[many]
-    k = histogram.shape[1]
-    agree = float(((h * (h - 1)).sum(axis=1) / (m * (m - 1))).mean())
-    # r^2 + (1-r)^2/(k-1) = agree; the root above 1/k.
-    spread = max((agree - 1 / k) * (k - 1) / k, 0.0)
-    return float(np.clip(1 / k + np.sqrt(spread), 1 / k + 1e-3, 1 - 1e-3))

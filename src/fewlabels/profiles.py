@@ -16,6 +16,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import label_counts, some_items, weight_sums
 from fewlabels.metrics.base import Metric
 from fewlabels.models.registry import METHODS
 from fewlabels.models.vote_data import domain_codes, domain_texts, votes_given
@@ -30,6 +31,7 @@ RELIABILITY_BINS = 10
 _DRAWS = 400
 _MOST_ITEMS = 50_000
 _MOST_TICKS = 200
+_ITEMS_SALT, _COUNTS_SALT = 0x9F11, 0x9F12
 
 MOST_CELLS = 30
 """Rows and columns of a heat map that can still be read."""
@@ -47,13 +49,15 @@ def describe(
     estimates: Estimates,
 ) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
-    rows = _some_rows(predictions, posterior)
-    labeled = np.bincount(predictions.named[1], minlength=predictions.n_classes)
+    rows, times = _some_rows(predictions, posterior)
+    item, label = predictions.named
+    labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
+    mass = predictions.weight * predictions.times
     shown = dict.fromkeys(row.status for row in estimates.rows)
     level = 0.9 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):
         profiles = [
-            _profile(predictions, posterior.of(j), j, rows, level)
+            _profile(predictions, posterior.of(j), j, rows, times, level)
             for j in range(predictions.n_models)
         ]
     return {
@@ -75,7 +79,7 @@ def describe(
                 str(c): float(v)
                 for c, v in zip(
                     predictions.classes,
-                    np.average(posterior.marginals(), axis=0, weights=predictions.weight),
+                    np.average(posterior.marginals(), axis=0, weights=mass),
                     strict=True,
                 )
             },
@@ -166,35 +170,46 @@ def _method_info(method: str) -> dict[str, Any]:
     }
 
 
-def _some_rows(predictions: Predictions, posterior: LabelPosterior) -> Ints:
-    """All items that the posterior speaks of, or 50,000 of them chosen by identity."""
+def _some_rows(predictions: Predictions, posterior: LabelPosterior) -> tuple[Ints, Floats | None]:
+    """All rows that the posterior speaks of, or those of 50,000 items chosen by identity.
+
+    And how many items each of them stands for, where it is not one.
+    """
     rows = np.arange(predictions.n_items)
     if posterior.support is not None:
         rows = rows[posterior.support]
-    if len(rows) > _MOST_ITEMS:
-        rows = np.sort(rows[np.argsort(predictions.keys[rows])[:_MOST_ITEMS]])
-    return rows
+    keys, times = predictions.keys[rows], predictions.multiplicity
+    if times is not None:
+        times = times[rows]
+        if len(rows) > _MOST_ITEMS:
+            times = some_items(times, keys, _MOST_ITEMS, _ITEMS_SALT)
+            rows, times = rows[times > 0], times[times > 0]
+    elif len(rows) > _MOST_ITEMS:
+        rows = np.sort(rows[np.argsort(keys)[:_MOST_ITEMS]])
+    return rows, times
 
 
 def _profile(
-    predictions: Predictions, posterior: LabelPosterior, j: int, rows: Ints, level: float
-) -> dict[str, Any] | None:
+    predictions: Predictions, posterior: LabelPosterior, j: int, rows: Ints,
+    times: Floats | None, level: float,
+) -> dict[str, Any] | None:  # fmt: skip
     present = predictions.has_probabilities[rows, j]
     if predictions.probabilities is None or not present.any():
         return None
-    rows = rows[present]
+    rows, times = rows[present], None if times is None else times[present]
     p = predictions.probabilities[rows, j]
-    q = posterior.marginals()[rows] * predictions.weight[rows][:, None]
+    mass = predictions.weight[rows] if times is None else predictions.weight[rows] * times
+    q = posterior.marginals()[rows] * mass[:, None]
     labels = predictions.labels[rows]
     classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
     return {
         "model": predictions.models[j],
-        "n_items": int(predictions.has_probabilities[:, j].sum()),
-        "missing": int((~predictions.has_probabilities[:, j]).sum()),
+        "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
+        "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
         "distributions": [
             _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
         ],
-        "reliability": _reliability(predictions, posterior, rows, p, level),
+        "reliability": _reliability(predictions, posterior, rows, times, p, level),
     }
 
 
@@ -218,8 +233,9 @@ def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> 
 
 
 def _reliability(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, p: Floats, level: float
-) -> dict[str, Any]:
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, times: Floats | None,
+    p: Floats, level: float,
+) -> dict[str, Any]:  # fmt: skip
     """Predicted against inferred frequency in ten bins, with bands over posterior draws."""
     two = predictions.n_classes == 2
     event = np.ones(len(p), dtype=np.int64) if two else np.argmax(p, axis=1)
@@ -233,9 +249,15 @@ def _reliability(
 
     def frequency(index: Ints) -> Floats:
         drawn = parameters.block(index % parameters.size, rows)
-        labels = draw_labels(drawn, keys, index, posterior.salt)
-        row_weight = exponentials(keys, index, posterior.salt) * weight[:, None]
-        hit = items.sums(row_weight * (labels == event[:, None]))
+        if times is None:
+            labels = draw_labels(drawn, keys, index, posterior.salt)
+            row_weight = exponentials(keys, index, posterior.salt) * weight[:, None]
+            hit = items.sums(row_weight * (labels == event[:, None]))
+        else:
+            counts = label_counts(keys, index, times, drawn, posterior.salt ^ _COUNTS_SALT)
+            by_class = weight_sums(keys, index, counts, posterior.salt) * weight[:, None, None]
+            row_weight = by_class.sum(axis=1)
+            hit = items.sums(np.take_along_axis(by_class, event[:, None, None], axis=1)[:, 0])
         total = items.sums(row_weight)
         # Half a hit and half a miss keep a bin of few items from certainty.
         return (hit + 0.5) / (total + 1)
@@ -244,18 +266,19 @@ def _reliability(
     blocks = [np.arange(i, min(i + width, _DRAWS)) for i in range(0, _DRAWS, width)]
     draws = np.concatenate(list(map_blocks(frequency, blocks)), axis=1)
     expected = np.take_along_axis(posterior.marginals()[rows], event[:, None], axis=1)[:, 0]
-    size = items.sums(weight)
+    mass = weight if times is None else weight * times
+    size = items.sums(mass)
     bins = []
     for b in np.flatnonzero(size > 0):
         low, high = np.quantile(draws[b], [(1 - level) / 2, (1 + level) / 2])
         inside = codes == b
-        observed = float(np.average(expected[inside], weights=weight[inside]))
+        observed = float(np.average(expected[inside], weights=mass[inside]))
         bins.append(
             {
                 "from": b / RELIABILITY_BINS,
                 "to": (b + 1) / RELIABILITY_BINS,
                 "weight": float(size[b] / size.sum()),
-                "predicted": float(np.average(confidence[inside], weights=weight[inside])),
+                "predicted": float(np.average(confidence[inside], weights=mass[inside])),
                 "observed": observed,
                 "low": min(float(low), observed),
                 "high": max(float(high), observed),

@@ -129,15 +129,16 @@ def _few(
     classes, of_group = predictions.classes, np.zeros(predictions.n_items, dtype=bool)
     of_group[group.rows] = True
     inside = of_group[item]
-    # Entries of one item stand together.
-    size = int(np.count_nonzero(np.diff(item[inside], prepend=-1)))
+    size = predictions.size_of(np.unique(item[inside]))
     if not size:
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
     if size < FEW:
         return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}"
     # With more than the labels, the model learns from all of them; a group borrows from the others.
-    count = np.bincount(label[inside] if labels_only else label, minlength=len(classes))
+    counted = inside if labels_only else np.ones_like(inside)
+    times = predictions.times[item[counted]]
+    count = np.bincount(label[counted], times, minlength=len(classes))
     where = _where(group) if labels_only else ""
     if np.count_nonzero(count) == 1:
         return f"all labeled items{where} are of class {classes[int(count.argmax())]}"

@@ -104,7 +104,7 @@ def label_weights(q: Question, size: int, kind: str) -> np.ndarray:
     if q.posterior.support is not None:
         rows = rows[q.posterior.support[rows]]
     posterior, out = q.posterior, np.zeros((len(rows), 2, size))
-    own = LabelWeights(q.predictions, posterior, rows, np.empty(0), size)
+    own = LabelWeights(q.predictions, posterior, rows, rows[:0], size)
     for d in range(size):
         index = np.array([d])
         if kind == "bootstrap":

@@ -32,3 +32,12 @@ def stretched(drawn: Floats, value: Floats, factor: float) -> Floats:
     """Draws (D, M) moved away from the values (M,) by a factor; as they are where it is NaN."""
     moved: Floats = np.where(np.isnan(value), drawn, value + factor * (drawn - value))
     return moved
+
+
+def point_value(drawn: Floats, *, only_mean: bool) -> Floats:
+    """Value (M,) of draws (D, M): a posterior summary, for which mean and median share the job.
+
+    A linear metric of these very items is a mean exactly: `only_mean`.
+    """
+    mean = over_draws(np.nanmean, drawn)
+    return mean if only_mean else (mean + over_draws(np.nanmedian, drawn)) / 2

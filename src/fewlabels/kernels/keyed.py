@@ -66,6 +66,11 @@ def hash_strings(values: np.ndarray) -> UInts:
     return np.array([known[text] for text in map(str, values.tolist())], dtype=np.uint64)
 
 
+def alone(key: UInts) -> UInts:
+    """What `distinguish` makes of the key of an item without equals."""
+    return mix(key ^ mix(np.zeros(1, dtype=np.uint64)))
+
+
 def distinguish(key: UInts, secondary: UInts | None = None) -> UInts:
     """Give duplicates different keys: hash in each one's number among its equals.
 
@@ -87,7 +92,11 @@ def uniforms(key: UInts, streams: np.ndarray, salt: int) -> Floats:
     `salt` separates uses (labels, row weights, ...) and seeds.
     """
     offset = mix(mix(np.asarray(streams, dtype=np.uint64)) ^ np.uint64(salt & (2**64 - 1)))
-    bits = mix(key[:, None] ^ offset[None, :])
+    return to_uniforms(mix(key[:, None] ^ offset[None, :]))
+
+
+def to_uniforms(bits: UInts) -> Floats:
+    """Uniforms in (0, 1) from random bits, which are changed."""
     bits >>= _S11
     out = bits.astype(np.float64)
     out += 0.5

@@ -41,31 +41,45 @@ class Prior(NamedTuple):
 
 
 class Ballots(NamedTuple):
-    """Votes in both views, the transposes that the updates need, and evidence (n, K)."""
+    """Votes in both views, the transposes that the updates need, and evidence (n, K).
+
+    `times` (n,), where given, says how many items each row stands for. Labels are then counts
+    (n, K) of these, else classes (n,).
+    """
 
     votes: scipy.sparse.csr_matrix
     by_vote: scipy.sparse.csr_matrix
     ballots: scipy.sparse.csr_matrix
     evidence: Floats
+    times: Floats | None = None
 
     @staticmethod
-    def of(votes: scipy.sparse.csr_matrix, evidence: Floats) -> Ballots:
+    def of(
+        votes: scipy.sparse.csr_matrix, evidence: Floats, times: Floats | None = None
+    ) -> Ballots:
         """Both views of counts (n, M K)."""
-        return Ballots(votes, votes.T.tocsr(), by_class(votes, evidence.shape[1]), evidence)
+        ballots = by_class(votes, evidence.shape[1])
+        return Ballots(votes, votes.T.tocsr(), ballots, evidence, times)
 
     def scores(self, eta: Floats) -> Floats:
         """Scores a (n, K) under weights (M,), or (n, K, D) under (M, D)."""
         return np.asarray((self.ballots @ eta).reshape(*self.evidence.shape, *eta.shape[1:]))
 
-    def counts(self, labels: Ints) -> Floats:
+    def counts(self, labels: Ints | Floats) -> Floats:
         """Votes by true class, (M, K votes, K classes)."""
         k = self.evidence.shape[1]
-        said: Floats = self.by_vote @ np.eye(k)[labels]
+        said: Floats = self.by_vote @ (labels if labels.ndim > 1 else np.eye(k)[labels])
         return said.reshape(-1, k, k)
+
+    def draw(self, p: Floats, rng: np.random.Generator) -> Ints:
+        """Labels from P(class), (n, K)."""
+        if self.times is None:
+            return draw_classes(p, rng)
+        return rng.multinomial(np.rint(self.times).astype(np.int64), p)
 
 
 class State(NamedTuple):
-    """Labels (n,), weights eta (M,), and log P(vote | class) (M, K votes, K classes)."""
+    """Labels (n,) or (n, K), weights eta (M,), and log P(vote | class) (M, K votes, K classes)."""
 
     labels: Ints
     eta: Floats
@@ -107,7 +121,7 @@ def sweep(
     logits = label_logits(
         ballots.votes, log_confusion.reshape(-1, k, 1), ballots.scores(eta)[:, :, None], penalty
     )[:, :, 0]
-    labels = draw_classes(softmax(logits + ballots.evidence), rng)
+    labels = ballots.draw(softmax(logits + ballots.evidence), rng)
     return State(labels, eta, log_confusion)
 
 
@@ -120,24 +134,38 @@ def _weights(
     1 / lambda is inverse Gaussian with mean 1 / (c |zeta|) and shape 1, and eta is normal. As in
     the paper the best rival is held while eta is drawn: for two classes there is but one, and the
     sampler is exact; for more it is near.
+
+    Items of one row and label have the same zeta. The sum of 1 / lambda over m of them is inverse
+    Gaussian with m times the mean and shape m^2, that is m^2 times one of mean / m and shape 1.
     """
-    n, k = ballots.evidence.shape
-    scores, rows = ballots.scores(state.eta), np.arange(n)
-    others = scores.copy()
-    others[rows, state.labels] = -np.inf
+    k = ballots.evidence.shape[1]
+    rows, labels, m = _cells(state.labels)
+    others = ballots.scores(state.eta)[rows]
+    place = np.arange(len(rows))
+    own = others[place, labels]
+    others[place, labels] = -np.inf
     rival = others.argmax(axis=1)
-    zeta = penalty.margin - (scores[rows, state.labels] - scores[rows, rival])
+    zeta = penalty.margin - (own - others[place, rival])
     c = penalty.cost
-    precision = inverse_gaussian(1 / (c * np.maximum(np.abs(zeta), NEVER)), rng)
-    gap = ballots.ballots[rows * k + state.labels] - ballots.ballots[rows * k + rival]
+    mean = 1 / (c * np.maximum(np.abs(zeta), NEVER))
+    precision = m**2 * inverse_gaussian(mean / m, rng)
+    gap = ballots.ballots[rows * k + labels] - ballots.ballots[rows * k + rival]
     scaled = gap.copy()
     scaled.data *= np.repeat(precision, np.diff(gap.indptr))
     system = c**2 * (gap.T @ scaled).toarray()
     system[np.diag_indices_from(system)] += 1 / variance
     root = cholesky(system, lower=True)
-    mean = cho_solve((root, True), c * (gap.T @ (1 + c * penalty.margin * precision)))
+    mean = cho_solve((root, True), c * (gap.T @ (m + c * penalty.margin * precision)))
     noise = solve_triangular(root, rng.standard_normal(len(mean)), lower=True, trans="T")
     return np.asarray(mean + noise)
+
+
+def _cells(labels: Ints) -> tuple[Ints, Ints, Floats]:
+    """Row and label of the items that share both, and how many they are."""
+    if labels.ndim == 1:
+        return np.arange(len(labels)), labels, np.ones(len(labels))
+    row, label = np.nonzero(labels)
+    return row, label, labels[row, label].astype(np.float64)
 
 
 def inverse_gaussian(mean: Floats, rng: np.random.Generator) -> Floats:
@@ -158,11 +186,17 @@ def draw_classes(p: Floats, rng: np.random.Generator) -> Ints:
     return np.asarray((u[:, None] >= total[:, :-1]).sum(axis=1), dtype=np.int64)
 
 
-def vote_likelihood(votes: scipy.sparse.csr_matrix, confusion: Floats, evidence: Floats) -> float:
-    """Log of P(votes, evidence) under confusion (M, K votes, K classes) and equal class shares."""
+def vote_likelihood(
+    votes: scipy.sparse.csr_matrix, confusion: Floats, evidence: Floats, times: Floats | None = None
+) -> float:
+    """Log of P(votes, evidence) under confusion (M, K votes, K classes) and equal class shares.
+
+    Of so many items of each row (n,), or of one.
+    """
     k = evidence.shape[1]
     logits = votes @ np.log(confusion).reshape(-1, k) + evidence
-    return float((logsumexp(logits) - np.log(k)).sum())
+    each = logsumexp(logits) - np.log(k)
+    return float((each if times is None else each * times).sum())
 
 
 def maximum_margin(

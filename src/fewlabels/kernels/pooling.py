@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.simplex import centred_log, clip, linear_pool, softmax
+from fewlabels.kernels.simplex import CLIP, centred_log, clip, linear_pool, softmax
 
 _HALVINGS = 45
 
@@ -33,7 +33,15 @@ class Pool(NamedTuple):
 
 def centred_logs(p: Floats) -> Floats:
     """Clipped probabilities' centred logs, (n, M, K); NaN where a classifier says nothing."""
-    return centred_log(clip(p))
+    if p.shape[2] != 2:
+        return centred_log(clip(p))
+    # Sums over two classes are written out: numpy's over a short axis take most of the time.
+    log = np.log(np.clip(p, CLIP, 1 - CLIP))
+    half = log[:, :, 1] - log[:, :, 0]
+    half /= 2
+    log[:, :, 1] = half
+    np.negative(half, out=log[:, :, 0])
+    return log
 
 
 def raw_pool(c: Floats) -> Pool:
@@ -79,10 +87,32 @@ def _some(c: Floats) -> Bools:
 def _pools(c: Floats) -> tuple[Floats, Floats]:
     """Centred logs of the mean probability, and mean of the logs, of tempered logs (n, M, K)."""
     k = c.shape[2]
+    if k == 2:
+        return _pools_of_two(c[:, :, 1])
     present = ~np.isnan(c[:, :, 0])
     u = centred_log(np.maximum(linear_pool(softmax(c, axis=2), np.full(k, 1 / k)), 1e-300))
     total = np.where(present[:, :, None], c, 0.0).sum(axis=1)
     return u, total / np.maximum(present.sum(axis=1), 1)[:, None]
+
+
+def _pools_of_two(half: Floats) -> tuple[Floats, Floats]:
+    """The same for two classes, of half the logits (n, M)."""
+    absent = np.isnan(half)
+    count = np.maximum(half.shape[1] - absent.sum(axis=1), 1)
+    some = absent.any()
+    said = np.where(absent, 0.0, half) if some else half
+    # exp(-2 |h|) <= 1, so that neither of the two probabilities underflows in the other's shadow.
+    small = np.exp(-2 * np.abs(said))
+    large = 1 / (1 + small)
+    small *= large
+    one, other = np.where(said > 0, large, small), np.where(said > 0, small, large)
+    if some:
+        one[absent] = other[absent] = 0.0
+    mean = [np.maximum(part.sum(axis=1) / count, 1e-300) for part in (one, other)]
+    u = (np.log(mean[0]) - np.log(mean[1])) / 2
+    u[absent.all(axis=1)] = 0.0
+    v = said.sum(axis=1) / count
+    return np.stack([-u, u], axis=1), np.stack([-v, v], axis=1)
 
 
 def _scale_to(v: Floats, confidence: float) -> float:

@@ -22,7 +22,7 @@ def dense_codes(scores: Floats) -> tuple[Ints, int]:
     return codes.ravel().astype(np.int64), len(values)
 
 
-def logit_codes(probabilities: Floats) -> tuple[Ints, int]:
+def logit_codes(probabilities: Floats, bins: int = LOGIT_BINS) -> tuple[Ints, int]:
     """Codes in 4096 bins uniform in logit from -16 to 16: the same for any part of the data.
 
     With average precision interpolated inside a bin the errors are about 1e-6 (AUC) and 1e-5
@@ -30,16 +30,44 @@ def logit_codes(probabilities: Floats) -> tuple[Ints, int]:
     """
     tiny = 1 / (1 + np.exp(_LOGIT_RANGE))
     p = np.clip(probabilities, tiny, 1 - tiny)
-    position = (np.log(p) - np.log1p(-p) + _LOGIT_RANGE) * (LOGIT_BINS / (2 * _LOGIT_RANGE))
-    return np.clip(position.astype(np.int64), 0, LOGIT_BINS - 1), LOGIT_BINS
+    position = (np.log(p) - np.log1p(-p) + _LOGIT_RANGE) * (bins / (2 * _LOGIT_RANGE))
+    return np.clip(position.astype(np.int64), 0, bins - 1), bins
 
 
-def quantile_codes(scores: Floats) -> tuple[Ints, int]:
-    """Codes for scores of any scale: logit bins of each score's quantile among the scores."""
+def logit_edges(bins: int = LOGIT_BINS) -> Floats:
+    """Probabilities between the bins of `logit_codes`, (bins + 1,)."""
+    edges: Floats = 1 / (1 + np.exp(-np.linspace(-_LOGIT_RANGE, _LOGIT_RANGE, bins + 1)))
+    edges[0], edges[-1] = 0.0, 1.0
+    return edges
+
+
+def quantile_codes(
+    scores: Floats, bins: int = LOGIT_BINS, times: Floats | None = None
+) -> tuple[Ints, int]:
+    """Codes for scores of any scale: logit bins of each score's quantile among the scores.
+
+    Every score is there as often as `times` (n,) says, or once.
+    """
     codes, size = dense_codes(scores)
-    count = np.bincount(codes, minlength=size)
-    middle = (np.cumsum(count) - 0.5 * count) / len(scores)
-    return logit_codes(middle[codes])
+    count = np.bincount(codes, times, minlength=size)
+    middle = (np.cumsum(count) - 0.5 * count) / count.sum()
+    return logit_codes(middle[codes], bins)
+
+
+def quantile_steps(scores: Floats, bins: int = LOGIT_BINS) -> tuple[Floats, Ints]:
+    """Distinct scores (u,) of a sample, ascending, and the codes (u,) of `quantile_codes`."""
+    values, first = np.unique(scores, return_index=True)
+    return values, quantile_codes(scores, bins)[0][first]
+
+
+def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
+    """Codes of any scores by a sample's steps: that of the largest step at or below the score.
+
+    The code is rounded down between steps, so scores between two of them tie with the lower one.
+    """
+    values, codes = steps
+    place = np.searchsorted(values, scores, side="right") - 1
+    return codes[np.maximum(place, 0)]
 
 
 def auc(own: Floats, other: Floats) -> Floats:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Literal, final
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.lazily import lazily
 from fewlabels.kernels.score_priors import Prior
 from fewlabels.kernels.score_tails import log_less
 
@@ -30,12 +30,12 @@ class Points:
 
     x: Floats
 
-    @cached_property
+    @lazily
     def log(self) -> Floats:
         """Log x, (n,)."""
         return np.log(self.x)
 
-    @cached_property
+    @lazily
     def basis(self) -> Floats:
         """1, x, x^2, log x, log^2 x: every exponential family here is linear in them, (n, 5)."""
         return np.column_stack([np.ones(len(self.x)), self.x, self.x**2, self.log, self.log**2])

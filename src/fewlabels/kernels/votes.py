@@ -89,10 +89,14 @@ def by_item(counts: scipy.sparse.csr_matrix, values: Floats) -> scipy.sparse.csr
     return scipy.sparse.csr_matrix((data, (item, classifier)), (n, counts.shape[1] // k))
 
 
-def class_votes(counts: scipy.sparse.csr_matrix, n_classes: int) -> Floats:
-    """How often each class is voted for, (n, M K) -> (K,)."""
-    said = counts.indices % n_classes
-    return np.bincount(said, weights=counts.data, minlength=n_classes).astype(np.float64)
+def class_votes(
+    counts: scipy.sparse.csr_matrix, n_classes: int, times: Floats | None = None
+) -> Floats:
+    """How often each class is voted for, (n, M K) -> (K,), by so many items of each row (n,)."""
+    said, votes = counts.indices % n_classes, counts.data
+    if times is not None:
+        votes = votes * np.repeat(times, np.diff(counts.indptr))
+    return np.bincount(said, weights=votes, minlength=n_classes).astype(np.float64)
 
 
 def count_votes(votes: Array, n_classes: int, again: Ints | None = None) -> scipy.sparse.csr_matrix:

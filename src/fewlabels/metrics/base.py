@@ -19,7 +19,8 @@ class ScoreView:
     """What a metric sees of one classifier: n items, all with a prediction.
 
     probabilities (n, K), hard (n,) class indices, scores (n,) of the positive class; None where
-    the classifier does not provide it. `exact` asks for a code per distinct score, however many.
+    the classifier does not provide it. `exact` asks for a code per distinct score, however many;
+    `times` (n,) says how many items each row stands for, where it is not one.
     """
 
     n_classes: int
@@ -27,6 +28,7 @@ class ScoreView:
     hard: Ints | None = None
     scores: Floats | None = None
     exact: bool = True
+    times: Floats | None = None
 
     def provides(self, needs: Needs) -> bool:
         """Whether a metric with these needs applies."""
@@ -79,6 +81,13 @@ class Plan(ABC):
         States of disjoint items add.
         """
 
+    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
+        """`state` of W whose sum over the classes is `mass` (n,) in every draw.
+
+        What does not depend on the classes is then summed once for all draws.
+        """
+        return self.state(weights)
+
     @abstractmethod
     def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
         """Change, in place, what the pseudo-item of each draw is taken to be.
@@ -110,6 +119,18 @@ class Statistic(ABC):
     @abstractmethod
     def prepare(self, view: ScoreView) -> Plan:
         """Sort, bin and look up everything that does not depend on the labels."""
+
+    @property
+    def quantiles(self) -> bool:
+        """Whether it rests on quantiles of the confidences."""
+        return False
+
+    def fixed(self, view: ScoreView, bins: int) -> Statistic:
+        """The same with bins that do not depend on the items at hand, but on a sample of all.
+
+        States of any parts of the items then add up. Rankings take `bins` bins.
+        """
+        return self
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from fewlabels.kernels.binning import (
     EQUAL_WIDTH_BINS,
     QUANTILE_BINS,
     Indicator,
+    between,
     by_quantiles,
     equal_width,
+    quantile_edges,
 )
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
@@ -39,6 +41,16 @@ class _BinsPlan(ScorePlan):
                 self.count.sums(hit, rows),
             ]
         )
+
+    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
+        first = self.event[0]
+        if (self.event == first).all():
+            hit = weights[:, first]
+        else:
+            hit = np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0]
+        hits = self.count.sums(hit)
+        fixed = [part.sums(mass[:, None]) for part in (self.count, self.confidence)]
+        return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
 
     def digest(self, state: Floats) -> Floats:
         return state
@@ -65,16 +77,45 @@ class CalibrationBins(Statistic):
 
     def prepare(self, view: ScoreView) -> Plan:
         """Find the bin of each item."""
+        if self.bins == "equal-width":
+            return self._plan(view, equal_width, EQUAL_WIDTH_BINS)
+        return self._plan(view, lambda p: by_quantiles(p, times=view.times), QUANTILE_BINS)
+
+    @property
+    def quantiles(self) -> bool:
+        """Whether the bins lie between quantiles."""
+        return self.bins == "quantiles"
+
+    def fixed(self, view: ScoreView, bins: int) -> Statistic:
+        """Bins between the quantiles of a sample; those of equal width are what they are."""
+        if self.bins == "equal-width":
+            return self
+        return _FixedBins(self, quantile_edges(self._confidence(view)[1]))
+
+    def _confidence(self, view: ScoreView) -> tuple[Ints, Floats]:
+        """Event (n,) and its probability (n,)."""
         p = view.probabilities
         assert p is not None
         top = self.event == "top" or view.n_classes > 2
         event = np.argmax(p, axis=1) if top else np.ones(len(p), dtype=np.int64)
-        confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
-        if self.bins == "equal-width":
-            codes, size = equal_width(confidence), EQUAL_WIDTH_BINS
-        else:
-            codes, size = by_quantiles(confidence), QUANTILE_BINS
+        return event, np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+
+    def _plan(self, view: ScoreView, codes_of: Callable[[Floats], Ints], size: int) -> Plan:
+        event, confidence = self._confidence(view)
+        codes = codes_of(confidence)
         return _BinsPlan(event, Indicator(codes, size), Indicator(codes, size, confidence))
+
+
+@dataclass(frozen=True, eq=False)
+class _FixedBins(Statistic):
+    """Bins between given edges."""
+
+    of: CalibrationBins
+    edges: Floats
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Find the bin of each item."""
+        return self.of._plan(view, lambda p: between(self.edges, p), len(self.edges) - 1)
 
 
 def _weighted(state: Floats) -> Floats:

@@ -19,6 +19,11 @@ class _ConfusionPlan(Plan):
     def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         return self.predicted.sums(weights, rows)
 
+    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
+        others = self.predicted.sums(np.ascontiguousarray(weights[:, 1:]))
+        total = self.predicted.sums(mass[:, None])
+        return np.concatenate([total[:, None] - others.sum(axis=1, keepdims=True), others], axis=1)
+
     def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
         draws = np.arange(len(item))
         state[self.predicted.codes[item], :, draws] -= mass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class States:
 
 def prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
     """Plans of the metrics that apply; metrics of one statistic share its plan."""
-    view = ScoreView(view.n_classes, view.probabilities, view.hard, view.scores, exact)
+    view = replace(view, exact=exact)
     shared: dict[object, Plan] = {}
     out = {}
     for name, metric in chosen.items():
@@ -100,7 +101,8 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
     elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
     hard = predictions.hard[rows, j].astype(np.int64) if on_all("hard") else None
-    return ScoreView(predictions.n_classes, probabilities, hard, scores)
+    times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
+    return ScoreView(predictions.n_classes, probabilities, hard, scores, times=times)
 
 
 def metrics_of_rates(

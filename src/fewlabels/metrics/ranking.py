@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -31,6 +32,13 @@ class _RankingPlan(ScorePlan):
             np.maximum(codes.sums(total, rows) - own, 0.0, out=state[1, row])
         return state
 
+    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
+        state = np.empty((2, len(self.classes), self.size, weights.shape[2]))
+        for row, (k, codes) in enumerate(zip(self.classes, self.codes, strict=True)):
+            state[0, row] = own = codes.sums(np.ascontiguousarray(weights[:, k]))
+            np.maximum(codes.sums(mass[:, None]) - own, 0.0, out=state[1, row])
+        return state
+
     def digest(self, state: Floats) -> Floats:
         values = np.empty((2, len(self.classes), state.shape[-1]))
         for row, (own, other) in enumerate(zip(*state, strict=True)):
@@ -56,19 +64,53 @@ class Ranking(Statistic):
 
     def prepare(self, view: ScoreView) -> Plan:
         """Rank the items by the score of each class."""
-        p = view.probabilities
-        if p is None:
-            assert view.scores is not None
-            binned: Callable[[Floats], tuple[Ints, int]] = ranking.quantile_codes
-            columns, classes = [view.scores], [1]
-        else:
-            binned = ranking.logit_codes
-            classes = [1] if view.n_classes == 2 else list(range(view.n_classes))
-            columns = [p[:, k] for k in classes]
-        coded = [(ranking.dense_codes if view.exact else binned)(column) for column in columns]
-        size = max(size for _, size in coded)
-        indicators = [Indicator(codes, size) for codes, _ in coded]
-        return _RankingPlan(indicators, classes, size, not view.exact)
+        codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.logit_codes
+        if view.exact:
+            codes_of = ranking.dense_codes
+        elif view.probabilities is None:
+            codes_of = partial(ranking.quantile_codes, times=view.times)
+        return _plan(view, codes_of, interpolate=not view.exact)
+
+    def fixed(self, view: ScoreView, bins: int) -> Statistic:
+        """Bins in logit for probabilities; for other scores, between those of a sample."""
+        if view.probabilities is not None:
+            return _BinnedRanking(bins, None)
+        assert view.scores is not None
+        return _BinnedRanking(bins, ranking.quantile_steps(view.scores, bins))
+
+
+@dataclass(frozen=True, eq=False)
+class _BinnedRanking(Statistic):
+    """A ranking by bins that are given: `steps` are those of scores that are no probabilities."""
+
+    bins: int
+    steps: tuple[Floats, Ints] | None
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Find the bin of each item."""
+        return _plan(view, self._codes, interpolate=True)
+
+    def _codes(self, column: Floats) -> tuple[Ints, int]:
+        if self.steps is None:
+            return ranking.logit_codes(column, self.bins)
+        return ranking.codes_at(self.steps, column), self.bins
+
+
+def _plan(
+    view: ScoreView, codes_of: Callable[[Floats], tuple[Ints, int]], *, interpolate: bool
+) -> Plan:
+    """Items by the codes of their scores, class by class."""
+    p = view.probabilities
+    if p is None:
+        assert view.scores is not None
+        columns, classes = [view.scores], [1]
+    else:
+        classes = [1] if view.n_classes == 2 else list(range(view.n_classes))
+        columns = [p[:, k] for k in classes]
+    coded = [codes_of(column) for column in columns]
+    size = max(size for _, size in coded)
+    indicators = [Indicator(codes, size) for codes, _ in coded]
+    return _RankingPlan(indicators, classes, size, interpolate)
 
 
 def _auc(state: Floats) -> Floats:

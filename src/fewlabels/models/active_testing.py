@@ -312,4 +312,5 @@ METHOD = Method(
         "label_next": "items to label next, most telling first (counted from 0)",
     },
     serves="means",
+    streams="sample",
 )

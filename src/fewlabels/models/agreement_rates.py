@@ -17,7 +17,7 @@ from fewlabels.kernels.joint_errors import (
     agreement_rates,
     nearest_to_independence,
 )
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP
 from fewlabels.kernels.votes import Patterns, by_group, by_item, class_votes, patterns, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
@@ -100,6 +100,7 @@ class AgreementRates(LabelModel):
         domain = domain_codes(served, domains)
         items = patterns(served.vote_counts, served.evidence, domain)
         votes = served.vote_counts[items.first]
+        total = class_votes(served.vote_counts, 2, served.multiplicity)
         fitted = _FittedAgreement(
             model=self,
             models=served.models,
@@ -109,7 +110,8 @@ class AgreementRates(LabelModel):
             signs=_signs(votes),
             items=items,
             keys=served.keys,
-            average=class_votes(served.vote_counts, 2) / served.vote_counts.sum(),
+            times=served.multiplicity,
+            average=total / total.sum(),
             informed=bool((served.evidence != 0).any()),
             doubts=not_identified(served, domain, domains),
             salt=int(rng.integers(2**63)),
@@ -151,6 +153,7 @@ class _FittedAgreement(FittedLabelModel):
     signs: scipy.sparse.csr_matrix
     items: Patterns
     keys: UInts
+    times: Floats | None
     average: Floats
     informed: bool
     doubts: tuple[str, ...]
@@ -165,7 +168,8 @@ class _FittedAgreement(FittedLabelModel):
 
     @cached_property
     def result(self) -> _Solution:
-        counts = self.items.sums(np.ones((len(self.keys), 1)))[:, 0]
+        times = np.ones(len(self.keys)) if self.times is None else self.times
+        counts = self.items.sums(times[:, None])[:, 0]
         return self._solve(counts, None)
 
     @cached_property
@@ -174,7 +178,9 @@ class _FittedAgreement(FittedLabelModel):
         streams = np.arange(self.model.replicates)
         counts = np.zeros((len(self.items.first), len(streams)))
         for block in spans(len(self.keys), _ROWS):
-            rows = exponentials(self.keys[block], streams, self.salt ^ _REFIT_SALT)
+            times = None if self.times is None else self.times[block]
+            salt = self.salt ^ _REFIT_SALT
+            rows = exponential_sums(self.keys[block], streams, times, salt)
             counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
         return np.stack([self._solve(c, self.result).error for c in counts.T], axis=2)
 
@@ -358,7 +364,8 @@ class _RefitRates:
         drawn = self.fitted.result.error + np.einsum("dmb,tb->tdm", spread, noise)
         error = np.clip(drawn, CLIP, 1 - CLIP)
         d, weighty = len(self.domains), np.flatnonzero(self.predictions.weight > 0)
-        total = np.stack([np.bincount(self.domain, p, d) for p in self.marginals.T], axis=1)
+        weights = self.marginals * self.predictions.times[:, None]
+        total = np.stack([np.bincount(self.domain, p, d) for p in weights.T], axis=1)
         shares = total / np.maximum(total.sum(axis=1, keepdims=True), 1)
         return VoteRates(
             models=self.models,
@@ -416,5 +423,6 @@ METHOD = Method(
         "vote_patterns": "distinct combinations of votes and labels",
     },
     learns_from="hard predictions",
+    counts_rows=True,
     needs=frozenset({"two classes"}),
 )

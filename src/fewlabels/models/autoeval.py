@@ -241,4 +241,5 @@ METHOD = Method(
     ),
     "Boyeau, Angelopoulos et al. (2024); Angelopoulos, Duchi, Zrnic (2023)",
     serves="means",
+    streams="sample",
 )

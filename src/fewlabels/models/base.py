@@ -22,6 +22,13 @@ class FittedLabelModel(ABC):
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior over the labels of these items."""
 
+    def prepare(self) -> None:  # noqa: B027 - most have nothing to do
+        """Do once all work that needs no items, before many parts of the items get a posterior.
+
+        A prepared model computes P(label) and all parameter draws of a part in one pass. It may
+        be pickled, and serves several threads.
+        """
+
 
 class LabelModel(ABC):
     """Hyperparameters of a method. Fitting changes nothing here: it returns what was learned."""
@@ -93,6 +100,39 @@ def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions,
         return predictions, predictions.hard
     names = [predictions.models[j] for j in np.flatnonzero(gives)]
     return predictions.select_models(names), predictions.hard[:, gives]
+
+
+def refuse_multiplicity(predictions: Predictions, who: str) -> None:
+    """Refuse rows that stand for several items, for those who take every row for one.
+
+    Raises
+    ------
+    UsageError
+        If there are such rows.
+    """
+    if predictions.multiplicity is not None:
+        raise UsageError(
+            f"{who} takes every row for one item, and rows stand for several here "
+            "(`multiplicity`); give every item a row of its own, or take a method that counts "
+            "them, such as 'dawid-skene' or 'labeled'"
+        )
+
+
+def whole_items(predictions: Predictions) -> None:
+    """Refuse rows that stand for a part of an item: labels are drawn of whole ones.
+
+    Raises
+    ------
+    InputError
+        If there are such rows.
+    """
+    times = predictions.times
+    broken = np.flatnonzero(times != np.rint(times))
+    if broken.size:
+        raise InputError(
+            f"`multiplicity` must be whole numbers; got {times[broken[0]]} for row {broken[0]} "
+            "(from 0)"
+        )
 
 
 def check_count(name: str, value: object) -> None:

@@ -137,7 +137,7 @@ class _FittedBetaCalibration(FittedLabelModel):
         parameters = _CalibrationDraws(self, scores, predictions.evidence)
         slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
         return LabelPosterior(
-            parameters.mean(),
+            parameters.mean,
             parameters,
             predictions.keys,
             salt=self.salt,

@@ -79,6 +79,7 @@ METHOD = Method(
     SOURCE,
     diagnostics=DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )
 
 CONFUSION_METHOD = Method(
@@ -91,4 +92,5 @@ CONFUSION_METHOD = Method(
     SOURCE,
     diagnostics=DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )

@@ -31,6 +31,7 @@ WEIGHED_ITEMS = 2_000
 """Beliefs are weighed by so many labels at most; those that then count are fitted to all."""
 
 _NEVER_DRAWN = 1e-5
+_ROWS = 65_536
 
 
 DIAGNOSTICS = {
@@ -180,13 +181,13 @@ class FittedBeliefs(FittedLabelModel):
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior of the labels of any items of the same classifiers."""
         probabilities = probabilities_of(predictions, self.index.models, self.method)
-        features = self.index.features(probabilities)
+        design = _Design(self.index, self.columns, probabilities)
         parameters, doubted = (
-            _Draws(features, self.columns, predictions.evidence, draws)
+            _Draws(design, predictions.evidence, draws)
             for draws in (self.draws, self.interval_draws)
         )
         return LabelPosterior(
-            parameters.mean(),
+            parameters.mean,
             parameters,
             predictions.keys,
             salt=self.salt,
@@ -347,16 +348,48 @@ def each_belief(
     ground = _Ground.of("beliefs", beliefs, predictions, copies_agree=False)
     columns = ground.columns
     probabilities = probabilities_of(predictions, ground.index.models, "beliefs")
-    features = ground.index.features(probabilities)
+    design = _Design(ground.index, columns, probabilities)
     for fit in map(ground.fit, beliefs):
         draws = _draw([fit], np.ones(1), size, columns.width, rng)
-        yield fit.mode.log_evidence, _Draws(features, columns, predictions.evidence, draws)
+        yield fit.mode.log_evidence, _Draws(design, predictions.evidence, draws)
+
+
+class _Design:
+    """Features of n items as one matrix per class, (K, n, w): a product with coefficients is all.
+
+    Columns are a constant, deviations and votes, and f and g of every pool.
+    """
+
+    def __init__(self, index: PooledIndex, columns: _Columns, probabilities: Floats) -> None:
+        n, _, k = probabilities.shape
+        self.columns = columns
+        self.matrices = np.empty((k, n, 1 + columns.n_each + 2 * len(columns.pools)))
+        self.matrices[:, :, 0] = 1.0
+        for rows in spans(n, _ROWS):
+            features = index.features(probabilities[rows])
+            self.matrices[:, rows, 1 : 1 + columns.n_each] = features.each.swapaxes(0, 1)
+            for place, name in enumerate(columns.pools):
+                start = 1 + columns.n_each + 2 * place
+                for offset, values in enumerate(features.pools[name]):
+                    self.matrices[:, rows, start + offset] = values.T
+
+    def coefficients(self, beta: Floats) -> Floats:
+        """Coefficients of the columns for each class, (K, w, D), of draws beta (width, D)."""
+        columns = self.columns
+        k, each = columns.n_classes, beta[columns.each :]
+        out = np.empty((k, self.matrices.shape[2], beta.shape[1]))
+        out[:, 0] = beta[:k]
+        out[:, 1 : 1 + columns.n_each] = each
+        for place, name in enumerate(columns.pools):
+            start, column = columns.of_pool(name), 1 + columns.n_each + 2 * place
+            out[:, column] = beta[start] + beta[start + 2 : start + 2 + k]
+            out[:, column + 1] = beta[start + 1]
+        return out
 
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    features: Features
-    columns: _Columns
+    design: _Design
     evidence: Floats
     coefficients: Floats
 
@@ -368,22 +401,22 @@ class _Draws:
         """Nothing to do: a block is a matrix product."""
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        beta = self.coefficients[index].T  # (width, D)
-        k = self.columns.n_classes
-        each = self.features.each[rows]
-        n = len(each)
-        logits = (each.reshape(n * k, -1) @ beta[self.columns.each :]).reshape(n, k, len(index))
-        logits += beta[:k]
-        for name in self.columns.pools:
-            start = self.columns.of_pool(name)
-            f, g = (values[rows] for values in self.features.pools[name])
-            logits += f[:, :, None] * (beta[start] + beta[start + 2 : start + 2 + k])
-            if beta[start + 1].any():
-                logits += g[:, :, None] * beta[start + 1]
+        weights = self.design.coefficients(self.coefficients[index].T)
         evidence = self.evidence[rows]
+        out = np.empty((len(evidence), len(weights), len(index)))
         informed = np.flatnonzero((evidence != 0).any(axis=1))
-        logits[informed] += evidence[informed][:, :, None]
-        return softmax(logits, out=logits)
+        if len(weights) == 2:
+            # The difference of two logits says it all, at half the work.
+            gap = self.design.matrices[1][rows] @ weights[1]
+            gap -= self.design.matrices[0][rows] @ weights[0]
+            gap[informed] += (evidence[informed, 1] - evidence[informed, 0])[:, None]
+            _logistic(gap, out=out[:, 1])
+            np.subtract(1, out[:, 1], out=out[:, 0])
+            return out
+        for k, matrix in enumerate(self.design.matrices):
+            out[:, k] = matrix[rows] @ weights[k]
+        out[informed] += evidence[informed][:, :, None]
+        return softmax(out, out=out)
 
     def mean(self) -> Floats:
         n = len(self.evidence)
@@ -396,3 +429,12 @@ class _Draws:
         for _ in map_blocks(fill, spans(n, 4096)):
             pass
         return out
+
+
+def _logistic(z: Floats, out: Floats) -> None:
+    """1 / (1 + exp(-z)), in place of z and into `out`."""
+    np.negative(z, out=z)
+    with np.errstate(over="ignore"):  # exp of much is infinite, and its reciprocal zero
+        np.exp(z, out=z)
+    z += 1
+    np.reciprocal(z, out=out)

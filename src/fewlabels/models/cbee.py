@@ -88,6 +88,7 @@ METHOD = Method(
     SOURCE,
     diagnostics=COUPLED_DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )
 
 CONFUSION_METHOD = Method(
@@ -100,4 +101,5 @@ CONFUSION_METHOD = Method(
     SOURCE,
     diagnostics=COUPLED_DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )

@@ -13,13 +13,12 @@ import scipy.sparse
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import exponential_sums, some_items
 from fewlabels.kernels.max_margin import (
     Ballots,
     Penalty,
     Prior,
     State,
-    draw_classes,
     label_logits,
     lead,
     maximum_margin,
@@ -41,7 +40,7 @@ MARGINS = (1.0, 3.0, 5.0)
 """What c and l are chosen from."""
 
 _CHOICE_VOTES, _CHOICE_DRAWS, _BLOCK, _ROUNDS = 2**15, 20, 2**21, 50
-_REFIT_SALT = 0xC50D
+_REFIT_SALT, _CHOICE_SALT = 0xC50D, 0xC50E
 
 
 @dataclass(frozen=True)
@@ -100,19 +99,26 @@ class CrowdSVM(LabelModel):
         # The sampler draws item by item, in an order that belongs to the items.
         order = np.argsort(served.keys)
         votes, evidence = served.vote_counts[order], served.evidence[order]
+        times = None if served.multiplicity is None else served.multiplicity[order]
         salt, seed = (int(s) for s in rng.integers(2**63, size=2))
-        penalty = self._choose(votes, evidence, seed)
+        penalty = self._choose(*_first(votes, evidence, times, served.keys[order]), seed)
         learned = _Learned(self, served.models, penalty, salt, _assumptions(served))
         if self.solver == "gradient-descent":
             items = patterns(served.vote_counts, served.evidence)
             distinct = served.vote_counts[items.first], served.evidence[items.first]
             descended = _Descent(self, *distinct, penalty)
-            keys = served.keys
-            fitted = _FittedDescent(learned, descended, items.of_item, keys, descended.start)
+            fitted = _FittedDescent(
+                learned,
+                descended,
+                items.of_item,
+                served.keys,
+                served.multiplicity,
+                descended.start,
+            )
             _ = fitted.eta
             return fitted
         rng = np.random.default_rng(seed)
-        states = self._sample(Ballots.of(votes, evidence), penalty, rng, self.draws)
+        states = self._sample(Ballots.of(votes, evidence, times), penalty, rng, self.draws)
         eta = np.stack([s.eta for s in states], axis=1)
         confusion = np.stack([s.log_confusion for s in states], axis=3)
         return _FittedGibbs(learned, eta, confusion)
@@ -122,7 +128,7 @@ class CrowdSVM(LabelModel):
     ) -> list[State]:
         """Kept states of a chain that starts from the majority vote."""
         prior = Prior(self.weight_variance, self.confusion_prior)
-        labels = draw_classes(_majority(ballots.votes, ballots.evidence), rng)
+        labels = ballots.draw(_majority(ballots), rng)
         eta, k = np.ones(ballots.ballots.shape[1]), ballots.evidence.shape[1]
         state = State(labels, eta, np.zeros((len(eta), k, k)))
         kept = []
@@ -132,40 +138,55 @@ class CrowdSVM(LabelModel):
                 kept.append(state)
         return kept
 
-    def _choose(self, votes: scipy.sparse.csr_matrix, evidence: Floats, seed: int) -> Penalty:
-        """Cost and margin with the largest likelihood of the votes, on the first 32,768 of them."""
+    def _choose(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, times: Floats | None, seed: int
+    ) -> Penalty:
+        """Cost and margin with the largest likelihood of the votes."""
         costs = COSTS if self.cost is None else (self.cost,)
         margins = MARGINS if self.margin is None else (self.margin,)
         choices = [Penalty(c, margin) for margin, c in product(margins, costs)]
         if len(choices) == 1:
             return choices[0]
-        enough = int(np.searchsorted(votes.indptr, _CHOICE_VOTES))
-        votes, evidence = votes[:enough], evidence[:enough]
+        ballots = Ballots.of(votes, evidence, times)
         descent = self.solver == "gradient-descent"
         likelihood = self._likelihood_of_descent if descent else self._likelihood_of_chain
-        found = [likelihood(votes, evidence, penalty, seed) for penalty in choices]
+        found = [likelihood(ballots, penalty, seed) for penalty in choices]
         return choices[int(np.argmax(found))]
 
-    def _likelihood_of_chain(
-        self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty, seed: int
-    ) -> float:
+    def _likelihood_of_chain(self, ballots: Ballots, penalty: Penalty, seed: int) -> float:
         rng, draws = np.random.default_rng(seed), min(self.draws, _CHOICE_DRAWS)
-        states = self._sample(Ballots.of(votes, evidence), penalty, rng, draws)
+        states = self._sample(ballots, penalty, rng, draws)
         mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
-        return vote_likelihood(votes, mean, evidence)
+        return vote_likelihood(ballots.votes, mean, ballots.evidence, ballots.times)
 
-    def _likelihood_of_descent(
-        self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty, _: int
-    ) -> float:
+    def _likelihood_of_descent(self, ballots: Ballots, penalty: Penalty, _: int) -> float:
+        votes, evidence, n = ballots.votes, ballots.evidence, len(ballots.evidence)
+        times = np.ones(n) if ballots.times is None else ballots.times
         descent = _Descent(self, votes, evidence, penalty)
-        eta = descent.solve(np.ones(votes.shape[0]), descent.start)
-        seen = descent.ballots.counts(descent.labels(eta)[0]) + self.confusion_prior
-        return vote_likelihood(votes, seen / seen.sum(axis=1, keepdims=True), evidence)
+        labels = descent.labels(descent.solve(times, descent.start))[0]
+        said = np.eye(evidence.shape[1])[labels] * times[:, None]
+        seen = ballots.counts(said) + self.confusion_prior
+        mean = seen / seen.sum(axis=1, keepdims=True)
+        return vote_likelihood(votes, mean, evidence, ballots.times)
 
 
-def _majority(votes: scipy.sparse.csr_matrix, evidence: Floats) -> Floats:
+def _first(
+    votes: scipy.sparse.csr_matrix, evidence: Floats, times: Floats | None, keys: UInts
+) -> tuple[scipy.sparse.csr_matrix, Floats, Floats | None]:
+    """The first items, in the order of their keys, that have 32,768 votes."""
+    if times is None:
+        enough = int(np.searchsorted(votes.indptr, _CHOICE_VOTES))
+        return votes[:enough], evidence[:enough], None
+    each = np.diff(votes.indptr) @ times / times.sum()
+    times = some_items(times, keys, int(np.ceil(_CHOICE_VOTES / max(each, 1e-9))), _CHOICE_SALT)
+    rows = np.flatnonzero(times)
+    return votes[rows], evidence[rows], times[rows]
+
+
+def _majority(ballots: Ballots) -> Floats:
     """P(class) (n, K) by the class of most votes, with what is known."""
-    total = class_votes(votes, evidence.shape[1])
+    votes, evidence = ballots.votes, ballots.evidence
+    total = class_votes(votes, evidence.shape[1], ballots.times)
     equal = np.ones((votes.shape[1] // len(total), 1))
     shares = vote_shares(votes, equal, total / max(total.sum(), 1.0))
     return with_evidence(most_voted(shares), evidence, floor=CLIP)[:, :, 0]
@@ -293,6 +314,7 @@ class _FittedDescent(FittedLabelModel):
     descent: _Descent
     of_item: Ints
     keys: UInts
+    times: Floats | None
     start: Floats
 
     def _solve(self, rows: Floats, start: Floats) -> Floats:
@@ -303,13 +325,16 @@ class _FittedDescent(FittedLabelModel):
     @cached_property
     def eta(self) -> Floats:
         """The classifiers' weights, (M,)."""
-        return self._solve(np.ones(len(self.keys)), self.start)
+        times = np.ones(len(self.keys)) if self.times is None else self.times
+        return self._solve(times, self.start)
 
     @cached_property
     def refits(self) -> Floats:
         """Weights (M, B) of bootstrap replicates: Exp(1) weights of the items."""
         size, salt = self.learned.model.replicates, self.learned.salt ^ _REFIT_SALT
-        rows = (exponentials(self.keys, np.array([b]), salt)[:, 0] for b in range(size))
+        rows = (
+            exponential_sums(self.keys, np.array([b]), self.times, salt)[:, 0] for b in range(size)
+        )
         return np.stack([self._solve(weights, self.eta) for weights in rows], axis=1)
 
     def probabilities(
@@ -381,4 +406,5 @@ METHOD = Method(
         "margin": "l, the margin by which labels are to win, in votes",
     },
     learns_from="hard predictions",
+    counts_rows=True,
 )

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import (
     Patterns,
@@ -99,8 +99,13 @@ class DawidSkene(LabelModel):
             table=table,
             items=items,
             keys=served.keys,
-            start=self._starts(votes[items.first], class_votes(votes, served.n_classes), table),
-            n_informed=int((served.evidence != 0).any(axis=1).sum()),
+            times=served.multiplicity,
+            start=self._starts(
+                votes[items.first],
+                class_votes(votes, served.n_classes, served.multiplicity),
+                table,
+            ),
+            n_informed=served.size_of((served.evidence != 0).any(axis=1)),
             doubts=not_identified(served, domain, domains),
             salt=int(rng.integers(2**63)),
         )
@@ -194,6 +199,7 @@ class _FittedDawidSkene(FittedLabelModel):
     table: _Table
     items: Patterns
     keys: UInts
+    times: Floats | None
     start: Floats
     n_informed: int
     doubts: tuple[str, ...]
@@ -202,7 +208,8 @@ class _FittedDawidSkene(FittedLabelModel):
     @cached_property
     def counts(self) -> Floats:
         """Items of each distinct row, (U, 1)."""
-        return self.items.sums(np.ones((len(self.keys), 1)))
+        times = np.ones(len(self.keys)) if self.times is None else self.times
+        return self.items.sums(times[:, None])
 
     @cached_property
     def result(self) -> EMResult:
@@ -222,7 +229,9 @@ class _FittedDawidSkene(FittedLabelModel):
         streams = np.arange(self.model.replicates)
         counts = np.zeros((len(self.items.first), len(streams)))
         for block in spans(len(self.keys), _ROWS):
-            rows = exponentials(self.keys[block], streams, self.salt ^ _REFIT_SALT)
+            times = None if self.times is None else self.times[block]
+            salt = self.salt ^ _REFIT_SALT
+            rows = exponential_sums(self.keys[block], streams, times, salt)
             counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
         # EM holds a few arrays of all patterns, which are as many as the items in the worst case.
         width = max(_MOST // self.start.size, 1)
@@ -366,4 +375,5 @@ METHOD = Method(
         "vote_patterns": "distinct combinations of votes and labels",
     },
     learns_from="hard predictions",
+    counts_rows=True,
 )

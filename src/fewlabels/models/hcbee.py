@@ -124,6 +124,7 @@ METHOD = Method(
     SOURCE,
     diagnostics=COUPLED_DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )
 
 CONFUSION_METHOD = Method(
@@ -136,6 +137,7 @@ CONFUSION_METHOD = Method(
     SOURCE,
     diagnostics=COUPLED_DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )
 
 CLUSTERED_METHOD = Method(
@@ -150,4 +152,5 @@ CLUSTERED_METHOD = Method(
     "Moreno et al. (2015), as in " + SOURCE,
     diagnostics=COUPLED_DIAGNOSTICS,
     learns_from="hard predictions",
+    counts_rows=True,
 )

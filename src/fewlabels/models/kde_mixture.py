@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.gaussian import KernelSums
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.gaussian import KernelSums, SupportSums
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.em import EMResult, expectation_maximisation
@@ -17,6 +18,8 @@ from fewlabels.posterior import draw_labels
 
 # One stream of randomness per use, all from one seed.
 _SUPPORT_SALT, _START_SALT, _SHARES_SALT, _REFIT_SALT = 0x5099, 0x57A2, 0x54A2, 0x2EF1
+
+_TINY = np.finfo(float).tiny
 
 OFFICIAL_LABEL_WEIGHT = 10.0
 
@@ -38,7 +41,8 @@ class KDEMixture:
 
     `evidence` (m, K) is what is known of their labels, `pool` (m, K) the mean classifier there.
     `label_scale` weighs informed points so that labels count against unlabeled items as they do
-    among all items.
+    among all items; `counts` (m,) says how many items each point stands for, in units of what
+    an uninformed one does on average.
     """
 
     options: MixtureOptions
@@ -47,7 +51,12 @@ class KDEMixture:
     evidence: Floats
     pool: Floats
     label_scale: float
+    counts: Floats
     salt: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The kernels among the support points may take a gigabyte; they are soon computed anew.
+        return {name: value for name, value in self.__dict__.items() if name != "kernel"}
 
     @cached_property
     def informed(self) -> Bools:
@@ -64,8 +73,22 @@ class KDEMixture:
     def item_weights(self) -> Floats:
         """Weight of each support point in the densities, (m,)."""
         if self.options.official:
-            return np.where(self.informed, OFFICIAL_LABEL_WEIGHT * self.label_scale, 1.0)
-        return np.where(self.informed, self.label_scale, self.options.unlabeled_weight)
+            weights = np.where(self.informed, OFFICIAL_LABEL_WEIGHT * self.label_scale, 1.0)
+        else:
+            weights = np.where(self.informed, self.label_scale, self.options.unlabeled_weight)
+        return weights * self.counts
+
+    def places(self, keys: UInts) -> Ints:
+        """Place of each item among the support points, -1 where it is none, (n,)."""
+        order, ordered = self._by_key
+        place = np.minimum(np.searchsorted(ordered, keys), len(order) - 1)
+        found: Ints = np.where(ordered[place] == keys, order[place], -1)
+        return found
+
+    @cached_property
+    def _by_key(self) -> tuple[Ints, UInts]:
+        order = np.argsort(self.keys)
+        return order, self.keys[order]
 
     def fit(self) -> EMResult:
         """EM from the method's own start, every item counting once."""
@@ -93,7 +116,7 @@ class KDEMixture:
             total = total.copy()
             total[mine] -= weights[kernel.own[mine]]
         with np.errstate(divide="ignore"):
-            return np.log(kernel.times(weights)) - np.log(np.maximum(total, np.finfo(float).tiny))
+            return np.log(kernel.times(weights)) - np.log(np.maximum(total, _TINY))
 
     def _run(self, row_weights: Floats, first_stream: int) -> EMResult:
         counter = iter(range(self.options.epochs))
@@ -151,15 +174,78 @@ def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = Non
     return softmax(logits, out=logits)
 
 
-def choose_support(keys: UInts, informed: Bools, most: int, salt: int) -> tuple[Ints, float]:
-    """Support points among n items, and the weight of an informed one against the others.
+@dataclass(frozen=True, eq=False)
+class EMRuns:
+    """B runs of EM side by side: what they found of m support points, and say of other items.
+
+    `responsibilities` (m, K, B) are those of the support points; any other item's E-step is made
+    of `sums`, which the kernels' class weights go into, and of their totals (K, B).
+    """
+
+    responsibilities: Floats
+    sums: SupportSums
+    totals: Floats
+
+    @classmethod
+    def of(cls, mixture: KDEMixture, result: EMResult, row_weights: Floats) -> EMRuns:
+        """The runs of one `EMResult`, with the row weights (m, B) that it was found with."""
+        weights = mixture.weighted(result.before, row_weights)
+        return cls.from_weights(mixture, result.responsibilities, weights)
+
+    @classmethod
+    def from_weights(cls, mixture: KDEMixture, found: Floats, weights: Floats) -> EMRuns:
+        """Runs by their responsibilities and class weights, both (m, K, B)."""
+        sums = SupportSums(mixture.points, weights.reshape(len(weights), -1))
+        return cls(found, sums, weights.sum(axis=0))
+
+    def e_step(self, points: Floats, evidence: Floats) -> Array:
+        """P(label) (n, K, B) of items that are no support points, given evidence (n, K).
+
+        In single precision.
+        """
+        sums = self.sums.of(points).reshape(len(points), *self.totals.shape)
+        shares = self.totals / self.totals.sum(axis=0)
+        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        with np.errstate(divide="ignore"):
+            density = np.log(sums[informed]) - np.log(np.maximum(self.totals, _TINY))
+        # Share times density is the sum of the class's kernels over the total of all weights. (A
+        # sum over so short an axis takes five times as long as the additions.)
+        total = reduce(np.add, np.moveaxis(sums, 1, 0))[:, None]
+        if not total.all():
+            sums = np.where(total > 0, sums, shares.astype(sums.dtype))
+            total = np.where(total > 0, total, 1)
+        sums /= total
+        sums[informed] = posterior(density, shares, evidence[informed])
+        return sums
+
+
+class Support(NamedTuple):
+    """Support points among some items.
+
+    `rows` (m,) are their places, `label_scale` is the weight of an informed one against the
+    others, and `counts` (m,) how many items each stands for, in units of what an uninformed one
+    does on average.
+    """
+
+    rows: Ints
+    label_scale: float
+    counts: Floats
+
+
+def choose_support(
+    keys: UInts, informed: Bools, most: int, salt: int, multiplicity: Floats | None = None
+) -> Support:
+    """Support points among n items, which weigh as all items do.
 
     All of them up to `most`; beyond, half as many, of which at most half are informed. Which ones
-    depends on the items' keys alone.
+    depends on the items' keys alone. `multiplicity` (n,) is how many items each stands for, one
+    unless given: where the items are all labeled ones and a sample of the others, labels would
+    otherwise weigh far more than they do among all items.
     """
     n = len(keys)
     if n <= most:
-        return np.arange(n), 1.0
+        chosen = np.arange(n)
+        return Support(chosen, *_weighing(informed, chosen, multiplicity))
     size = max(most // 2, 2)
     place = uniforms(keys, np.arange(1), salt ^ _SUPPORT_SALT)[:, 0]
     n_informed = int(informed.sum())
@@ -169,7 +255,19 @@ def choose_support(keys: UInts, informed: Bools, most: int, salt: int) -> tuple[
         rows = np.flatnonzero(mask)
         parts.append(rows[np.argsort(place[rows], kind="stable")[:count]])
     chosen = np.sort(np.concatenate(parts))
-    if not take or take == size:
-        return chosen, 1.0
-    others = n - n_informed
-    return chosen, ((size - take) / others) / (take / n_informed)
+    return Support(chosen, *_weighing(informed, chosen, multiplicity))
+
+
+def _weighing(informed: Bools, chosen: Ints, multiplicity: Floats | None) -> tuple[float, Floats]:
+    """`label_scale` and `counts` of a `Support`."""
+    every = np.ones(len(informed)) if multiplicity is None else multiplicity
+    counts, inside = every[chosen], informed[chosen]
+    labeled, others = counts[inside].sum(), int((~inside).sum())
+    if not others:
+        return 1.0, counts / (counts.mean() if len(counts) else 1.0)
+    unit = counts[~inside].mean()
+    counts = np.where(inside, counts, counts / unit)
+    if not labeled:
+        return 1.0, counts
+    taken = others / every[~informed].sum(), labeled / every[informed].sum()
+    return float(taken[0] / taken[1]), counts

@@ -196,6 +196,7 @@ class _FittedDistribution(FittedLabelModel):
             one.probabilities[alone] = counts[alone]
         return replace(
             whole,
+            given=whole.probabilities,
             keys=told.keys,
             per_model=tuple(own),
             warnings=said,
@@ -313,7 +314,7 @@ def _merged(
     graver = Status.NOT_CONVERGED
     return replace(
         first,
-        probabilities=annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
+        given=lambda: annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
         parameters=_Pooled(tuple(f.parameters for f in found), annotated, doubted=False),
         interval_parameters=_Pooled(tuple(doubted), annotated, doubted=True) if doubted else None,
         spread=spread,

@@ -236,7 +236,7 @@ def _adjusted(found: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPos
         probabilities[target] /= probabilities[target].sum(axis=1, keepdims=True)
     return replace(
         found,
-        probabilities=probabilities,
+        given=probabilities,
         parameters=parameters,
         interval_parameters=doubted,
         score_rates=None,  # those of the labeled items' population

@@ -22,9 +22,9 @@ class Labeled(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Count the labels; `rng` seeds the intervals."""
-        count = np.bincount(
-            predictions.labels[predictions.labeled], minlength=predictions.n_classes
-        )
+        known = predictions.labeled
+        times, k = predictions.times[known], predictions.n_classes
+        count = np.bincount(predictions.labels[known], times, minlength=k)
         frequency = (count + 0.5) / (count.sum() + 0.5 * len(count))
         return _FittedLabeled(tuple(frequency.tolist()), int(rng.integers(2**63)))
 
@@ -59,7 +59,9 @@ METHOD = Method(
     ("labeled items are a random sample of all items",),
     ("there are few of them: intervals are wide, and metrics of bins (ECE) biased",),
     "Bayesian bootstrap: Rubin (1981); pseudo-item: a Dirichlet process of mass 1",
+    counts_rows=True,
     exempt={
         "simplex": "its marginals of unlabeled items are class frequencies that no metric uses"
     },
+    streams="sample",
 )

@@ -10,7 +10,7 @@ import scipy.sparse
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, class_votes, most_voted, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
@@ -60,20 +60,23 @@ class MajorityVote(LabelModel):
         if not self.weighted:
             informed = informed[:0]
         told, voted = softmax(served.evidence[informed]), votes[informed]
-        once = _accuracies(voted, told, np.ones((len(informed), 1)))
+        once = _accuracies(voted, told, served.times[informed, None])
+        times = None if served.multiplicity is None else served.multiplicity[informed]
 
         def drawn(draw: slice) -> Floats:
             streams = np.arange(draw.start, draw.stop)
-            rows = exponentials(served.keys[informed], streams, salt ^ _DRAWS_SALT)
+            keys = served.keys[informed]
+            rows = exponential_sums(keys, streams, times, salt ^ _DRAWS_SALT)
             return _accuracies(voted, told, rows)
 
+        total = class_votes(votes, served.n_classes, served.multiplicity)
         parts = spans(self.n_draws, max(_BLOCK // len(informed), 1)) if len(informed) else []
         return _FittedMajority(
             hard=self.hard,
             models=served.models,
             weights=once[:, 0],
             draws=np.hstack([drawn(part) for part in parts]) if parts else once,
-            average=class_votes(votes, served.n_classes) / votes.sum(),
+            average=total / total.sum(),
             salt=salt,
             doubts=not_identified(served, np.zeros(served.n_items, dtype=np.int64), (None,)),
         )
@@ -176,4 +179,5 @@ METHOD = Method(
     "baseline in Shanmugam et al. (2025)",
     diagnostics={"weights": "what each classifier's vote weighs: its accuracy on the labels"},
     learns_from="hard predictions",
+    counts_rows=True,
 )

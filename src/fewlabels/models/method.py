@@ -18,7 +18,10 @@ class Method:
     words what its diagnostics mean. `serves` says whether metrics that are not means over items
     are defined; `learns_from`, what of a classifier it uses; `needs`, without what of the data
     there is nothing to be had but an error. `chosen_by_score` says whether the items to label may
-    be picked by their scores instead of at random, and why.
+    be picked by their scores instead of at random, and why; `counts_rows`, whether it counts how
+    many items a row stands for (`Predictions.multiplicity`). `streams` says what becomes of rows
+    that do not fit into memory: the fitted model applies to any "rows", or all comes from the
+    labeled ones and a "sample" of the others.
     """
 
     name: str
@@ -33,4 +36,6 @@ class Method:
     learns_from: Literal["probabilities", "hard predictions", "scores"] = "probabilities"
     needs: frozenset[Literal["labels", "two classes"]] = frozenset()
     chosen_by_score: str = "no: it takes the labeled items for a random sample"
+    counts_rows: bool = False
+    streams: Literal["rows", "sample"] = "rows"
     exempt: Mapping[str, str] = field(default_factory=dict)

@@ -301,7 +301,7 @@ class _FittedCurves(FittedLabelModel):
         ]
         parameters = _CurveDraws(self.curves, np.stack(margins, axis=1), predictions.evidence)
         return LabelPosterior(
-            parameters.mean(),
+            parameters.mean,
             parameters,
             predictions.keys,
             salt=self.salt,

@@ -36,6 +36,10 @@ def fit_each(model: LabelModel, served: Predictions, rng: np.random.Generator) -
 class _FittedEach(FittedLabelModel):
     fitted: Mapping[str, FittedLabelModel]
 
+    def prepare(self) -> None:
+        for fitted in self.fitted.values():
+            fitted.prepare()
+
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         parts = {
             name: fitted.posterior(predictions.select_models([name]))
@@ -55,7 +59,7 @@ def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> L
     parts = {name: replace(part, salt=salt) for name, part in parts.items()}
     every = list(parts.values())
     return LabelPosterior(
-        np.mean([part.probabilities for part in every], axis=0),
+        lambda: np.mean([part.probabilities for part in every], axis=0),
         _Mixed([part.parameters for part in every]),
         predictions.keys,
         salt=salt,

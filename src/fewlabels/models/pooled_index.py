@@ -109,7 +109,8 @@ class PooledIndex:
             c = centred_logs(p)
             for name, pool in self.pools.items():
                 pools[name][0][block], pools[name][1][block] = pool.features(c)
-            each[block, :, :m] = (np.nan_to_num(c) * self.scales[:, None]).swapaxes(1, 2)
+            said = np.nan_to_num(c) if np.isnan(c).any() else c
+            each[block, :, :m] = (said * self.scales[:, None]).swapaxes(1, 2)
             if self.votes:
                 each[block, :, m:] = _votes(p)[:, None, :] == np.arange(k)[None, :, None]
         return Features(pools, each)

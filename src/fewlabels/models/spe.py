@@ -193,7 +193,7 @@ class _FittedSPE(FittedLabelModel):
         parameters = _ScoreDraws(self.draws, score_of(served, 0), predictions.evidence)
         status, warnings = self._verdict()
         return LabelPosterior(
-            parameters.mean(),
+            parameters.mean,
             parameters,
             predictions.keys,
             salt=self.salt,

@@ -208,7 +208,7 @@ class FittedClasses(FittedLabelModel):
         r_hat = self._r_hat()
         status, warnings = self._verdict(r_hat)
         return LabelPosterior(
-            parameters.mean(),
+            parameters.mean,
             parameters,
             predictions.keys,
             salt=self.salt,

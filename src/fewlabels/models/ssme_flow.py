@@ -14,7 +14,7 @@ from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Array, Floats, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials, uniforms
-from fewlabels.kernels.real_nvp import BLOCK, RealNVP
+from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace
 from fewlabels.kernels.simplex import (
     additive_log_ratio,
     clip,
@@ -144,10 +144,12 @@ class SSMEFlow(LabelModel):
         salt = int(rng.integers(2**63))
         average = mean_probability(p)
         informed = (served.evidence != 0).any(axis=1)
-        support, label_scale = choose_support(served.keys, informed, self.max_support, salt)
+        chosen = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
         # In the order of the keys, so that no sum depends on the order of the items.
-        support = support[np.argsort(served.keys[support])]
-        weight = np.where(informed[support], label_scale, float(self.unlabeled_weight))
+        order = np.argsort(served.keys[chosen.rows])
+        support = chosen.rows[order]
+        weight = np.where(informed[support], chosen.label_scale, float(self.unlabeled_weight))
+        weight = weight * chosen.counts[order]
         if not weight.any():
             raise InputError(
                 "method 'ssme-flow' with unlabeled_weight=0 learns from labels alone, and there "
@@ -234,11 +236,11 @@ class _FittedFlow(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         p = probabilities_of(predictions, self.models, "ssme-flow")
-        rows = _Rows(self, predictions.evidence, p)
+        draws = _Replicates(self.model.replicates, self, predictions.evidence, p)
         labeled = bool((self.items.evidence != 0).any())
         return LabelPosterior(
-            rows.under([self.trained.mixture])[:, :, 0],
-            _Replicates(self.model.replicates, rows),
+            draws.marginals,
+            draws,
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -254,17 +256,42 @@ class _FittedFlow(FittedLabelModel):
             },
         )
 
+    def prepare(self) -> None:
+        """Run the refits."""
+        for mixture in self.every_mixture:
+            _ = mixture.precisions, mixture.log_factors
+
+    @property
+    def prepared(self) -> bool:
+        """Whether fit and refits are there, side by side."""
+        return "every_mixture" in self.__dict__
+
     @cached_property
-    def exact(self) -> tuple[RealNVP, Array]:
-        """The flow in double precision: an item's posterior then shows no trace of its block."""
-        flow = replace(self.flow, dtype=np.float64)
-        return flow, self.trained.parameters.astype(np.float64)
+    def every_mixture(self) -> list[LatentMixture]:
+        """The latent mixture of the fit, and those of the refits after it."""
+        return [self.trained.mixture, *self.refits]
+
+    @cached_property
+    def refits(self) -> list[LatentMixture]:
+        """The latent mixtures of the refits that intervals take."""
+        return self.refit(self.model.replicates)
 
     def latent(self, p: Floats) -> Floats:
-        """Latent scores (d, n) of probabilities (n, M, K)."""
-        flow, parameters = self.exact
+        """Latent scores (d, n) of probabilities (n, M, K).
+
+        All blocks are of one size, the last one filled up: BLAS rounds products of other sizes
+        otherwise, and in single precision an item's posterior would show what else there is.
+        """
         scores = self.standard.of(log_ratios(p, self.standard.average))
-        return flow.forward(parameters, scores)[0]
+        weights = self.flow.views(self.trained.parameters)
+        trace = Trace(self.flow, BLOCK, keep=False)
+        block = np.zeros((len(scores), BLOCK), self.flow.dtype)
+        out = np.empty(scores.shape)
+        for rows in spans(scores.shape[1], BLOCK):
+            size = rows.stop - rows.start
+            block[:, :size] = scores[:, rows]
+            out[:, rows] = trace.forward(weights, block)[0][:, :size]
+        return out
 
     def refit(self, size: int) -> list[LatentMixture]:
         """Latent mixtures of `size` bootstrap replicates, the flow as it is."""
@@ -321,38 +348,44 @@ def _refit_mixture(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """The items of a posterior: what is known of their labels (n, K), and predictions (n, M, K)."""
+class _Replicates(Replicates):
+    """What is known of the items' labels (n, K), and predictions (n, M, K)."""
 
     fitted: _FittedFlow
     evidence: Floats
-    probabilities: Floats
+    served: Floats
 
-    def under(self, mixtures: list[LatentMixture]) -> Floats:
+    @property
+    def prepared(self) -> bool:
+        return self.fitted.prepared
+
+    def alone(self) -> Floats:
+        return self._under([self.fitted.trained.mixture])[:, :, 0]
+
+    def refitted(self) -> Array:
+        return self._under(self.fitted.refits)
+
+    def together(self) -> tuple[Floats, Array]:
+        every = self._under(self.fitted.every_mixture)
+        return every[:, :, 0].copy(), every[:, :, 1:]
+
+    def _under(self, mixtures: list[LatentMixture]) -> Floats:
         """P(label) of every item under each mixture, (n, K, B), known labels at 1."""
         d, n_classes = self.fitted.flow.n_dimensions, self.evidence.shape[1]
         # The joint has the shares in it already.
         even = np.ones((n_classes, len(mixtures)))
 
         def run(rows: slice) -> Floats:
-            z = self.fitted.latent(self.probabilities[rows])
+            z = self.fitted.latent(self.served[rows])
             step = Expectation(n_classes, d, z.shape[1], np.float64)
             joint = [step.log_joint(mixture, z).T for mixture in mixtures]
             return posterior(np.stack(joint, axis=2), even, self.evidence[rows])
 
         out = np.empty((len(self.evidence), n_classes, len(mixtures)))
-        blocks = spans(len(out), BLOCK)
+        blocks = spans(len(out), 4 * BLOCK)
         for rows, part in zip(blocks, map_blocks(run, blocks), strict=True):
             out[rows] = part
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Replicates(Replicates):
-    rows: _Rows
-
-    def refitted(self) -> Floats:
-        return self.rows.under(self.rows.fitted.refit(self.size))
 
 
 METHOD = Method(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels import bandwidth as rules
-from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.gaussian import KernelSums
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import (
     additive_log_ratio,
     clip,
@@ -29,13 +28,7 @@ from fewlabels.models.base import (
     with_probabilities,
 )
 from fewlabels.models.em import EMResult
-from fewlabels.models.kde_mixture import (
-    KDEMixture,
-    MixtureOptions,
-    choose_support,
-    class_shares,
-    posterior,
-)
+from fewlabels.models.kde_mixture import EMRuns, KDEMixture, MixtureOptions, choose_support
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
@@ -43,6 +36,9 @@ from fewlabels.predictions import Predictions
 
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""
+
+_ROWS = 4096
+"""Items at a time, of those that are no support points."""
 
 _RULES = {
     "official": rules.official,
@@ -122,16 +118,18 @@ class SSMEKDE(LabelModel):
         salt = int(rng.integers(2**63))
         average = mean_probability(probabilities)
         scores = self.log_ratios(probabilities, average)
-        h, failed = self._bandwidths(scores)
+        h, failed = self._bandwidths(scores, served.times.sum())
         informed = (served.evidence != 0).any(axis=1)
-        support, label_scale = choose_support(served.keys, informed, self.max_support, salt)
+        support = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
+        rows = support.rows
         mixture = KDEMixture(
             options=self._options(),
-            points=scores[support] / h,
-            keys=served.keys[support],
-            evidence=served.evidence[support],
-            pool=linear_pool(probabilities[support], average),
-            label_scale=label_scale,
+            points=scores[rows] / h,
+            keys=served.keys[rows],
+            evidence=served.evidence[rows],
+            pool=linear_pool(probabilities[rows], average),
+            label_scale=support.label_scale,
+            counts=support.counts,
             salt=salt,
         )
         return _FittedKDE(self, served.models, average, h, failed, mixture, mixture.fit())
@@ -160,8 +158,10 @@ class SSMEKDE(LabelModel):
             reference = -1
         return additive_log_ratio(filled(p, average), reference)
 
-    def _bandwidths(self, scores: Floats) -> tuple[Floats, int]:
+    def _bandwidths(self, scores: Floats, n_items: float) -> tuple[Floats, int]:
+        """Bandwidths (d,) for as many items as the rows stand for, and how many were not found."""
         rule = "official" if self.compat == "official" else self.bandwidth
+        n, d = scores.shape
         failed = 0
         if rule == "isj":
             h, failed = rules.improved_sheather_jones(scores)
@@ -174,8 +174,11 @@ class SSMEKDE(LabelModel):
                     f"`bandwidth` must be one positive number or {scores.shape[1]} of them, one "
                     f"per log-ratio; got {self.bandwidth!r}"
                 )
+        if isinstance(rule, str):
+            # Scott's rule knows all dimensions, the others one at a time.
+            h = h * (n / n_items) ** (1 / (d + 4) if rule == "scott" else 1 / 5)
         # A dimension without spread carries no information; any width will do there.
-        return np.where(h > 0, h, 1.0) * np.ones(scores.shape[1]), failed
+        return np.where(h > 0, h, 1.0) * np.ones(d), failed
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,13 +192,13 @@ class _FittedKDE(FittedLabelModel):
     result: EMResult
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        rows = _Rows(self, predictions, probabilities_of(predictions, self.models, "ssme-kde"))
-        probabilities = rows.extend(self.result, np.ones((len(self.mixture.points), 1)))[:, :, 0]
+        p = probabilities_of(predictions, self.models, "ssme-kde")
+        draws = _Replicates(self.model.replicates, self, predictions, p)
         share, neighbours = self._self_share
         narrow = share > NARROW and not self.model.leave_one_out
         return LabelPosterior(
-            probabilities,
-            _Replicates(self.model.replicates, rows),
+            draws.marginals,
+            draws,
             predictions.keys,
             salt=self.mixture.salt,
             value_from="marginals",
@@ -211,6 +214,45 @@ class _FittedKDE(FittedLabelModel):
                 "bandwidths_not_found": self.failed_bandwidths,
             },
         )
+
+    def prepare(self) -> None:
+        """Run the refits."""
+        _ = self.every_run, self._self_share
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Of a prepared model, what all runs are made of may stay behind.
+        spare = ("_refits", "fit_alone", "refits_alone") if self.prepared else ()
+        return {name: value for name, value in self.__dict__.items() if name not in spare}
+
+    @property
+    def prepared(self) -> bool:
+        """Whether fit and refits are there, side by side."""
+        return "every_run" in self.__dict__
+
+    @cached_property
+    def every_run(self) -> EMRuns:
+        """The fit, and the refits after it."""
+        refits, row_weights = self._refits
+        pairs = (self.result, np.ones((len(row_weights), 1))), (refits, row_weights)
+        return EMRuns.from_weights(
+            self.mixture,
+            np.concatenate([result.responsibilities for result, _ in pairs], axis=2),
+            np.concatenate([self.mixture.weighted(r.before, w) for r, w in pairs], axis=2),
+        )
+
+    @cached_property
+    def fit_alone(self) -> EMRuns:
+        """The fit."""
+        return EMRuns.of(self.mixture, self.result, np.ones((len(self.mixture.points), 1)))
+
+    @cached_property
+    def refits_alone(self) -> EMRuns:
+        """The refits."""
+        return EMRuns.of(self.mixture, *self._refits)
+
+    @cached_property
+    def _refits(self) -> tuple[EMResult, Floats]:
+        return self.mixture.refit(self.model.replicates)
 
     @cached_property
     def _self_share(self) -> tuple[float, float]:
@@ -250,55 +292,72 @@ class _FittedKDE(FittedLabelModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """The items of a posterior: support points keep EM's result, the others get one E-step."""
+class _Replicates(Replicates):
+    """Support points keep EM's result, the other items get one E-step.
+
+    `served` (n, M, K) are the probabilities of the classifiers that the model was fitted on.
+    """
 
     fitted: _FittedKDE
     predictions: Predictions
-    probabilities: Floats
+    served: Floats
 
-    @cached_property
-    def own(self) -> Ints:
-        """Place of each item among the support points, -1 where it is none, (n,)."""
-        keys = self.fitted.mixture.keys
-        order = np.argsort(keys)
-        place = np.minimum(np.searchsorted(keys[order], self.predictions.keys), len(order) - 1)
-        result: Ints = np.where(keys[order][place] == self.predictions.keys, order[place], -1)
-        return result
+    @property
+    def prepared(self) -> bool:
+        return self.fitted.prepared
 
-    def extend(self, result: EMResult, row_weights: Floats) -> Floats:
-        """P(label) of every item, (n, K, B), known labels at 1."""
-        mixture, n = self.fitted.mixture, self.predictions.n_items
-        out = np.empty((n, *result.responsibilities.shape[1:]))
-        inside = np.flatnonzero(self.own >= 0)
-        out[inside] = result.responsibilities[self.own[inside]]
-        weights = mixture.weighted(result.before, row_weights)
-        outside = np.flatnonzero(self.own < 0)
-        for block in spans(len(outside), 4096):
-            out[outside[block]] = self._e_step(weights, outside[block])
-        # Rounding, and the released code's unclamped EM, leave labeled items off their label.
-        evidence = self.predictions.evidence
-        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
-        out[known] = np.isfinite(evidence[known])[:, :, None]
+    def alone(self) -> Floats:
+        out = np.empty(self._shape(1))
+        self._extend(self.fitted.fit_alone, out)
+        return out[:, :, 0]
+
+    def refitted(self) -> Array:
+        out = np.empty(self._shape(self.size), np.float32)
+        self._extend(self.fitted.refits_alone, out)
         return out
 
-    def _e_step(self, weights: Floats, rows: Ints) -> Floats:
-        mixture = self.fitted.mixture
-        scores = self.fitted.model.log_ratios(self.probabilities[rows], self.fitted.average)
-        kernel = KernelSums(
-            scores / self.fitted.bandwidths, mixture.points, np.full(len(rows), -1), keep=False
-        )
-        density = mixture.log_density(kernel, weights)
-        return posterior(density, class_shares(weights), self.predictions.evidence[rows])
+    def together(self) -> tuple[Floats, Array]:
+        marginals = np.empty(self._shape(1))
+        draws = np.empty(self._shape(self.size), np.float32)
+        self._extend(self.fitted.every_run, marginals, draws)
+        return marginals[:, :, 0], draws
+
+    def _shape(self, runs: int) -> tuple[int, int, int]:
+        return self.predictions.n_items, self.predictions.n_classes, runs
+
+    def _extend(self, runs: EMRuns, *parts: Array) -> None:
+        """Fill `parts`, consecutive runs (n, K, b), with P(label); known labels at 1."""
+        own, evidence = self.fitted.mixture.places(self.predictions.keys), self.predictions.evidence
+        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
+        # Rounding, and the released code's unclamped EM, leave labeled items off their label.
+        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
+
+        def fill(rows: Ints | slice, found: Array) -> None:
+            first = 0
+            for part in parts:
+                some = found[:, :, first : first + part.shape[2]]
+                if part.dtype != found.dtype == np.float32:
+                    some = some.astype(part.dtype)
+                    some /= some.sum(axis=1, keepdims=True)
+                part[rows] = some
+                first += part.shape[2]
+
+        def e_step(block: slice) -> None:
+            rows = _view(outside[block])
+            scores = self.fitted.model.log_ratios(self.served[rows], self.fitted.average)
+            fill(rows, runs.e_step(scores / self.fitted.bandwidths, evidence[rows]))
+
+        fill(inside, runs.responsibilities[own[inside]])
+        for _ in map_blocks(e_step, spans(len(outside), _ROWS)):
+            pass
+        for part in parts:
+            part[known] = np.isfinite(evidence[known])[:, :, None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicates(Replicates):
-    rows: _Rows
-
-    def refitted(self) -> Floats:
-        result, row_weights = self.rows.fitted.mixture.refit(self.size)
-        return self.rows.extend(result, row_weights)
+def _view(rows: Ints) -> Ints | slice:
+    """Ascending places, as a slice where there is no gap: numpy then copies nothing."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
 METHOD = Method(

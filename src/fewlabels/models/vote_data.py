@@ -13,6 +13,7 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.vote_table import VoteTable
 from fewlabels.kernels.votes import Patterns, by_group, patterns
+from fewlabels.models.base import refuse_multiplicity, whole_items
 from fewlabels.models.constraints import Constraints
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
@@ -137,6 +138,7 @@ class VoteData:
         evidence, group = predictions.evidence, states.group[domain]
         joint: Ints | None = None
         if rules is not None:
+            refuse_multiplicity(predictions, "a model with constraints")
             joint = _joint_rows(predictions, rules, domain, group, domains)
             gather = _one_hot(joint)
             counts = (gather.T @ counts).tocsr()
@@ -146,10 +148,20 @@ class VoteData:
             group = first
             evidence[states.weights[group] == 0] = -np.inf
             _refuse_contradictions(predictions, rules, evidence, joint)
+        whole_items(predictions)
         rows = patterns(counts, evidence, group)
         of_item = rows.of_item if joint is None else rows.of_item[joint]
         return VoteData(
-            _table(counts, evidence, group, rows, states, predictions.n_classes, labeled_at_random),
+            _table(
+                counts,
+                evidence,
+                group,
+                rows,
+                states,
+                predictions.n_classes,
+                labeled_at_random,
+                predictions.multiplicity,
+            ),
             of_item,
             domain,
             rules is not None,
@@ -223,6 +235,7 @@ def _table(
     states: States,
     n_classes: int,
     labeled_at_random: bool,
+    times: Floats | None,
 ) -> VoteTable:
     distinct = counts[rows.first]
     distinct.sort_indices()
@@ -235,7 +248,7 @@ def _table(
         unit=distinct.indices.astype(np.int64) // n_classes,
         vote=distinct.indices.astype(np.int64) % n_classes,
         times=distinct.data.astype(np.float64),
-        items=np.bincount(rows.of_item, minlength=len(rows.first)),
+        items=np.bincount(rows.of_item, times, minlength=len(rows.first)).astype(np.int64),
         group=place,
         evidence=known,
         informs=np.where(told & (not labeled_at_random), 0.0, 1.0),
@@ -245,11 +258,15 @@ def _table(
 
 
 def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Array) -> Ints:
-    """How many of some items every classifier votes on in every domain, (D, M)."""
+    """How many of the items of some rows every classifier votes on in every domain, (D, M)."""
     ordered = rows[np.argsort(domain[rows], kind="stable")]
     ends = np.searchsorted(domain[ordered], np.arange(n_domains + 1))
     parts = [ordered[ends[d] : ends[d + 1]] for d in range(n_domains)]
-    return np.array([predictions.has_hard[part].sum(axis=0) for part in parts], dtype=np.int64)
+    times, given = predictions.multiplicity, predictions.has_hard
+    return np.array(
+        [given[part].sum(axis=0) if times is None else times[part] @ given[part] for part in parts],
+        dtype=np.int64,
+    )
 
 
 def log_rates(rates: Floats, n_classes: int) -> Floats:

@@ -14,7 +14,8 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.keyed_counts import some_items
 from fewlabels.models.vote_data import domain_codes, domains_of, item_domains
 from fewlabels.models.vote_model import VoteModel
 from fewlabels.predictions import Predictions
@@ -28,6 +29,8 @@ Model = TypeVar("Model", bound=VoteModel)
 FOLDS = 6
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 _COARSE = (0.1, 1.0, 10.0)
+_SIZES: dict[Selection, int] = {"folds": FOLDS, "split": 10}
+_PARTS_SALT = 0xF01D
 _BURN_IN, _SWEEPS, _THIN, _CHAINS = 250, 500, 2, 1
 """A fit to compare by needs fewer draws than one to report."""
 
@@ -42,9 +45,33 @@ def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
     place = np.empty(len(order), dtype=np.int64)
     start = np.searchsorted(domain[order], domain[order])
     place[order] = np.arange(len(order)) - start
-    if selection == "split":
-        return [place % 10 == 0]
-    return [place % FOLDS == fold for fold in range(FOLDS)]
+    return _parts(place % _SIZES[selection], selection)
+
+
+def in_parts(predictions: Predictions, selection: Selection) -> tuple[Predictions, list[Bools]]:
+    """The items, and which are held out in each fit, (n,) each.
+
+    A row that stands for several items is there once for every part that some of them are in.
+    """
+    if predictions.multiplicity is None:
+        return predictions, held_out(predictions, selection)
+    domain, size = domain_codes(predictions, domains_of(predictions)), _SIZES[selection]
+    left, counts = predictions.multiplicity.copy(), np.zeros((size, predictions.n_items))
+    for d in range(int(domain.max()) + 1):
+        own = np.flatnonzero(domain == d)
+        keys, total = predictions.keys[own], predictions.size_of(own)
+        for part in range(size):
+            share = total // size + (part < total % size)
+            counts[part, own] = some_items(left[own], keys, share, _PARTS_SALT + part)
+            left[own] -= counts[part, own]
+    place, rows = np.nonzero(counts)
+    split = predictions.take(rows).with_multiplicity(counts[place, rows])
+    return split, _parts(place, selection)
+
+
+def _parts(place: Ints, selection: Selection) -> list[Bools]:
+    """Masks of the parts that are held out, from the part of every item."""
+    return [place == part for part in range(1 if selection == "split" else FOLDS)]
 
 
 def log_predictive(
@@ -78,7 +105,7 @@ def chosen_strengths(
 
     The middle of the grid where there is nothing to hold out: domains of an item each.
     """
-    parts = held_out(predictions, selection)
+    predictions, parts = in_parts(predictions, selection)
     seed = int(rng.integers(2**63))
     pairs = itertools.product(_COARSE, _COARSE) if both else zip(GRID, GRID, strict=True)
     models = [make(alpha, gamma) for alpha, gamma in pairs]
@@ -88,4 +115,5 @@ def chosen_strengths(
     seen = ~np.isnan(scores).any(axis=0)
     if not seen.any():
         return models[len(models) // 2]
-    return models[int(np.argmax(scores[:, seen].mean(axis=1)))]
+    means = np.average(scores[:, seen], axis=1, weights=predictions.times[seen])
+    return models[int(np.argmax(means))]

@@ -199,7 +199,9 @@ class VoteRates:
 
         And weigh the same there: the rates are those of items as they come.
         """
-        count = np.bincount(self.domain[rows], minlength=len(self.domains))
+        times, size = self.predictions.multiplicity, len(self.domains)
+        own = None if times is None else times[rows]
+        count = np.bincount(self.domain[rows], own, minlength=size)
         here = count > 0
         return bool((self._even[here] & (count == self.n_votes[:, j])[here]).all())
 
@@ -215,9 +217,8 @@ class VoteRates:
 
     def joint(self, rows: Ints, j: int) -> Floats:
         """P(vote, label) of classifier j, (K votes, K classes, T), where these items come from."""
-        weight = np.bincount(
-            self.domain[rows], weights=self.predictions.weight[rows], minlength=len(self.domains)
-        )
+        mass = self.predictions.weight[rows] * self.predictions.times[rows]
+        weight = np.bincount(self.domain[rows], weights=mass, minlength=len(self.domains))
         here = np.flatnonzero(weight)
         share = weight[here] / weight[here].sum()
         rates = np.exp(log_rates(self.rates[:, here, j], self.shares.shape[2]))

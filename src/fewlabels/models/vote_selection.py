@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fewlabels.errors import UsageError
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import report, reporting
+from fewlabels.kernels.keyed_counts import some_items
 from fewlabels.models.base import FittedLabelModel, LabelModel, with_hard_votes
 from fewlabels.models.bee import BEE, ConfusionBEE
 from fewlabels.models.cbee import CBEE, ConfusionCBEE
@@ -18,13 +19,14 @@ from fewlabels.models.checks import check_choice
 from fewlabels.models.hcbee import HCBEE, ConfusionHCBEE
 from fewlabels.models.method import Method
 from fewlabels.models.vote_data import domains_of
-from fewlabels.models.vote_heldout import SELECTIONS, Selection, held_out, log_predictive
+from fewlabels.models.vote_heldout import SELECTIONS, Selection, in_parts, log_predictive
 from fewlabels.models.vote_model import FittedVoteModel, VoteModel
 from fewlabels.models.vote_words import COUPLED_DIAGNOSTICS, FAILS, SOURCE
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
 
+_SOME_SALT = 0x50E3
 _MOST_VOTES = 200_000
 """More votes than these do not change which model is best, only how long it takes to see."""
 
@@ -63,15 +65,17 @@ class VoteSelection(LabelModel):
         """Compare the candidates, and fit the best on all items."""
         served, _ = with_hard_votes(predictions, "vote-selection")
         candidates = self.candidates or _candidates(served)
-        scores = _compare(candidates, _some(served), self.selection, int(rng.integers(2**63)))
+        some, parts = in_parts(_some(served), self.selection)
+        scores = _compare(candidates, some, parts, int(rng.integers(2**63)))
         seen = ~np.isnan(scores).any(axis=0)
-        scores = scores[:, seen]
-        best = int(np.argmax(scores.mean(axis=1))) if seen.any() else 0
+        scores, times = scores[:, seen], some.times[seen]
+        best = int(np.argmax(np.average(scores, axis=1, weights=times))) if seen.any() else 0
         return _FittedSelection(
             candidates[best].fit(predictions, rng),
             _names(candidates),
             best,
             scores,
+            times,
         )
 
 
@@ -86,18 +90,22 @@ def _names(candidates: Sequence[VoteModel]) -> tuple[str, ...]:
 
 def _some(predictions: Predictions) -> Predictions:
     """All items, or as many, chosen by identity, as have enough votes to compare models by."""
-    share = _MOST_VOTES / max(predictions.vote_counts.nnz, 1)
+    votes = np.diff(predictions.vote_counts.indptr) @ predictions.times
+    share = _MOST_VOTES / max(votes, 1)
     if share >= 1:
         return predictions
-    size = int(share * predictions.n_items) + 1
+    size = int(share * predictions.size) + 1
+    if predictions.multiplicity is not None:
+        times = some_items(predictions.multiplicity, predictions.keys, size, _SOME_SALT)
+        rows = np.flatnonzero(times)
+        return predictions.take(rows).with_multiplicity(times[rows])
     return predictions.take(np.sort(np.argsort(predictions.keys)[:size]))
 
 
 def _compare(
-    candidates: Sequence[VoteModel], predictions: Predictions, selection: Selection, seed: int
+    candidates: Sequence[VoteModel], predictions: Predictions, parts: list[Bools], seed: int
 ) -> Floats:
     """Log-likelihood of every item when it is held out, (candidates, n); NaN where it was not."""
-    parts = held_out(predictions, selection)
     out = []
     for done, model in enumerate(candidates):
         report(done, len(candidates))
@@ -121,18 +129,23 @@ class _FittedSelection(FittedLabelModel):
     names: tuple[str, ...]
     best: int
     scores: Floats
+    times: Floats
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         posterior = self.fitted.posterior(predictions)
         diagnostics: dict[str, Any] = {"chosen": self.names[self.best], **posterior.diagnostics}
         if self.scores.size:
-            means = self.scores.mean(axis=1)
-            diagnostics["held_out"] = dict(zip(self.names, means.tolist(), strict=True))
+            diagnostics["held_out"] = dict(zip(self.names, self.means.tolist(), strict=True))
         return replace(
             posterior,
             warnings=(self._why(), *posterior.warnings),
             diagnostics=diagnostics,
         )
+
+    @property
+    def means(self) -> Floats:
+        """Mean log-likelihood of an item under every candidate."""
+        return np.asarray(np.average(self.scores, axis=1, weights=self.times))
 
     def _why(self) -> str:
         """Say what was chosen, against what, and by how much."""
@@ -143,12 +156,14 @@ class _FittedSelection(FittedLabelModel):
         for other, name in enumerate(self.names):
             if other != self.best:
                 gap = self.scores[self.best] - self.scores[other]
-                error = gap.std() / np.sqrt(len(gap))
-                gaps.append((gap.mean(), f"{name} by {gap.mean():.3g} +- {error:.1g}"))
+                mean = np.average(gap, weights=self.times)
+                spread = np.sqrt(np.average((gap - mean) ** 2, weights=self.times))
+                error = spread / np.sqrt(self.times.sum())
+                gaps.append((mean, f"{name} by {mean:.3g} +- {error:.1g}"))
         told = listed([said for _, said in sorted(gaps)], 5)
         return (
             f"the votes are explained by {chosen}: it gives held-out votes the largest likelihood "
-            f"(log per item {self.scores[self.best].mean():.4g}; ahead of {told})"
+            f"(log per item {self.means[self.best]:.4g}; ahead of {told})"
         )
 
 
@@ -171,4 +186,5 @@ METHOD = Method(
         **COUPLED_DIAGNOSTICS,
     },
     learns_from="hard predictions",
+    counts_rows=True,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from fewlabels.errors import UsageError
 from fewlabels.evaluate import INTERVAL_DRAWS, MOST_DRAWS
+from fewlabels.models.base import refuse_multiplicity
 from fewlabels.pipeline import check, seed_of
 
 Progress = Callable[[int, int], None]
@@ -26,6 +27,7 @@ def checked(
     if confidence_level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
     check(predictions, confidence_level, estimand, workers)
+    refuse_multiplicity(predictions, "this question")
     return seed_of(random_state)
 
 

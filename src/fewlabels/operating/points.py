@@ -208,7 +208,7 @@ class ItemDraws:
         self.rows = rows
         self.cuts = cuts
         self.n_draws = n_draws
-        self.weights = LabelWeights(self.predictions, self.posterior, rows, np.empty(0), n_draws)
+        self.weights = LabelWeights(self.predictions, self.posterior, rows, rows[:0], n_draws)
         self.items = Indicator(cuts.codes, len(cuts.thresholds) + 1)
         self.values: ParameterDraws = self.posterior.parameters
         if self.posterior.value_from == "marginals":

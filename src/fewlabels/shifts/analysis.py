@@ -10,7 +10,7 @@ import numpy as np
 from fewlabels import __version__
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import plain_values as plain
-from fewlabels.models.base import LabelModel
+from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.label_shift import LabelShift, sides, weightless
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
@@ -181,6 +181,7 @@ def shift(
     """
     if not 0 < confidence_level < 1:
         raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
+    refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
     if not _comparable(predictions):
         what = _how_many(predictions)

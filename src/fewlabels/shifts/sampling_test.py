@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.keyed_counts import some_items
 from fewlabels.kernels.two_sample import (
     distances,
     energy_distances,
@@ -27,6 +28,8 @@ FEWEST_LABELS = 5
 
 POWER = 1.96 + 0.84
 """A difference of so many standard errors is found in four cases of five, at the level .05."""
+
+_DRAWN_SALT = 0x5A3C
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,25 @@ class SamplingTest:
 def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, Ints]:
     """The items looked at, in the order of their keys, and which of them have labels, (s,)."""
     known, unlabeled = sides(predictions)
+    if predictions.multiplicity is not None:
+        mine, others = (
+            _drawn(predictions, np.flatnonzero(side), size)
+            for side, size in ((known, sizes.labeled), (unlabeled, sizes.unlabeled))
+        )
+        alone = predictions.with_multiplicity(None).take(np.concatenate([mine, others]))
+        return alone, np.arange(len(mine))
     order = np.argsort(predictions.keys)
     mine = order[known[order]][: sizes.labeled]
     others = order[unlabeled[order]][: sizes.unlabeled]
     rows = np.concatenate([mine, others])
     return predictions.take(rows), np.arange(len(mine))
+
+
+def _drawn(predictions: Predictions, rows: Ints, size: int) -> Ints:
+    """Rows of `size` of the items that some rows stand for, chosen at random by their keys."""
+    keys = predictions.keys[rows]
+    times = some_items(predictions.times[rows], keys, size, _DRAWN_SALT)
+    return np.repeat(rows, times.astype(np.int64))
 
 
 def sampling_test(

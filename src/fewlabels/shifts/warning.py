@@ -24,7 +24,7 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
     themselves are the seed, so that a warning does not come and go with the seed of estimates.
     """
     known, others = sides(predictions)
-    if known.sum() < FEWEST_LABELS or not others.any() or method == "active-testing":
+    if predictions.size_of(known) < FEWEST_LABELS or not others.any() or method == "active-testing":
         return None
     weight = predictions.weight[predictions.weight > 0]
     if (weight != weight[:1]).any():
