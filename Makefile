@@ -12,7 +12,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-install bench reproduce paper curves votes disagreement study study-reduced peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes disagreement study study-reduced peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -30,6 +30,9 @@ lint: $(VENV)/.dev  ## ruff and mypy
 
 test-slow: $(VENV)/.dev  ## statistical suites and long runs
 	$(TEST) -m slow
+
+test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to install; Spark needs Java)
+	$(BLAS) $(BIN)/python -m pytest tests/engine/test_recipes.py
 
 test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest dependencies (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
@@ -85,4 +88,8 @@ $(VENV)/.core: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.core
 	@$(PIP) install --editable '.[all]' --group dev --group crosscheck
+	@touch $@
+
+$(VENV)/.recipes: pyproject.toml | $(VENV)/.dev
+	@$(PIP) install --group recipes
 	@touch $@

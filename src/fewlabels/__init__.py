@@ -20,6 +20,7 @@ _LAZY = {
     "curves": "fewlabels.operating.curve",
     "diagnose": "fewlabels.frames",
     "estimate": "fewlabels.pipeline",
+    "estimate_files": "fewlabels.engine.stream",
     "label_next": "fewlabels.operating.label_next",
     "read_predictions": "fewlabels.frames",
     "shift": "fewlabels.shifts.analysis",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
+    from fewlabels.engine.stream import estimate_files
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
     from fewlabels.frames import Diagnosis, diagnose, read_predictions
@@ -60,6 +62,7 @@ __all__ = [
     "curves",
     "diagnose",
     "estimate",
+    "estimate_files",
     "label_next",
     "metrics",
     "models",

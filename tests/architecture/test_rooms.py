@@ -62,12 +62,13 @@ ARROWS = {
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "operating": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "demo": BELOW_MIDDLE | MIDDLE | PIPELINE,
-    "bench": BELOW_MIDDLE | MIDDLE | ANNOTATED | PIPELINE | {"frames"},
+    "engine": BELOW_MIDDLE | MIDDLE | PIPELINE | {"frames", "annotations"},
+    "bench": BELOW_MIDDLE | MIDDLE | ANNOTATED | PIPELINE | {"frames", "engine"},
     "cli": BELOW_MIDDLE
     | MIDDLE
     | ANNOTATED
     | PIPELINE
-    | {"frames", "report", "operating", "demo", "bench", "recalibration"},
+    | {"frames", "engine", "report", "operating", "demo", "bench", "recalibration"},
     "__main__": {"cli"},
 }
 
@@ -77,14 +78,16 @@ LAZY = {
     ("estimates", "joint_failures"): "`Estimates.together` is the road to it",
     ("estimates", "item_variance"): "`Estimates.compare` asks it what labels would settle",
     ("estimates", "groups"): "gaps between groups name them as everybody does",
+    ("pipeline", "engine"): "`estimate` of files that are streamed is the road to it",
     ("shifts", "report"): "`Shift.summary` is the road to the report",
     ("annotations", "report"): "so are those of `Assessment`",
     ("operating", "report"): "so are those of `Curve`, `Curves` and `Thresholds`",
 }
 
-# Heavy packages that a whole room is about: frames are loaded when a file or frame is read,
-# calibration, whose estimators are scikit-learn's, when it is asked for.
-AT_HOME = {("frames", "pyarrow"), ("calibration", "sklearn")}
+# Heavy packages that a whole room is about: frames are loaded when a file or frame is read, the
+# engine when files are streamed, calibration, whose estimators are scikit-learn's, when it is asked
+# for.
+AT_HOME = {("frames", "pyarrow"), ("engine", "pyarrow"), ("calibration", "sklearn")}
 
 # One file that a heavy package makes; the others import it inside functions.
 MADE_OF = {"bench/study/families.py": "sklearn"}

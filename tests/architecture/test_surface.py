@@ -33,6 +33,7 @@ SURFACE = [
     "curves",
     "diagnose",
     "estimate",
+    "estimate_files",
     "label_next",
     "metrics",
     "models",

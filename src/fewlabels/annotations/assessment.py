@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,29 +11,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.annotations.diagrams import disagreement_rows, dispersion_rows, reliability_rows
 from fewlabels.annotations.inputs import (
     checked_bins,
     checked_counts,
     checked_level,
     checked_seed,
 )
-from fewlabels.annotations.losses import METRICS, intervals, losses
-from fewlabels.annotations.statistic_losses import METRICS as STATISTIC_METRICS
-from fewlabels.annotations.statistic_losses import score
+from fewlabels.annotations.parts import (
+    DIAGRAMS,
+    Asked,
+    Judged,
+    Notes,
+    Part,
+    PartSums,
+    items_by,
+)
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimate, frame, plain_values
 from fewlabels.groups import Group, all_and_groups
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.label_histograms import Annotated, Scheme, Sums, sums_of
+from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, unknown
-
-FEW = 20
-"""Fewer annotated items than this are few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ class Assessment:
                 "n_labels": self.n_labels,
                 "labels_per_item": self.labels_per_item,
                 "models": self.models,
-                "classes": [_plain_class(c) for c in self.classes],
+                "classes": [plain_class(c) for c in self.classes],
                 "estimates": [row._asdict() for row in self.rows],
                 "reliability": self.reliability,
                 "disagreement_reliability": self.disagreement_reliability,
@@ -140,7 +141,8 @@ class Assessment:
         save_annotations_html(self.to_dict(), path)
 
 
-def _plain_class(value: Any) -> Any:
+def plain_class(value: Any) -> Any:
+    """A class as JSON says it."""
     return value if isinstance(value, (int, float)) else str(value)
 
 
@@ -202,63 +204,113 @@ def assess(
             f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}"
         )
     level, seed = checked_level(confidence_level), checked_seed(random_state)
-    question = _Question(
-        predictions,
-        _counts(predictions),
-        Scheme(checked_bins(bins), dispersion=True),
-        statistics_of(statistics),
-        _alpha(concentration, predictions),
-        level,
-        seed,
+    asked = Asked(
+        Scheme(checked_bins(bins), dispersion=True), statistics_of(statistics), level, seed
     )
-    if not predictions.has_probabilities.any():
-        raise InputError(
-            "no classifier has probabilities, which the losses of label histograms are of; pass "
-            "`probabilities` (in a file: columns p__<model>__<class>)"
-        )
+    question = _Question(
+        predictions, label_counts(predictions), asked, _alpha(concentration, predictions)
+    )
+    facts = question.facts()
+    facts.check()
     with using_workers(workers):
-        return _assess(question, all_and_groups(predictions, by), progress)
+        return assessed(asked, facts, _parts(question, all_and_groups(predictions, by), progress))
+
+
+class Facts(NamedTuple):
+    """What is known of all items together.
+
+    `sizes` maps a number of labels, 0 included, to how many items have it; `given` (M,) is whether
+    a classifier has any probabilities, `own` (M,) how many labeled items it has them for.
+    """
+
+    n_items: int
+    n_labeled: int
+    sizes: Mapping[int, int]
+    given: Bools
+    own: Ints
+    models: tuple[str, ...]
+    classes: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+    concentration: tuple[str, ...] = ()
+
+    @property
+    def n_annotated(self) -> int:
+        """Items with a label."""
+        return sum(items for labels, items in self.sizes.items() if labels)
+
+    def check(self) -> None:
+        """Refuse what nothing can be said of.
+
+        Raises
+        ------
+        InputError
+            If there is no label, or no classifier has probabilities.
+        """
+        if not self.n_annotated:
+            raise InputError(
+                "no item has a label; give how many annotators chose each class (`histogram`, in a "
+                "file: columns h__<class>), or `labels`"
+            )
+        if not self.given.any():
+            raise InputError(
+                "no classifier has probabilities, which the losses of label histograms are of; "
+                "pass `probabilities` (in a file: columns p__<model>__<class>)"
+            )
 
 
 class _Question(NamedTuple):
     predictions: Predictions
     counts: Array
-    scheme: Scheme
-    statistics: tuple[LabelStatistic, ...]
+    asked: Asked
     alpha: Mapping[int, Floats]
-    level: float | None
-    seed: int
 
-    def data(self, model: int, rows: Array) -> Annotated:
-        """Annotated items of a group with the predictions of one classifier."""
+    def facts(self) -> Facts:
         p = self.predictions
-        assert p.probabilities is not None
-        weight = p.weight[rows]
-        counts, z = self.counts[rows], p.probabilities[rows, model]
-        equal = (weight == weight[0]).all()
-        return Annotated(
-            counts, z, self.expected(DISAGREEMENT, model, rows, z), None if equal else weight
+        labeled = np.asarray(self.counts.any(axis=1))
+        return Facts(
+            p.n_items,
+            p.n_labeled,
+            items_by(self.counts.sum(axis=1).astype(np.int64)),
+            np.asarray(p.has_probabilities.any(axis=0)),
+            np.asarray((labeled[:, None] & p.has_probabilities).sum(axis=0)),
+            p.models,
+            p.classes,
+            p.notes,
+            tuple(p.models[j] for j in sorted(self.alpha)),
         )
 
-    def expected(self, phi: LabelStatistic, model: int, rows: Array, z: Floats) -> Floats:
-        """What a classifier predicts of a statistic."""
-        alpha = self.alpha.get(model)
-        return phi.expected(z, None if alpha is None else alpha[rows])
+    def judged(self, model: int, group: Group) -> Judged | None:
+        """Annotated items of a group with the predictions of one classifier."""
+        p = self.predictions
+        rows = group.rows[
+            self.counts[group.rows].any(axis=1)
+            & p.has_probabilities[group.rows, model]
+            & (p.weight[group.rows] > 0)
+        ]
+        if not len(rows):
+            return None
+        assert p.probabilities is not None
+        weight, z, alpha = p.weight[rows], p.probabilities[rows, model], self.alpha.get(model)
+        equal = (weight == weight[0]).all()
+        of_rows = None if alpha is None else alpha[rows]
+        data = Annotated(self.counts[rows], z, None, None if equal else weight)
+        return Judged(data, lambda phi: phi.expected(z, of_rows))
 
 
-def _counts(predictions: Predictions) -> Array:
-    """Label counts (n, K): the histogram, else one for a known label."""
+def label_counts(predictions: Predictions) -> Array:
+    """Label counts (n, K): the histogram, else one for a known label.
+
+    Raises
+    ------
+    InputError
+        If the counts are not whole numbers.
+    """
     if predictions.histogram is None:
         counts = np.zeros((predictions.n_items, predictions.n_classes))
     else:
         counts = checked_counts(predictions.histogram).copy()
     alone = np.flatnonzero(predictions.labeled & ~counts.any(axis=1))
     counts[alone, predictions.labels[alone]] = 1
-    if not counts.any():
-        raise InputError(
-            "no item has a label; give how many annotators chose each class (`histogram`, in a "
-            "file: columns h__<class>), or `labels`"
-        )
     return counts
 
 
@@ -301,57 +353,69 @@ def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
     return dict.fromkeys(range(len(models)), concentrations(value, n))
 
 
-def _assess(
+def _parts(
     question: _Question, groups: list[Group], progress: Callable[[int, int], None] | None
-) -> Assessment:
-    p = question.predictions
-    given = p.has_probabilities.any(axis=0)
+) -> Callable[[Notes], Iterator[Part]]:
+    p, asked = question.predictions, question.asked
+    given = np.flatnonzero(p.has_probabilities.any(axis=0)).tolist()
+    classes = tuple(plain_class(c) for c in p.classes)
+
+    def parts(notes: Notes) -> Iterator[Part]:
+        cells = [(group, j) for group in groups for j in given]
+        for done, (group, j) in enumerate(cells):
+            items = question.judged(j, group)
+            sums = None
+            if items is not None:
+                sums = PartSums.of(items, asked, diagrams=group.name is None)
+            yield Part(asked, p.models[j], group.name, classes, sums, items, notes)
+            if progress is not None:
+                progress(done + 1, len(cells))
+
+    return parts
+
+
+def assessed(asked: Asked, facts: Facts, parts: Callable[[Notes], Iterator[Part]]) -> Assessment:
+    """Put the parts together: all items first, then the groups, with every classifier each."""
     rows: list[Estimate] = []
-    diagrams: dict[str, list[dict[str, Any]]] = {name: [] for name in _DIAGRAMS}
-    notes = _Notes()
-    cells = [(group, j) for group in groups for j in np.flatnonzero(given).tolist()]
-    for done, (group, j) in enumerate(cells):
-        part = _Part(question, group, j, notes)
+    diagrams: dict[str, list[dict[str, Any]]] = {name: [] for name in DIAGRAMS}
+    notes = Notes()
+    for part in parts(notes):
         rows += part.rows()
-        if group.name is None:
+        if part.group is None:
             for name, found in part.diagrams().items():
-                diagrams[name] += [{"model": p.models[j], **row} for row in found]
-        if progress is not None:
-            progress(done + 1, len(cells))
-    labeled = question.counts.any(axis=1)
-    for j in np.flatnonzero(given).tolist():
-        own = int((labeled & p.has_probabilities[:, j]).sum())
-        if own < labeled.sum():
+                diagrams[name] += [{"model": part.model, **row} for row in found]
+    labeled = facts.n_annotated
+    for j in np.flatnonzero(facts.given).tolist():
+        if facts.own[j] < labeled:
             notes.add(
-                f"has predictions for {own:,} of the {int(labeled.sum()):,} annotated items only: "
-                "its losses are of those, and do not compare with others'",
-                p.models[j],
+                f"has predictions for {int(facts.own[j]):,} of the {labeled:,} annotated items "
+                "only: its losses are of those, and do not compare with others'",
+                facts.models[j],
             )
-    for j in np.flatnonzero(~given).tolist():
-        notes.add("not-applicable: no probabilities, so no losses", p.models[j])
-    size = question.counts.sum(axis=1).astype(np.int64)
-    many, items = np.unique(size[size > 0], return_counts=True)
+    for j in np.flatnonzero(~facts.given).tolist():
+        notes.add("not-applicable: no probabilities, so no losses", facts.models[j])
+    labels = {size: items for size, items in sorted(facts.sizes.items()) if size}
     return Assessment(
         rows=tuple(rows),
-        seed=question.seed,
-        n_items=p.n_items,
-        n_labeled=p.n_labeled,
-        n_annotated=int((size > 0).sum()),
-        n_labels=int(size.sum()),
-        labels_per_item=dict(zip(many.tolist(), items.tolist(), strict=True)),
-        models=tuple(p.models[j] for j in np.flatnonzero(given)),
-        classes=p.classes,
+        seed=asked.seed,
+        n_items=facts.n_items,
+        n_labeled=facts.n_labeled,
+        n_annotated=labeled,
+        n_labels=sum(size * items for size, items in labels.items()),
+        labels_per_item=labels,
+        models=tuple(facts.models[j] for j in np.flatnonzero(facts.given)),
+        classes=facts.classes,
         reliability=tuple(diagrams["reliability"]),
         disagreement_reliability=tuple(diagrams["disagreement_reliability"]),
         dispersion=tuple(diagrams["dispersion"]),
         diagnostics={
-            "bins": question.scheme.bins,
-            "statistics": [phi.name for phi in question.statistics],
-            "concentration": [p.models[j] for j in sorted(question.alpha)],
-            "n_items_of_two_labels": int((size >= 2).sum()),
+            "bins": asked.scheme.bins,
+            "statistics": [phi.name for phi in asked.statistics],
+            "concentration": list(facts.concentration),
+            "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
             "disagreement": _rates(diagrams["disagreement_reliability"]),
         },
-        warnings=(*p.notes, *notes.sentences()),
+        warnings=(*facts.notes, *notes.sentences()),
     )
 
 
@@ -364,135 +428,3 @@ def _rates(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
         of_model["predicted"] += row["share"] * row["mean_probability"]
         of_model["n_items"] += row["n_items"]
     return out
-
-
-_DIAGRAMS = ("reliability", "disagreement_reliability", "dispersion")
-
-
-class _Notes:
-    """Reasons in the order they came up, each once, with the classifiers they are about."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, dict[str, None]] = {}
-
-    def add(self, reason: str, model: str) -> None:
-        self._models.setdefault(reason, {})[model] = None
-
-    def sentences(self) -> list[str]:
-        return [f"{reason} ({listed(models, 5)})" for reason, models in self._models.items()]
-
-
-class _Part:
-    """One classifier on one group of items."""
-
-    def __init__(self, question: _Question, group: Group, model: int, notes: _Notes) -> None:
-        self.question, self.group, self.model, self.notes = question, group, model, notes
-        self.name = question.predictions.models[model]
-        labeled = question.counts[group.rows].any(axis=1)
-        given = question.predictions.has_probabilities[group.rows, model]
-        counted = question.predictions.weight[group.rows] > 0
-        self.items = group.rows[labeled & given & counted]
-        self.data = question.data(model, self.items) if len(self.items) else None
-        self.sums: Sums | None = None if self.data is None else sums_of(self.data, question.scheme)
-
-    def rows(self) -> list[Estimate]:
-        """An estimate per metric."""
-        out = [self._row(name, *found) for name, found in self._losses().items()]
-        for phi in self.question.statistics:
-            found = self._scored(phi)
-            for metric in STATISTIC_METRICS:
-                out.append(self._row(f"{metric}_{phi.name}", *found[metric], phi))
-        return out
-
-    def diagrams(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of the diagrams, by name."""
-        if self.data is None or self.sums is None:
-            return {}
-        q, data = self.question, self.data
-        assert data.pair is not None
-        classes = [_plain_class(c) for c in q.predictions.classes]
-        by_class = {
-            "reliability": reliability_rows(self.sums, q.level),
-            "dispersion": dispersion_rows(self.sums),
-        }
-        named = {
-            name: [row | {"class": classes[row["class"]]} for row in found]
-            for name, found in by_class.items()
-        }
-        of_pairs = disagreement_rows(data.counts, data.pair, data.weight, q.scheme, q.level)
-        return named | {"disagreement_reliability": of_pairs}
-
-    def _losses(self) -> dict[str, tuple[float, float, float]]:
-        q = self.question
-        if self.data is None or self.sums is None:
-            return dict.fromkeys(METRICS, (math.nan, math.nan, math.nan))
-        value = losses(self.sums, q.scheme)
-        ends = {}
-        if q.level is not None:
-            ends = intervals(self.data, q.scheme, self.sums, q.level, q.seed)
-        return {name: (value[name], *ends.get(name, (math.nan, math.nan))) for name in METRICS}
-
-    def _scored(self, phi: LabelStatistic) -> dict[str, tuple[float, float, float]]:
-        q, data = self.question, self.data
-        # What nobody's labels can tell is not predicted either: large orders take long.
-        if data is None or data.counts.sum(axis=1).max() < phi.order:
-            return dict.fromkeys(STATISTIC_METRICS, (math.nan, math.nan, math.nan))
-        predicted = q.expected(phi, self.model, self.items, data.probabilities)
-        found = score(phi, data.counts, predicted, data.weight, q.scheme, q.level, q.seed)
-        ends = found.get("intervals", {})
-        return {
-            name: (found[name], *ends.get(name, (math.nan, math.nan))) for name in STATISTIC_METRICS
-        }
-
-    def _row(
-        self,
-        metric: str,
-        value: float,
-        low: float,
-        high: float,
-        phi: LabelStatistic | None = None,
-    ) -> Estimate:
-        level = math.nan if self.question.level is None else self.question.level
-        status = self._status(metric, value, phi)
-        return Estimate(self.name, metric, self.group.name, value, low, high, level, status)
-
-    def _status(self, metric: str, value: float, phi: LabelStatistic | None) -> Status:
-        where = "" if self.group.name is None else f" in group {self.group.name}"
-        if math.isnan(value):
-            self.notes.add(f"undefined: {self._why(metric, phi)}{where}", self.name)
-            return Status.UNDEFINED
-        least = _least_labels(metric, phi)
-        size = 0
-        if self.data is not None:
-            size = int((self.data.counts.sum(axis=1) >= least).sum())
-        if size < FEW:
-            labels = "a label" if least == 1 else f"{least} labels or more"
-            reason = f"few-labels: only {size} item{'s' * (size > 1)} with {labels}{where}"
-            self.notes.add(reason, self.name)
-            return Status.FEW_LABELS
-        return Status.OK
-
-    def _why(self, metric: str, phi: LabelStatistic | None) -> str:
-        if self.data is None:
-            return "no item with a label and a prediction, so no losses"
-        least = _least_labels(metric, phi)
-        if phi is None:
-            return (
-                "EL, DL and the losses of disagreement need items that two annotators or more "
-                "labeled, and there is none: ask a second annotator about some items"
-            )
-        size = self.data.counts.sum(axis=1)
-        if (size >= least).any():
-            return f"EL_{phi.name} has too many outcomes to sum over; the other losses stand"
-        what = "the losses" if least == phi.order else "EL"
-        return (
-            f"{what} of {phi.name} need items of {least} labels or more, and there is none: ask "
-            "more annotators, or take a statistic of fewer labels"
-        )
-
-
-def _least_labels(metric: str, phi: LabelStatistic | None) -> int:
-    """How many labels an item needs to count."""
-    if phi is not None:
-        return 2 * phi.order if metric.startswith("EL_") else phi.order
-    return 2 if metric in ("EL", "DL") or "_disagreement" in metric else 1

@@ -26,12 +26,20 @@ _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
 
 
-def replicates(data: Annotated, scheme: Scheme, level: float, seed: int) -> Iterator[Sums]:
+def replicates(
+    data: Annotated, scheme: Scheme, level: float, seed: int, whole: Sums | None = None
+) -> Iterator[Sums]:
     """Sums of bootstrap draws, some draws at a time, as many as the level asks for.
 
     Items have exponential weights (Rubin 1981). One pseudo-item per draw stands for what has not
     been seen: the prediction of one of the items, with as many labels, from a random distribution.
     Intervals therefore do not collapse where all labels agree.
+
+    Parameters
+    ----------
+    whole
+        Sums of one unit of all items, where `data` are a random sample of them: draws then lie
+        around these sums, with the noise of as many items (`_stretched`).
     """
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(data.counts.any(axis=1) & ~np.isnan(data.probabilities[:, 0]))
@@ -49,11 +57,15 @@ def replicates(data: Annotated, scheme: Scheme, level: float, seed: int) -> Iter
         counts = unseen.counts.sum(axis=1).astype(np.int64)
         unseen = unseen._replace(counts=rng.multinomial(counts, _normalised(pseudo.mass)))
         extra = sums_by_unit(unseen, scheme, np.arange(size), size)
-        yield Sums(*_drawn(sums, extra, factor, mass))
+        yield Sums(*_drawn(sums, extra, factor, mass, whole))
 
 
 def scored_replicates(
-    scored: Scored, scheme: Scheme, level: float, seed: int
+    scored: Scored,
+    scheme: Scheme,
+    level: float,
+    seed: int,
+    whole: tuple[Floats, Floats] | None = None,
 ) -> Iterator[tuple[Floats, Floats]]:
     """Like `replicates`, of a scored statistic: what has not been seen is at an end of [0, 1]."""
     rng = np.random.default_rng(seed)
@@ -69,20 +81,44 @@ def scored_replicates(
     unseen = scored.take((pseudo.place * n).astype(np.int64))
     unseen = unseen._replace(mean=end, square=end, product=end)
     extra = scored_sums(unseen, scheme, np.arange(size), size)
-    items, cells = _drawn(sums, extra, factor, pseudo.mass.sum(axis=1))
+    items, cells = _drawn(sums, extra, factor, pseudo.mass.sum(axis=1), whole)
     yield items, cells
 
 
 def _drawn(
-    sums: Sequence[Floats], extra: Sequence[Floats], factor: Floats, mass: Floats
+    sums: Sequence[Floats],
+    extra: Sequence[Floats],
+    factor: Floats,
+    mass: Floats,
+    whole: Sequence[Floats] | None,
 ) -> list[Floats]:
     """Sums of each draw: units times their factors (D, U), and the pseudo-item times its mass."""
     size, units = factor.shape
+    drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
+    if whole is not None:
+        drawn = _stretched(drawn, [part.sum(axis=0) for part in sums], [part[0] for part in whole])
     return [
-        (factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:])
-        + more * mass.reshape(-1, *[1] * (part.ndim - 1))
-        for part, more in zip(sums, extra, strict=True)
+        part + more * mass.reshape(-1, *[1] * (part.ndim - 1))
+        for part, more in zip(drawn, extra, strict=True)
     ]
+
+
+def _stretched(
+    drawn: Sequence[Floats], seen: Sequence[Floats], every: Sequence[Floats]
+) -> list[Floats]:
+    """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
+
+    With n of all and m in the sample, `every` + sqrt(n / m) (draw - `seen`) has the covariance of
+    draws with a weight for each of the n, which is the sum of squares over items. No draw takes
+    more from a cell than there is: of a cell with few items the sample may hold too many.
+    """
+    root = math.sqrt(float(every[0][0]) / float(seen[0][0]))
+    out = []
+    for draws, part, total in zip(drawn, seen, every, strict=True):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(part > 0, total / part, np.inf).min(axis=0)
+        out.append(total + np.minimum(root, most) * (draws - part))
+    return out
 
 
 def _normalised(mass: Floats) -> Floats:

@@ -15,7 +15,7 @@ from fewlabels.annotations.inputs import (
     checked_weight,
     fractions_of,
 )
-from fewlabels.annotations.statistic_losses import scored_items
+from fewlabels.annotations.statistic_losses import one_unit, scored_items
 from fewlabels.annotations.statistics import DISAGREEMENT
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.label_histograms import (
@@ -26,7 +26,6 @@ from fewlabels.kernels.label_histograms import (
     calibration_loss,
     epistemic_loss,
     read_cells,
-    scored_sums,
     sums_of,
 )
 
@@ -96,7 +95,11 @@ def disagreement_rows(
 ) -> list[dict[str, Any]]:
     """The rows of `disagreement_reliability` of checked arrays."""
     scored: Scored = scored_items(DISAGREEMENT, counts, q, weight)
-    _, cells = scored_sums(scored, scheme, np.zeros(len(scored.mean), dtype=np.int64))
+    return disagreement_diagram(one_unit(scored, scheme)[1], level)
+
+
+def disagreement_diagram(cells: Floats, level: float | None) -> list[dict[str, Any]]:
+    """The rows of `disagreement_reliability` from the cells of one unit."""
     return [row for _, row in _diagram(cells[0], level)]
 
 

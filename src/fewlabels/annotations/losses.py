@@ -17,6 +17,7 @@ from fewlabels.kernels.label_histograms import (
     Scheme,
     Sums,
     calibration_loss,
+    cell_fields,
     epistemic_excess,
     origin_of,
     read_cells,
@@ -219,13 +220,30 @@ def _losses(
 
 
 def intervals(
-    data: Annotated, scheme: Scheme, sums: Sums, level: float, seed: int
+    data: Annotated,
+    scheme: Scheme,
+    sums: Sums,
+    level: float,
+    seed: int,
+    *,
+    sampled: bool = False,
 ) -> dict[str, tuple[float, float]]:
-    """Interval of each metric; (NaN, NaN) where it is undefined."""
+    """Interval of each metric; (NaN, NaN) where it is undefined.
+
+    Parameters
+    ----------
+    sums
+        Those of one unit of all items.
+    sampled
+        Whether `data` are a random sample of them.
+    """
     value, origins = _losses(sums, scheme)
     draws: dict[str, list[Floats]] = {name: [] for name in METRICS}
     drawn_scheme = replace(scheme, dispersion=scheme.agreement)
-    for part in replicates(data, drawn_scheme, level, seed):
+    whole = None
+    if sampled:
+        whole = sums._replace(cells=sums.cells[:, : cell_fields(drawn_scheme)])
+    for part in replicates(data, drawn_scheme, level, seed, whole):
         drawn, _ = _losses(part, scheme, origins)
         for name in METRICS:
             draws[name].append(drawn[name])

@@ -109,20 +109,47 @@ def score(
 ) -> dict[str, Any]:
     """The losses of checked arrays; NaN where no item has enough labels."""
     scored = scored_items(phi, counts, predicted, weight)
-    if not len(scored.mean):
-        nothing = dict.fromkeys(METRICS, math.nan) | {"n_items": 0}
-        empty = dict.fromkeys(METRICS, (math.nan, math.nan))
-        return nothing if level is None else nothing | {"intervals": empty}
-    sums = scored_sums(scored, scheme, np.zeros(len(scored.mean), dtype=np.int64))
+    return score_sums(phi, one_unit(scored, scheme), scored, scheme, level, seed)
+
+
+def one_unit(scored: Scored, scheme: Scheme) -> tuple[Floats, Floats]:
+    """Sums of all items as one unit."""
+    return scored_sums(scored, scheme, np.zeros(len(scored.mean), dtype=np.int64))
+
+
+def score_sums(
+    phi: LabelStatistic,
+    sums: tuple[Floats, Floats],
+    scored: Scored | None,
+    scheme: Scheme,
+    level: float | None,
+    seed: int,
+    *,
+    sampled: bool = False,
+) -> dict[str, Any]:
+    """The losses from the sums of one unit of all items.
+
+    Parameters
+    ----------
+    scored
+        The items, for intervals; without any these are NaN.
+    sampled
+        Whether they are a random sample of all items.
+    """
+    n_items = int(sums[0][0, 0])
+    out: dict[str, Any] = dict.fromkeys(METRICS, math.nan) | {"n_items": n_items}
+    if level is not None:
+        out["intervals"] = dict.fromkeys(METRICS, (math.nan, math.nan))
+    if not n_items:
+        return out
     value, origin = _losses(*sums)
     scale = (phi.bounds[1] - phi.bounds[0]) ** 2
     units = {name: math.sqrt(scale) if name == "CE" else scale for name in METRICS}
-    out: dict[str, Any] = {name: float(value[name][0]) * units[name] for name in METRICS}
-    out["n_items"] = len(scored.mean)
-    if level is None:
+    out |= {name: float(value[name][0]) * units[name] for name in METRICS}
+    if level is None or scored is None or not len(scored.mean):
         return out
-    drawn = [_losses(*part, origin)[0] for part in scored_replicates(scored, scheme, level, seed)]
-    out["intervals"] = {}
+    parts = scored_replicates(scored, scheme, level, seed, sums if sampled else None)
+    drawn = [_losses(*part, origin)[0] for part in parts]
     for name in METRICS:
         source = "CL" if name == "CE" else name
         low, high = interval(

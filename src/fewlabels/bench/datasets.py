@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fewlabels.bench.bins import cut
+from fewlabels.bench.pool_of_file import ANNOTATED, LABELED, MOST_ITEMS, read_pool
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.splits import halve
@@ -19,7 +20,7 @@ from fewlabels.bench.traits import likeness, quality
 from fewlabels.bench.variants import JOIN, levels_of, varied
 from fewlabels.bench.world import Trait, World
 from fewlabels.errors import FewlabelsError, InputError, UsageError
-from fewlabels.frames import column_names, read_predictions
+from fewlabels.frames import column_names
 from fewlabels.groups import MAX_GROUPS
 from fewlabels.kernels.arrays import Array, Bools, Ints
 from fewlabels.predictions import Predictions
@@ -37,13 +38,15 @@ class Reading:
     """How files are read: which rows, classifiers and columns.
 
     `where` keeps the rows whose columns have these values (as text); `columns` are further
-    arguments of `fewlabels.read_predictions`.
+    arguments of `fewlabels.read_predictions`. Of a file of more rows than `most_items` so many
+    are used, drawn at random.
     """
 
     models: tuple[str, ...] = ()
     exclude_models: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
+    most_items: int = MOST_ITEMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +230,11 @@ def _read(
     has = column_names(file)
     wanted = [*protocol.by, *(c for c, _ in reading.where)]
     keep = [c for c in dict.fromkeys(wanted) if c in has] if has else None
-    read = read_predictions(file, keep=keep, **reading.columns)
+    read, drawn = read_pool(
+        file, reading.most_items, keep, reading.where, {**LABELED, **ANNOTATED}, reading.columns
+    )
     offered |= dict.fromkeys(read.models)
-    notes = [*read.notes, *(f"only rows of {c}={v}" for c, v in reading.where)]
+    notes = [*read.notes, *drawn, *(f"only rows of {c}={v}" for c, v in reading.where)]
     groups = dict(read.groups)
     if read.domain is not None:
         groups["domain"] = read.domain

@@ -19,6 +19,7 @@ from fewlabels.bench.merge import tidy, traits
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.plan import plan
 from fewlabels.bench.pool import Job, run_jobs
+from fewlabels.bench.pool_of_file import MOST_ITEMS
 from fewlabels.bench.protocol import Protocol, check_used, load, names
 from fewlabels.bench.results import Results
 from fewlabels.bench.semisynthetic import read_tables
@@ -43,6 +44,7 @@ def run(
     exclude_models: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     columns: Mapping[str, Any] | None = None,
+    most_items: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Results:
@@ -69,6 +71,8 @@ def run(
         Keep the rows whose columns have these values (as text).
     columns
         Further arguments of `fewlabels.read_predictions`, if columns have other names.
+    most_items
+        Rows of a file that are used at most, drawn at random; None: 200,000.
     progress
         Called with (cells done, cells in all).
     **options
@@ -90,7 +94,7 @@ def run(
     asked = Manifest(
         begun,
         places_of(data),
-        reading_of(models, exclude_models, where or {}, columns or {}),
+        reading_of(models, exclude_models, where or {}, columns or {}, most_items),
     )
     before = _before(folder, asked, given) if resume else None
     wanted = before or asked
@@ -165,9 +169,19 @@ def reading_of(
     exclude_models: Sequence[str],
     where: Mapping[str, str],
     columns: Mapping[str, Any],
+    most_items: int | None,
 ) -> dict[str, Any]:
-    """What says how to read, as plain JSON values; empty where nothing is said."""
+    """What says how to read, as plain JSON values; empty where nothing is said.
+
+    Raises
+    ------
+    UsageError
+        If `most_items` is no number of items that can be divided.
+    """
+    if most_items is not None and most_items < 2:
+        raise UsageError(f"`most_items` must be 2 or more; got {most_items!r}")
     said = {
+        "most_items": most_items,
         "models": list(models),
         "exclude_models": list(exclude_models),
         "where": dict(where),
@@ -204,7 +218,9 @@ def _check(wanted: Manifest) -> None:
                 raise UsageError(unknown(kind, name, known))
     if protocol.design != "trained sets":
         return
-    unused = [k for k in ("models", "exclude_models", "where") if wanted.reading.get(k)]
+    unused = [
+        k for k in ("models", "exclude_models", "where", "most_items") if wanted.reading.get(k)
+    ]
     unused = [k for k in ("by", "bins") if getattr(protocol, k)] + unused
     if unused:
         raise UsageError(
@@ -224,14 +240,19 @@ def _worlds(wanted: Manifest) -> tuple[list[World], list[str]]:
     if wanted.protocol.design == "trained sets":
         tables, skipped = read_tables(wanted.data, wanted.protocol, columns.get("label"))
         return list(tables), skipped
-    reading = Reading(
+    datasets, skipped = read_datasets(wanted.data, wanted.protocol, asked_for(said))
+    return list(datasets), skipped
+
+
+def asked_for(said: Mapping[str, Any]) -> Reading:
+    """How files are read, from what `reading_of` gave."""
+    return Reading(
         tuple(said.get("models", ())),
         tuple(said.get("exclude_models", ())),
         tuple(said.get("where", {}).items()),
-        columns,
+        said.get("columns", {}),
+        said.get("most_items", MOST_ITEMS),
     )
-    datasets, skipped = read_datasets(wanted.data, wanted.protocol, reading)
-    return list(datasets), skipped
 
 
 def _under_known_names(worlds: Sequence[World], before: Manifest) -> list[World]:

@@ -18,12 +18,14 @@ from fewlabels.cli.output import (
     write_outputs,
 )
 from fewlabels.cli.require import Requirement, parse_requirement
+from fewlabels.cli.streaming import Engine, reading_options, stream_bar
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
 from fewlabels.wording import listed, one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment, LabelStatistic
+    from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.recalibration import Recalibrated, Recalibration
 
 _EPILOG = """\b
@@ -81,9 +83,11 @@ Losses, smaller is better:
     metavar="FILE",
     help="Write what is known and predicted of every item; .csv or .parquet.",
 )
+@reading_options
 @input_options
 def assess_annotations(
     source: Input,
+    engine: Engine,
     by: tuple[str, ...],
     models: str | None,
     bins: int,
@@ -107,7 +111,6 @@ def assess_annotations(
     files = _Files(json_path, html_path, out)
     files.check(source, calibration_path)
 
-    from fewlabels.annotations import assess
     from fewlabels.annotations.inputs import checked_bins, checked_level
     from fewlabels.recalibration import Recalibration
 
@@ -117,26 +120,59 @@ def assess_annotations(
     recalibration = None if calibration_path is None else Recalibration.load(calibration_path)
     columns = source.column_names() if by or out is not None or recalibration else ()
     groups = comma_list(by, whole=columns)
-    found = _read(source, _kept(source, groups, columns, recalibration, out), recalibration)
-    found = _selected(found, models)
-    table = None if out is None else _table(found, _shown(groups, columns, source))
-    with terminal.progress_bar("assessing") as progress:
-        assessment = assess(
-            found.predictions,
-            by=groups or None,
-            bins=bins,
-            statistics=chosen,
-            concentration=_concentration(found),
-            confidence_level=confidence_level,
-            random_state=seed,
-            workers=workers,
-            progress=progress,
-        )
+    settings = {
+        "by": groups or None,
+        "bins": bins,
+        "statistics": chosen,
+        "confidence_level": confidence_level,
+        "random_state": seed,
+        "workers": workers,
+    }
+    held = "--calibration" if recalibration else "--out" if out is not None else None
+    streamed = engine.streams(source, None if held is None else f"{held} would")
+    table = None
+    if streamed is not None:
+        assessment = _stream(source, engine, streamed, models, settings)
+    else:
+        kept = _kept(source, groups, columns, recalibration, out)
+        found = _selected(_read(source, kept, recalibration), models)
+        table = None if out is None else _table(found, _shown(groups, columns, source))
+        assessment = _in_memory(found, settings)
     if recalibration is not None:
         assessment = _calibrated(assessment, recalibration)
     files.write(assessment, table)
     files.tell(assessment)
     return _verdict(conditions, assessment)
+
+
+def _in_memory(found: Recalibrated, settings: Mapping[str, Any]) -> Assessment:
+    from fewlabels.annotations import assess
+
+    with terminal.progress_bar("assessing") as progress:
+        return assess(
+            found.predictions, concentration=_concentration(found), progress=progress, **settings
+        )
+
+
+def _stream(
+    source: Input, engine: Engine, name: EngineName, models: str | None, settings: dict[str, Any]
+) -> Assessment:
+    """Assess parts of the files."""
+    from fewlabels.engine.annotations_files import assess_files
+
+    assert source.file is not None
+    if name == "dask" and engine.scheduler is not None:
+        settings = {**settings, "workers": None}
+    with stream_bar() as progress:
+        return assess_files(
+            source.file,
+            engine=name,
+            progress=progress,
+            select=None if models is None else comma_list(models) or None,
+            **engine.reading(),
+            **settings,
+            **source.columns.arguments(),
+        )
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,11 @@ _FIELD = re.compile(r"`([a-z_]+)`")
     "--where", type=text, multiple=True, metavar="COL=VALUE", help="Only these rows. Repeatable."
 )
 @click.option(
+    "--most-items",
+    type=click.IntRange(min=2),
+    help="Rows of a file that are used at most, drawn at random: 200,000.",
+)
+@click.option(
     "--sets",
     type=text,
     multiple=True,
@@ -151,6 +156,7 @@ def benchmark(
     models: tuple[str, ...],
     exclude_models: tuple[str, ...],
     where: tuple[str, ...],
+    most_items: int | None,
     columns: Columns,
     **options: Any,
 ) -> int:
@@ -171,7 +177,8 @@ def benchmark(
     from fewlabels.bench.folder import folder_of
 
     if name == STUDY:
-        unused = {"models": models, "exclude_models": exclude_models, "where": rows}
+        unused: dict[str, Any] = {"models": models, "exclude_models": exclude_models}
+        unused |= {"where": rows, "most_items": most_items}
         unused |= columns.arguments()
         return _run_study(data, out, resume, workers, asked, [k for k, v in unused.items() if v])
     for own in ("sets", "reduced"):
@@ -189,6 +196,7 @@ def benchmark(
                 models=comma_list(models),
                 exclude_models=comma_list(exclude_models),
                 where=rows,
+                most_items=most_items,
                 columns={k: v for k, v in columns.arguments().items() if v},
                 progress=progress,
                 **asked,

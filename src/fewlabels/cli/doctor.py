@@ -9,16 +9,20 @@ import click
 from fewlabels.cli import terminal
 from fewlabels.cli.options import Input, input_options
 from fewlabels.cli.output import json_text, json_writer, write_outputs
+from fewlabels.cli.streaming import Engine, place_options, stream_bar
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
+    from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.frames import Diagnosis
 
 
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
 @input_options
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
-def doctor(source: Input, json_path: str | None) -> None:
+@click.option("--workers", type=click.IntRange(min=1), help="Who reads large files in parts.")
+@place_options
+def doctor(source: Input, engine: Engine, json_path: str | None, workers: int | None) -> None:
     """Say what each column of FILE is, what is wrong with it and how to mend it.
 
     The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
@@ -26,9 +30,13 @@ def doctor(source: Input, json_path: str | None) -> None:
     path = None if json_path == "-" else json_path
     source.check({"--json": path})
 
-    from fewlabels.frames import diagnose
+    streamed = engine.streams(source)
+    if streamed is None:
+        from fewlabels.frames import diagnose
 
-    diagnosis = diagnose(**source.arguments())
+        diagnosis = diagnose(**source.arguments())
+    else:
+        diagnosis = _stream(source, engine, streamed, workers)
     if path is not None:
         write_outputs({path: json_writer(diagnosis.to_dict())})
     if json_path == "-":
@@ -37,6 +45,22 @@ def doctor(source: Input, json_path: str | None) -> None:
         click.echo(diagnosis.summary(terminal.width()))
     if not diagnosis.ok:
         raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {_first_error(diagnosis)}")
+
+
+def _stream(source: Input, engine: Engine, name: EngineName, workers: int | None) -> Diagnosis:
+    """Look at parts of the files."""
+    from fewlabels.engine.diagnose_files import diagnose_files
+
+    assert source.file is not None
+    with stream_bar() as progress:
+        return diagnose_files(
+            source.file,
+            engine=name,
+            workers=None if engine.scheduler is not None else workers,
+            scheduler=engine.scheduler,
+            progress=progress,
+            **source.columns.arguments(),
+        )
 
 
 def _first_error(diagnosis: Diagnosis) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,11 +12,13 @@ from fewlabels.cli import terminal
 from fewlabels.cli.options import Input, input_options
 from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.require import Requirement, parse_requirement, with_required
+from fewlabels.cli.streaming import Engine, engine_options, stream_bar
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
 from fewlabels.wording import one_line, quoted
 
 if TYPE_CHECKING:
+    from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.estimates import Estimates
     from fewlabels.evaluate import Estimand
     from fewlabels.frames.write import TableKind
@@ -108,9 +110,11 @@ Methods:
     metavar="PATH",
     help="Write the likeliest class of every item, as .csv or .parquet.",
 )
+@engine_options
 @input_options
 def estimate(
     source: Input,
+    engine: Engine,
     method: str,
     metrics: str,
     by: tuple[str, ...],
@@ -134,31 +138,35 @@ def estimate(
     labels = None if labels_path is None else _Labels.at(labels_path)
     source.check({**paths, "--labels": labels_path})
 
-    from fewlabels.pipeline import estimate as run
-
     _check_names(method, asked)
     # A name may hold a comma where a file has such a column.
     groups = comma_list(by, whole=source.column_names()) if by else []
-    kept = groups if labels is None else [*groups, *labels.item(source)]
-    predictions = _thresholded(_select(source.read(kept), models), thresholds)
-    with terminal.progress_bar("estimating") as progress:
-        estimates = run(
-            predictions,
-            method=method,
-            metrics=asked,
-            by=groups or None,
-            confidence_level=confidence_level,
-            estimand=estimand,
-            against=against,
-            shift=shift,
-            random_state=seed,
-            workers=workers,
-            progress=progress,
-        )
+    settings = {
+        "method": method,
+        "metrics": asked,
+        "by": groups or None,
+        "confidence_level": confidence_level,
+        "estimand": estimand,
+        "against": against,
+        "random_state": seed,
+        "workers": workers,
+    }
+    cuts = _parse_thresholds(thresholds)
+    held = "--labels" if labels is not None else "--shift" if shift is not None else None
+    streamed = engine.streams(source, None if held is None else f"{held} would")
+    if streamed is not None:
+        estimates = _stream(source, engine, streamed, models, cuts, settings)
+    else:
+        kept = groups if labels is None else [*groups, *labels.item(source)]
+        predictions = _thresholded(_select(source.read(kept), models), cuts)
+        estimates = _in_memory(predictions, settings | {"shift": shift})
     _write(estimates, paths["--json"], html_path, labels)
     _print(estimates, as_json=json_path == "-")
     if json_path != "-":
-        written = (("JSON", json_path), ("Report", html_path), ("Likeliest labels", labels_path))
+        written = (
+            *(("JSON", json_path), ("Report", html_path), ("Likeliest labels", labels_path)),
+            ("Class probabilities", engine.posterior),
+        )
         for what, path in written:
             if path is not None:
                 click.echo(f"\n{what}: {one_line(path)}", nl=True)
@@ -174,8 +182,45 @@ def _check_names(method: str, metrics: Sequence[str]) -> None:
     resolve(metrics)
 
 
-def _thresholded(predictions: Predictions, texts: Sequence[str]) -> Predictions:
-    """Cut the probabilities of all classifiers that have any, then of those that are named."""
+def _in_memory(predictions: Predictions, settings: dict[str, Any]) -> Estimates:
+    from fewlabels.pipeline import estimate as run
+
+    with terminal.progress_bar("estimating") as progress:
+        return run(predictions, progress=progress, **settings)
+
+
+def _stream(
+    source: Input, engine: Engine, name: EngineName, models: str | None, cuts: _Cuts,
+    settings: dict[str, Any],
+) -> Estimates:  # fmt: skip
+    """Estimate from parts of the files."""
+    from fewlabels.engine.stream import estimate_files
+
+    assert source.file is not None
+    if name == "dask" and engine.scheduler is not None:
+        settings = {**settings, "workers": None}
+    with stream_bar() as progress:
+        return estimate_files(
+            source.file,
+            engine=name,
+            progress=progress,
+            select=None if models is None else comma_list(models),
+            threshold=cuts.everyone,
+            thresholds=cuts.named,
+            **engine.arguments(),
+            **settings,
+            **source.columns.arguments(),
+        )
+
+
+class _Cuts(NamedTuple):
+    """Where predictions become positive: for all classifiers, and for those that are named."""
+
+    everyone: float | None
+    named: dict[str, float]
+
+
+def _parse_thresholds(texts: Sequence[str]) -> _Cuts:
     everyone: float | None = None
     named: dict[str, float] = {}
     for given in texts:
@@ -192,9 +237,14 @@ def _thresholded(predictions: Predictions, texts: Sequence[str]) -> Predictions:
             named[name] = cut
         else:
             everyone = cut
-    if everyone is not None:
-        predictions = predictions.thresholded(everyone)
-    return predictions.thresholded(named) if named else predictions
+    return _Cuts(everyone, named)
+
+
+def _thresholded(predictions: Predictions, cuts: _Cuts) -> Predictions:
+    """Cut the probabilities of all classifiers that have any, then of those that are named."""
+    if cuts.everyone is not None:
+        predictions = predictions.thresholded(cuts.everyone)
+    return predictions.thresholded(cuts.named) if cuts.named else predictions
 
 
 def _select(predictions: Predictions, models: str | None) -> Predictions:

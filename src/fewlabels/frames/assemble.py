@@ -40,14 +40,26 @@ def assemble(
     """
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
-    named = [roles.label, *roles.votes.values()]
-    texts = {column: Names.of(table, column) for column in named if column is not None}
+    texts = class_columns(table, roles)
     seen = {text for column in texts.values() for text in column.occurring()}
     classes = decide_classes(roles, explicit, seen | set(voted))
+    return arguments_of(table, roles, classes, texts), classes
+
+
+def class_columns(table: Table, roles: Roles) -> dict[str, Names]:
+    """The columns whose texts are classes: labels and hard predictions."""
+    named = [roles.label, *roles.votes.values()]
+    return {column: Names.of(table, column) for column in named if column is not None}
+
+
+def arguments_of(
+    table: Table, roles: Roles, classes: Classes, texts: dict[str, Names]
+) -> dict[str, Any]:
+    """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
     by_column = {column: t.class_indices(classes, table.place) for column, t in texts.items()}
-    del texts
+    texts.clear()
     groups, notes = _groups(table, roles)
-    arguments = {
+    return {
         "probabilities": _probabilities(table, roles, classes),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
@@ -69,7 +81,6 @@ def assemble(
         "classes": classes.names,
         "notes": (*classes.notes, *roles.notes, *notes),
     }
-    return arguments, classes
 
 
 def _probabilities(table: Table, roles: Roles, classes: Classes) -> Floats | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -19,35 +20,69 @@ import pyarrow.csv
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.locate import GZIP
 from fewlabels.frames.table import MISSING_NUMBERS, Table
+from fewlabels.wording import quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit, which also bounds the memory of broken files."""
+
+_SMALL_BLOCK = 1 << 20
+"""The same for a stream, of which Arrow reads some 32 blocks ahead; a longer row has them grow."""
 
 _HEADER = 4 << 20
 """Bytes that the header must fit into."""
 
 _CHUNK = 4 << 20
+_NO_NUMBER = "conversion error to double"
 _DELIMITERS = ",\t;"
 
 
-@dataclass(frozen=True)
 class _Text:
-    """What one pass over the bytes tells."""
+    """What a pass over the bytes tells, and refuses: what is not UTF-8, and where.
 
-    quotes: int
-    line_breaks: int
-    size: int
+    `start` is where in the file the pass begins.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self.quotes = self.line_breaks = self.size = 0
+        self._start = start
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def feed(self, chunk: bytes) -> None:
+        """Take in what comes next."""
+        try:
+            self._decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            line = self.line_breaks + 1 + error.object[: error.start].count(b"\n")
+            held = len(error.object) - len(chunk)
+            at = self._start + self.size + error.start - held
+            # Of a part of a file nobody knows how many lines come before it.
+            where = f"at offset {at:,}" if self._start else f"in line {line}"
+            raise InputError(
+                f"is not UTF-8 (byte 0x{byte:02x} {where}); save it again as UTF-8"
+            ) from None
+        self.quotes += chunk.count(b'"')
+        self.line_breaks += chunk.count(b"\n")
+        self.size += len(chunk)
+
+    def close(self) -> None:
+        """Take in that nothing more comes."""
+        try:
+            self._decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8 (it ends within a character); save it again") from None
 
 
 @dataclass(frozen=True)
 class DelimitedFile:
-    """One CSV or TSV file; `skip` rows come before the first item."""
+    """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item."""
 
     path: Path
     name: str
     names: tuple[str, ...]
     delimiter: str
     skip: int
+    body: int
 
     @cached_property
     def _text(self) -> _Text:
@@ -57,12 +92,11 @@ class DelimitedFile:
         """Read some columns: numbers as such, the others as they are written."""
         text = self._text
         position = {name: str(i) for i, name in enumerate(self.names)}
-        types = {position[name]: pa.string() for name in texts}
-        types |= {position[name]: pa.float64() for name in numbers}
+        types = self._types(numbers, texts)
         try:
             table = self._parse(types)
         except pa.ArrowInvalid as error:
-            if "conversion error to double" not in str(error):
+            if _NO_NUMBER not in str(error):
                 self._refuse(error)
             # Read as text, so that whoever asks for the numbers can name the cell that is none.
             try:
@@ -79,31 +113,110 @@ class DelimitedFile:
             lambda row: f"row {row + 1} after the header",
         )
 
+    def parts(
+        self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that begin at the bytes from `start` to `stop`, some megabytes at a time.
+
+        From where a cell is no number on, all columns are text, so that whoever asks for the
+        numbers can name that cell.
+
+        Raises
+        ------
+        InputError
+            If the bytes are no rows of this file.
+        """
+        text = _check_text(self.path, start if start > self.body else 0, stop)
+        types = self._types(numbers, texts)
+        block, rows, complete = _SMALL_BLOCK, 0, False
+        while not complete:
+            seen = 0
+            try:
+                for batch in self._pass(types, block, start, stop):
+                    fresh = batch.slice(min(max(rows - seen, 0), len(batch)))
+                    seen += len(batch)
+                    rows += len(fresh)
+                    yield fresh
+                complete = True
+            except pa.ArrowInvalid as error:
+                # Once more, and on from where it stopped.
+                if _NO_NUMBER in str(error):
+                    types = dict.fromkeys(types, pa.string())
+                elif "straddling" in str(error) and block < _BLOCK:
+                    block = _BLOCK
+                else:
+                    self._refuse_part(error, start)
+        if text.quotes % 2 and text.line_breaks > rows + self.skip:
+            self._refuse_open_quote()
+
+    def place(self, start: int, row: int) -> str:
+        """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
+        if start <= self.body:
+            return f"row {row + 1} after the header"
+        # Files with quotes are read from the body on: here every line is a row.
+        with self.path.open("rb") as stream:
+            stream.seek(start)
+            lines = io.TextIOWrapper(stream, "utf-8", "replace")
+            rows = (line for line in lines if line != "\n")
+            found = next(itertools.islice(rows, row, None), "")
+        return f"the row that begins with {quoted(found.strip())}"
+
+    def _types(self, numbers: Collection[str], texts: Collection[str]) -> dict[str, pa.DataType]:
+        """Position of a column -> the type that it is read as."""
+        position = {name: str(i) for i, name in enumerate(self.names)}
+        types = {position[name]: pa.string() for name in texts}
+        return types | {position[name]: pa.float64() for name in numbers}
+
+    def _pass(
+        self, types: dict[str, pa.DataType], block: int, start: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
+        names = [self.names[int(i)] for i in types]
+        # Arrow reads ahead on threads of its own, where no code of Python should be called.
+        with _opened_part(self.path, start, stop) as part:
+            try:
+                options = self._options(types, threads=False, block=block)
+                reader = pa.csv.open_csv(part, **options)
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" not in str(error):
+                    raise
+                return
+            with reader:
+                for batch in reader:
+                    yield pa.RecordBatch.from_arrays(batch.columns, names)
+
     def _parse(self, types: dict[str, pa.DataType], *, threads: bool = True) -> pa.Table:
-        with _stream(self.path) as stream:
-            return pa.csv.read_csv(
-                stream,
-                read_options=pa.csv.ReadOptions(
-                    # Columns by position: names may be anything, and the header is ours to read.
-                    column_names=[str(i) for i in range(len(self.names))],
-                    skip_rows_after_names=self.skip,
-                    block_size=_BLOCK,
-                    use_threads=threads,
-                ),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True
-                ),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=list(types),
-                    null_values=list(MISSING_NUMBERS),
-                    strings_can_be_null=False,
-                ),
-            )
+        with byte_stream(self.path) as stream:
+            return pa.csv.read_csv(stream, **self._options(types, threads=threads, skip=self.skip))
+
+    def _options(
+        self,
+        types: dict[str, pa.DataType],
+        *,
+        threads: bool,
+        skip: int = 0,
+        block: int | None = None,
+    ) -> dict[str, Any]:
+        """Options of Arrow's readers."""
+        return {
+            "read_options": pa.csv.ReadOptions(
+                # Columns by position: names may be anything, and the header is ours to read.
+                column_names=[str(i) for i in range(len(self.names))],
+                skip_rows_after_names=skip,
+                block_size=block or _BLOCK,
+                use_threads=threads,
+            ),
+            "parse_options": pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            "convert_options": pa.csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=list(MISSING_NUMBERS),
+                strings_can_be_null=False,
+            ),
+        }
 
     def _refuse_open_quote(self) -> None:
         """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
-        with _stream(self.path) as stream:
+        with byte_stream(self.path) as stream:
             lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
             try:
                 for _ in csv.reader(lines, delimiter=self.delimiter, strict=True):
@@ -118,19 +231,36 @@ class DelimitedFile:
         """Say in our words what Arrow found."""
         said = str(error)
         if "straddling" in said and self._text.size > _BLOCK:
-            raise InputError(
-                f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
-                "or drop the column with the long text"
-            ) from None
+            self._refuse_long_row()
         if "straddling" in said or "Empty CSV" in said:
             raise InputError("has a header but no rows; a file needs at least one item") from None
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
-            raise InputError(
-                f"has {ragged[1]} columns, but {self._ragged_row()} has {ragged[2]}; look for a "
-                "missing or an unquoted delimiter there"
-            ) from None
+            self._refuse_ragged(ragged[1], ragged[2], self._ragged_row())
         raise InputError(f"cannot be read as CSV: {said}") from None
+
+    def _refuse_part(self, error: pa.ArrowInvalid, start: int) -> NoReturn:
+        """Say in our words what Arrow found in rows that begin at byte `start`."""
+        said = str(error)
+        if "straddling" in said:
+            self._refuse_long_row()
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", said)
+        if ragged:
+            row = self.place(start, int(ragged[1]) - 1)
+            self._refuse_ragged(ragged[2], ragged[3], row)
+        raise InputError(f"cannot be read as CSV: {said}") from None
+
+    def _refuse_long_row(self) -> NoReturn:
+        raise InputError(
+            f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
+            "or drop the column with the long text"
+        ) from None
+
+    def _refuse_ragged(self, columns: str, found: str, row: str) -> NoReturn:
+        raise InputError(
+            f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
+            "delimiter there"
+        ) from None
 
     def _ragged_row(self) -> str:
         # Only the reader without threads counts rows.
@@ -151,7 +281,7 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
     InputError
         If there is no header to read, or the file is not UTF-8.
     """
-    with _stream(path) as stream:
+    with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:
         # Not final: the block may end in the middle of a character.
@@ -166,16 +296,30 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
     delimiter = _delimiter(path, text)
-    skip = 0
+    skip, lines = 0, _Lines(text)
+    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
     try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+        for row in csv.reader(lines, delimiter=delimiter):
             skip += 1
             if row:
                 names = tuple(column.strip() for column in row)
-                return DelimitedFile(path, name, names, delimiter, skip)
+                return DelimitedFile(path, name, names, delimiter, skip, mark + lines.size)
     except csv.Error as error:
         raise InputError(f"has a header that cannot be read as CSV: {error}") from None
     raise InputError("has no header; the first row must name the columns")
+
+
+class _Lines:
+    """The lines of a text with their ends, and how many bytes those read so far have."""
+
+    def __init__(self, text: str) -> None:
+        self.size = 0
+        self._lines = io.StringIO(text, newline="")
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.size += len(line.encode())
+            yield line
 
 
 def _delimiter(path: Path, text: str) -> str:
@@ -186,38 +330,51 @@ def _delimiter(path: Path, text: str) -> str:
     return max(_DELIMITERS, key=header.count)
 
 
-def _check_text(path: Path) -> _Text:
-    """Refuse what is not UTF-8, with the line where it stops being that."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    quotes = breaks = size = 0
-    with _stream(path) as stream:
-        while chunk := stream.read(_CHUNK):
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError as error:
-                line = breaks + 1 + error.object[: error.start].count(b"\n")
-                byte = error.object[error.start]
-                raise InputError(
-                    f"is not UTF-8 (byte 0x{byte:02x} in line {line}); save it again as UTF-8"
-                ) from None
-            quotes += chunk.count(b'"')
-            breaks += chunk.count(b"\n")
-            size += len(chunk)
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 (it ends within a character); save it again") from None
-    return _Text(quotes, breaks, size)
+def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
+    """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
+    text = _Text(start)
+    with byte_stream(path) as stream:
+        if start:
+            stream.seek(start)
+        left = _CHUNK if stop is None else stop - start
+        while chunk := stream.read(min(_CHUNK, left)):
+            text.feed(chunk)
+            left -= 0 if stop is None else len(chunk)
+    text.close()
+    return text
 
 
 @contextmanager
-def _stream(path: Path) -> Iterator[Any]:
+def byte_stream(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed where they are compressed."""
-    try:
-        with path.open("rb") as file:
-            compression = "gzip" if file.read(2) == GZIP else None
+    with _readable():
+        compression = "gzip" if is_compressed(path) else None
         with pa.input_stream(str(path), compression=compression) as stream:
             yield stream
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the bytes of a file are those of gzip."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+@contextmanager
+def _opened_part(path: Path, start: int, stop: int) -> Iterator[Any]:
+    """The bytes from `start` to `stop`, or to the end of a compressed file."""
+    with byte_stream(path) as stream:
+        if not is_compressed(path):
+            yield stream.get_stream(start, stop - start)
+            return
+        while start and (chunk := stream.read(start)):
+            start -= len(chunk)
+        yield stream
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
     except (FewlabelsError, pa.ArrowInvalid):
         raise
     except (OSError, ValueError, MemoryError) as error:

@@ -10,7 +10,7 @@ from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.wording import told_of
 from fewlabels.wording import listed, one_line, quoted
 
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".npz")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".npz")
 
 _KINDS = {b"PAR1": "Parquet", b"PK\x03\x04": "NPZ", b"PK\x05\x06": "NPZ"}
 
@@ -105,12 +105,12 @@ def _folder(path: Path, name: str) -> Located:
     files = sorted(
         file
         for file in path.iterdir()
-        if file.name.lower().endswith(_SUFFIXES)
+        if file.name.lower().endswith(SUFFIXES)
         and not file.name.startswith((".", "_"))
         and file.is_file()
     )
     if not files:
-        raise InputError(f"is a folder without files to read; it needs {', '.join(_SUFFIXES)}")
+        raise InputError(f"is a folder without files to read; it needs {', '.join(SUFFIXES)}")
     kinds: dict[str, str] = {}
     for file in files:
         with told_of(one_line(file.name)):

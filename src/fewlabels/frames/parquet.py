@@ -16,21 +16,23 @@ from fewlabels.frames.table import Table
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """One Parquet file."""
+    """One Parquet file; `row_groups` holds how many rows each of them has."""
 
     path: Path
     name: str
     names: tuple[str, ...]
+    schema: pa.Schema
+    row_groups: tuple[int, ...]
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Columns as they are stored, read when they are asked for."""
         # A column at a time and not the whole file at once: half the peak, in the same time.
-        with _readable():
+        with readable():
             file = pq.ParquetFile(self.path, pre_buffer=False)
             size = file.metadata.num_rows
 
         def pieces(column: str) -> list[pa.ChunkedArray]:
-            with _readable():
+            with readable():
                 read = file.read(columns=[column]).column(column)
                 if len(read) != size:
                     raise ValueError(f"{len(read)} rows where {size} are announced")
@@ -48,12 +50,17 @@ def open_parquet(path: Path, name: str) -> ParquetFile:
     InputError
         If the file is not readable as Parquet.
     """
-    with _readable(), pq.ParquetFile(path) as file:
-        return ParquetFile(path, name, tuple(file.schema_arrow.names))
+    with readable(), pq.ParquetFile(path, pre_buffer=False) as file:
+        schema, footer = file.schema_arrow, file.metadata
+        rows = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
+        if min(rows, default=0) < 0 or sum(rows) != footer.num_rows:
+            raise ValueError(f"{footer.num_rows} rows in groups of {sum(rows)}")
+        return ParquetFile(path, name, tuple(schema.names), schema, rows)
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def readable() -> Iterator[None]:
+    """Say of whatever stops the reading of a Parquet file that it is damaged."""
     # Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
     try:
         yield

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -215,10 +216,22 @@ def column_names(source: Any) -> tuple[str, ...]:
 
 def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
     """Make `Predictions`, whose messages about items then speak of rows and columns of the file."""
-    try:
+    with told_by_rows(roles, place):
         return Predictions(**arguments)
+
+
+@contextmanager
+def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
+    """Let messages about items of arrays speak of rows and columns of the file."""
+    try:
+        yield
     except InputError as error:
         message = re.sub(r"item (\d+) \(from 0\)", lambda m: place(int(m[1])), str(error))
+        message = re.sub(
+            r"at \((\d+),(?: (\d+).*?)?\) \(counted from 0\)",
+            lambda m: f"in {place(int(m[1]))}",
+            message,
+        )
         for model in roles.models:
             who = f"classifier {model!r}"
             columns = listed(map(quoted, roles.columns_of(model)), 3)

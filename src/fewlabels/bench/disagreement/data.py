@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from fewlabels.bench.datasets import Reading, read_each, rows_where, with_probabilities
+from fewlabels.bench.pool_of_file import ANNOTATED, read_pool
 from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.seeds import generator
 from fewlabels.errors import InputError
-from fewlabels.frames import column_names, read_predictions
+from fewlabels.frames import column_names
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
@@ -65,9 +66,12 @@ def read_worlds(
 def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> HistogramWorld:
     has = column_names(file)
     wanted = dict.fromkeys([PARTITION, *(column for column, _ in reading.where)])
-    read = read_predictions(file, keep=[c for c in wanted if c in has], **reading.columns)
+    keep = [c for c in wanted if c in has]
+    read, drawn = read_pool(
+        file, reading.most_items, keep, reading.where, ANNOTATED, reading.columns
+    )
     offered |= dict.fromkeys(read.models)
-    notes = [*read.notes, *(f"only rows of {c}={v}" for c, v in reading.where)]
+    notes = [*read.notes, *drawn, *(f"only rows of {c}={v}" for c, v in reading.where)]
     rows = rows_where(read.n_items, read.groups, reading.where)
     read, said = with_probabilities(read, reading)
     notes += said

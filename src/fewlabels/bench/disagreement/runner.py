@@ -11,7 +11,6 @@ import numpy as np
 
 from fewlabels.bench import manifest
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.datasets import Reading
 from fewlabels.bench.disagreement.cells import compute
 from fewlabels.bench.disagreement.data import HistogramWorld, read_worlds
 from fewlabels.bench.disagreement.protocol import NAME, asked
@@ -22,7 +21,7 @@ from fewlabels.bench.merge import tidy
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.results import TRAITS, Results
-from fewlabels.bench.runner import Progress, places_of, reading_of, silent
+from fewlabels.bench.runner import Progress, asked_for, places_of, reading_of, silent
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.blocks import using_workers
 
@@ -40,6 +39,7 @@ def run(
     exclude_models: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     columns: Mapping[str, Any] | None = None,
+    most_items: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Results:
@@ -55,7 +55,7 @@ def run(
         As at `fewlabels.bench.run`; ./benchmark-disagreement unless given.
     workers
         Threads; the answer does not depend on them. None: one per available processor.
-    models, exclude_models, where, columns, progress
+    models, exclude_models, where, columns, most_items, progress
         As at `fewlabels.bench.run`.
     **options
         runs, methods (`<scaling>` or `<scaling>+alpha-<concentration>`), seed, and
@@ -74,7 +74,9 @@ def run(
     protocol, given = asked(options)
     folder = folder_of(out, NAME)
     wanted = Manifest(
-        protocol, places_of(data), reading_of(models, exclude_models, where or {}, columns or {})
+        protocol,
+        places_of(data),
+        reading_of(models, exclude_models, where or {}, columns or {}, most_items),
     )
     before = None
     if resume:
@@ -89,7 +91,7 @@ def run(
         raise UsageError("no data; name files or folders of predictions with `data`")
     if not resume:
         check_free(folder)
-    worlds, skipped = read_worlds(wanted.data, _asked_for(wanted.reading))
+    worlds, skipped = read_worlds(wanted.data, asked_for(wanted.reading))
     if before is not None:
         worlds = _under_known_names(worlds, before)
     wanted = replace(wanted, datasets=tuple(w.facts for w in worlds), skipped=tuple(skipped))
@@ -106,15 +108,6 @@ def run(
         with writing(folder):
             results.save(folder)
     return results
-
-
-def _asked_for(said: Mapping[str, Any]) -> Reading:
-    return Reading(
-        tuple(said.get("models", ())),
-        tuple(said.get("exclude_models", ())),
-        tuple(said.get("where", {}).items()),
-        said.get("columns", {}),
-    )
 
 
 def _under_known_names(worlds: Sequence[HistogramWorld], before: Manifest) -> list[HistogramWorld]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from fewlabels.frames.doctor.diagnosis import Finding
+from fewlabels.frames.doctor.facts import Classifiers
 from fewlabels.frames.doctor.ranks import (
     correlations,
     order_auc,
@@ -25,21 +26,29 @@ _LABELS_PER_CLASS = 10
 _SATURATED = 0.01
 
 
-def classifier_findings(predictions: Predictions) -> Iterator[Finding]:
-    """Everything there is to say about the classifiers."""
-    constant = _constant(predictions)
-    for j in np.flatnonzero(constant):
+def classifier_findings(predictions: Predictions, said: Classifiers) -> Iterator[Finding]:
+    """Everything there is to say about the classifiers.
+
+    Parameters
+    ----------
+    predictions
+        All items or, where there are too many, some of them, which are compared with each other.
+    said
+        What is counted of all items.
+    """
+    names = predictions.models
+    for j in np.flatnonzero(said.constant):
         yield _finding(
             "warning",
             "says the same for every item",
-            [predictions.models[j]],
+            [names[j]],
             "leave it out; check that the right column was read",
         )
-    yield from _duplicates(predictions, constant)
-    yield from _orders(predictions, constant)
-    yield from _one_class(predictions, constant)
-    yield from _saturated(predictions)
-    yield from _missing(predictions)
+    yield from _duplicates(predictions, said)
+    yield from _orders(predictions, said.constant)
+    yield from _one_class(predictions, said)
+    yield from _saturated(names, said)
+    yield from _missing(names, said)
 
 
 def _finding(severity: str, what: str, models: Iterable[str], mend: str) -> Finding:
@@ -48,26 +57,10 @@ def _finding(severity: str, what: str, models: Iterable[str], mend: str) -> Find
     return Finding(severity, what, where, mend)  # type: ignore[arg-type]
 
 
-def _constant(predictions: Predictions) -> Bools:
-    """Which classifiers say one thing for every item, shape (M,)."""
-    same = np.ones(predictions.n_models, dtype=bool)
-    for block in (predictions.probabilities, predictions.scores):
-        if block is not None:
-            flat = block.reshape(*block.shape[:2], -1)
-            low = np.fmin.reduce(flat, axis=0)
-            high = np.fmax.reduce(flat, axis=0)
-            same &= ~(high > low).any(axis=1)
-    if predictions.votes is not None:
-        votes = predictions.votes
-        lowest = np.where(votes < 0, predictions.n_classes, votes).min(axis=0)
-        same &= votes.max(axis=0) <= lowest
-    return same & (predictions.n_items > 1)
-
-
-def _duplicates(predictions: Predictions, constant: Bools) -> Iterator[Finding]:
+def _duplicates(predictions: Predictions, said: Classifiers) -> Iterator[Finding]:
     """Classifiers that are one and the same, or nearly."""
-    identical = _identical(predictions)
-    identical[constant] = identical[:, constant] = False
+    identical = said.identical.copy()
+    identical[said.constant] = identical[:, said.constant] = False
     for group in _connected(identical):
         yield _finding(
             "warning",
@@ -95,27 +88,6 @@ def _mean_present(values: Floats) -> Floats:
     present = ~np.isnan(values)
     mean: Floats = np.nansum(values, axis=0) / np.maximum(present.sum(axis=0), 1)
     return mean
-
-
-def _identical(predictions: Predictions) -> Bools:
-    """Which two classifiers agree in everything, shape (M, M)."""
-    m = predictions.n_models
-    same = np.zeros((m, m), dtype=bool)
-    blocks = [
-        block
-        for block in (predictions.probabilities, predictions.votes, predictions.scores)
-        if block is not None
-    ]
-    head = slice(0, 1000)
-    for i in range(m):
-        for j in range(i + 1, m):
-            # Most pairs differ early; only copies are compared to the end.
-            same[i, j] = same[j, i] = all(
-                np.array_equal(block[part, i], block[part, j], equal_nan=True)
-                for part in (head, slice(None))
-                for block in blocks
-            )
-    return same
 
 
 def _connected(linked: Bools) -> Iterator[list[int]]:
@@ -201,48 +173,41 @@ def _areas_by_others(every: Floats) -> list[float]:
     return [float(np.mean(row)) for row in areas]
 
 
-def _one_class(predictions: Predictions, constant: Bools) -> Iterator[Finding]:
-    # Scores have no threshold, so `hard` is -1 throughout for a classifier with nothing else.
-    hard = predictions.hard
-    for j in np.flatnonzero(~constant):
-        given = hard[hard[:, j] >= 0, j]
-        if len(given) > 1 and (given == given[0]).all():
-            yield _finding(
-                "warning",
-                f"predicts class {predictions.classes[given[0]]} for every item",
-                [predictions.models[j]],
-                "its accuracy is the share of that class; judge it by roc_auc",
-            )
+def _one_class(predictions: Predictions, said: Classifiers) -> Iterator[Finding]:
+    # Scores have no threshold, so there is no hard prediction of a classifier with nothing else.
+    one = (said.hard.sum(axis=1) > 1) & ((said.hard > 0).sum(axis=1) == 1)
+    for j in np.flatnonzero(one & ~said.constant):
+        yield _finding(
+            "warning",
+            f"predicts class {predictions.classes[said.hard[j].argmax()]} for every item",
+            [predictions.models[j]],
+            "its accuracy is the share of that class; judge it by roc_auc",
+        )
 
 
-def _saturated(predictions: Predictions) -> Iterator[Finding]:
-    p = predictions.probabilities
-    if p is None:
-        return
-    given = np.maximum((~np.isnan(p)).sum(axis=(0, 2)), 1)
-    share = ((p == 0) | (p == 1)).sum(axis=(0, 2)) / given
+def _saturated(names: Sequence[str], said: Classifiers) -> Iterator[Finding]:
+    share = said.ends / np.maximum(said.numbers, 1)
     found = np.flatnonzero(share > _SATURATED)
     if found.size:
-        worst = found[np.argsort(-share[found], kind="stable")]
+        worst = found[np.argsort(-share[found], kind="stable")].tolist()
         yield _finding(
             "warning",
             "gives probabilities of exactly 0 or 1"
             if len(found) == 1
             else "give probabilities of exactly 0 or 1",
-            [f"{predictions.models[j]} ({share[j]:.0%})" for j in worst],
+            [f"{names[j]} ({share[j]:.0%})" for j in worst],
             "logarithms clip them at 1e-6; calibrate the classifier, and store more digits",
         )
 
 
-def _missing(predictions: Predictions) -> Iterator[Finding]:
-    lacking = np.isnan(scores(predictions)[:, :, 0]).mean(axis=0)
-    found = np.flatnonzero(lacking > 0)
-    if found.size:
+def _missing(names: Sequence[str], said: Classifiers) -> Iterator[Finding]:
+    found = np.flatnonzero(said.lacking > 0).tolist()
+    if found:
         yield _finding(
             "info",
             "has no prediction for some items"
             if len(found) == 1
             else "have no prediction for some items",
-            [f"{predictions.models[j]} ({lacking[j]:.1%})" for j in found],
+            [f"{names[j]} ({said.lacking[j]:.1%})" for j in found],
             "nothing, if meant so: an item is judged by the classifiers that have it",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from fewlabels.errors import InputError
 from fewlabels.frames.assemble import assemble
+from fewlabels.frames.doctor import facts
 from fewlabels.frames.doctor.classifiers import classifier_findings
 from fewlabels.frames.doctor.columns import name_findings, value_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
@@ -130,6 +131,7 @@ class _Case:
     table: Table | None = None
     votes: LongVotes | None = None
     predictions: Predictions | None = None
+    said: facts.Classifiers | None = None
 
     def read_arrays(self, located: Located, options: ColumnOptions) -> None:
         arguments = read_npz(located.files, options)
@@ -178,6 +180,7 @@ class _Case:
         """Collect the findings about whatever has been read."""
         predictions = self.predictions
         if predictions is not None:
+            self.said = facts.Classifiers.of(predictions)
             # Annotators vote on few items each; what there is to say of them is said together.
             judged = predictions
             if self.votes is not None and self.roles is not None:
@@ -186,37 +189,22 @@ class _Case:
             elif not predictions.provides("ranking").any():
                 self.findings.extend(overlap_findings(predictions))
             if judged.n_models:
-                self.findings.extend(classifier_findings(judged))
-            self.findings.extend(label_findings(judged))
+                same = judged is predictions
+                said = self.said if same else facts.Classifiers.of(judged)
+                self.findings.extend(classifier_findings(judged, said))
+            labels, weighted = facts.Labels.of(judged), bool(np.ptp(judged.weight))
+            self.findings.extend(label_findings(judged, labels, weighted=weighted))
             self.findings.extend(class_findings(predictions))
             self.findings.extend(row_findings(predictions))
-            self.findings.extend(group_findings(predictions))
-            self._look_at_notes(predictions)
+            self.findings.extend(group_findings(facts.Groups.of(predictions).sizes(cut=False)))
+            self.findings.extend(note_findings(predictions.notes, self.name))
         if self.roles is not None or predictions is None:
             self._look_at_columns()
 
-    def _look_at_notes(self, predictions: Predictions) -> None:
-        for note in predictions.notes:
-            # Said in full by label_findings.
-            if not note.startswith("no labeled item"):
-                mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
-                self.findings.append(Finding("warning", note, self.name, mend))
-
     def _look_at_columns(self) -> None:
-        roles = self.roles
-        free = [c for c, role in self.described.items() if role in ("group", "not recognised")]
-        self.findings.extend(
-            name_findings(
-                free,
-                has_label="label" in self.described.values(),
-                has_domain="domain" in self.described.values(),
-                has_weight="weight" in self.described.values(),
-            )
-        )
+        models = () if self.roles is None else self.roles.models
+        self.findings.extend(column_findings(self.described, self.table, models))
         if self.table is not None:
-            there = [c for c in free if c in self.table.names]
-            models = () if roles is None else roles.models
-            self.findings.extend(value_findings(self.table, there, models))
             self._look_for_minus_one(self.table)
 
     def _look_for_minus_one(self, table: Table) -> None:
@@ -225,21 +213,11 @@ class _Case:
         if label is None or label not in table.names or self.predictions is None:
             return
         texts = {class_text(value) for value in table.categories(label)[1]}
-        if "-1" in texts and len(texts - UNLABELED) == 1 and self.predictions.n_classes == 2:
-            only = (texts - UNLABELED).pop()
-            self.findings.append(
-                Finding(
-                    "warning",
-                    f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
-                    f"column {quoted(label)}",
-                    "if -1 means the negative class, write it as 0",
-                )
-            )
+        if self.predictions.n_classes == 2:
+            self.findings.extend(minus_one_findings(label, texts))
 
     def diagnosis(self) -> Diagnosis:
         """Put it together, the worst first."""
-        order = {severity: i for i, severity in enumerate(_SEVERITIES)}
-        findings = sorted(self.findings, key=lambda finding: order[finding.severity])
         counts: dict[str, int] = {}
         balance: dict[str, Any] = {"labels": None, "predicted": {}, "classes": []}
         if self.predictions is not None:
@@ -250,31 +228,50 @@ class _Case:
                 "n_models": p.n_models,
                 "n_classes": p.n_classes,
             }
-            balance = _balance(p)
+            assert self.said is not None  # by `look`
+            balance = facts.balance(facts.Labels.of(p), self.said, p.models, p.classes)
         elif self.table is not None:
             counts = {"n_items": self.table.n_rows}
-        return Diagnosis(self.name, self.described, counts, balance, tuple(findings))
+        return Diagnosis(self.name, self.described, counts, balance, worst_first(self.findings))
 
 
-def _balance(predictions: Predictions) -> dict[str, Any]:
-    """Share of each class among the labels, and as each classifier sees it."""
-    names = [str(c) for c in predictions.classes]
-    k = len(names)
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then the rest."""
+    order = {severity: i for i, severity in enumerate(_SEVERITIES)}
+    return tuple(sorted(findings, key=lambda finding: order[finding.severity]))
 
-    def shares(total: Any) -> dict[str, float] | None:
-        whole = float(np.sum(total))
-        return (
-            None if not whole else {c: float(t) / whole for c, t in zip(names, total, strict=True)}
+
+def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
+    """What was noted while the data `name` were read."""
+    for note in notes:
+        # Said in full by label_findings.
+        if not note.startswith("no labeled item"):
+            mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
+            yield Finding("warning", note, name, mend)
+
+
+def column_findings(
+    described: Mapping[str, str], table: Table | None, models: Sequence[str]
+) -> Iterator[Finding]:
+    """Columns that are perhaps something else, by their names and, where there are rows, values."""
+    free = [c for c, role in described.items() if role in ("group", "not recognised")]
+    yield from name_findings(
+        free,
+        has_label="label" in described.values(),
+        has_domain="domain" in described.values(),
+        has_weight="weight" in described.values(),
+    )
+    if table is not None:
+        yield from value_findings(table, [c for c in free if c in table.names], models)
+
+
+def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
+    """-1 next to labels of one of two classes may be meant as the other one."""
+    if "-1" in texts and len(texts - UNLABELED) == 1:
+        only = (texts - UNLABELED).pop()
+        yield Finding(
+            "warning",
+            f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
+            f"column {quoted(label)}",
+            "if -1 means the negative class, write it as 0",
         )
-
-    predicted = {}
-    for j, model in enumerate(predictions.models):
-        total = np.zeros(k)
-        if predictions.probabilities is not None:
-            total = np.nansum(predictions.probabilities[:, j], axis=0)
-        if not total.any():
-            hard = predictions.hard[:, j]
-            total = np.bincount(hard[hard >= 0], minlength=k).astype(float)
-        predicted[model] = shares(total)
-    labels = shares(np.bincount(predictions.labels[predictions.labeled], minlength=k))
-    return {"labels": labels, "predicted": predicted, "classes": names}

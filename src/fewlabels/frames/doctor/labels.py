@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from fewlabels.frames.doctor.diagnosis import Finding
+from fewlabels.frames.doctor.facts import Labels
 from fewlabels.frames.doctor.ranks import scores
-from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.arrays import UInts
 from fewlabels.kernels.keyed import hash_columns
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
@@ -20,30 +21,40 @@ _MANY_DUPLICATES = 0.05
 _MANY_CLASSES = 50
 
 
-def label_findings(predictions: Predictions) -> Iterator[Finding]:
-    """How many labels there are, of which classes, and whether they look like a random sample."""
-    known = predictions.labels[predictions.labeled]
-    if not len(known):
+def label_findings(
+    predictions: Predictions, labels: Labels, *, weighted: bool
+) -> Iterator[Finding]:
+    """How many labels there are, of which classes, and whether they look like a random sample.
+
+    Parameters
+    ----------
+    predictions
+        All items, or some of them, the labeled ones among these.
+    labels
+        What is counted of all items.
+    weighted
+        Whether items differ in their sampling weight.
+    """
+    if not labels.n_labeled:
         if predictions.histogram is None:
             yield Finding(
                 "info", "none is known", "labels",
                 "label items drawn at random, or say where the labels are with --label",
             )  # fmt: skip
         return
-    if len(known) < _FEW:
+    if labels.n_labeled < _FEW:
         yield Finding(
-            "warning", f"few labels: {len(known)}", "labels",
+            "warning", f"few labels: {labels.n_labeled}", "labels",
             f"label at least {_FEW}, drawn at random; intervals are wide until then",
         )  # fmt: skip
-    count = np.bincount(known, minlength=predictions.n_classes)
-    absent = [predictions.classes[c] for c in np.flatnonzero(count == 0)]
+    absent = [predictions.classes[c] for c in np.flatnonzero(labels.count == 0)]
     if absent:
         yield Finding(
             "warning", f"no labeled item is of class {listed(absent)}", "labels",
             "label items that the classifiers think are of it; fine if there are none",
         )  # fmt: skip
-    yield from _not_random(predictions)
-    yield from _ordered(known, count)
+    yield from _not_random(predictions, labels, weighted)
+    yield from _ordered(labels)
 
 
 def class_findings(predictions: Predictions) -> Iterator[Finding]:
@@ -64,14 +75,13 @@ def class_findings(predictions: Predictions) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _not_random(predictions: Predictions) -> Iterator[Finding]:
+def _not_random(predictions: Predictions, labels: Labels, weighted: bool) -> Iterator[Finding]:
     """Signs that the labeled items were not drawn at random."""
-    known = predictions.labeled
-    n, labeled = predictions.n_items, predictions.n_labeled
+    n, labeled = labels.n_items, labels.n_labeled
     if labeled == n or labeled < 2:
         return
-    if known[:labeled].all() or known[-labeled:].all():
-        end = "first" if known[0] else "last"
+    if labels.last - labels.first == labeled - 1 and (labels.first == 0 or labels.last == n - 1):
+        end = "first" if labels.first == 0 else "last"
         yield Finding(
             "info", f"the labeled items are the {end} {labeled:,} rows", "labels",
             "fine if the rows were shuffled before; else label rows drawn at random",
@@ -79,7 +89,7 @@ def _not_random(predictions: Predictions) -> Iterator[Finding]:
     if not predictions.n_models:
         return
     model, z = _largest_gap(predictions)
-    if abs(z) > _Z and not np.ptp(predictions.weight):
+    if abs(z) > _Z and not weighted:
         side = "higher" if z > 0 else "lower"
         yield Finding(
             "warning",
@@ -109,11 +119,11 @@ def _largest_gap(predictions: Predictions) -> tuple[str, float]:
     return predictions.models[int(j)], float(z[j, c])
 
 
-def _ordered(known: Ints, count: Ints) -> Iterator[Finding]:
+def _ordered(labels: Labels) -> Iterator[Finding]:
     """Labels that hardly ever change from row to row."""
-    changes = int((known[1:] != known[:-1]).sum())
-    share = count / len(known)
-    expected = (len(known) - 1) * (1 - float((share**2).sum()))
+    changes = labels.changes
+    share = labels.count / labels.n_labeled
+    expected = (labels.n_labeled - 1) * (1 - float((share**2).sum()))
     if expected >= 10 and changes < expected / 5:
         yield Finding(
             "info",
@@ -124,31 +134,41 @@ def _ordered(known: Ints, count: Ints) -> Iterator[Finding]:
         )
 
 
-def row_findings(predictions: Predictions) -> Iterator[Finding]:
-    """Rows that occur more than once."""
+def row_hashes(predictions: Predictions) -> UInts | None:
+    """A hash of every prediction and the label of each row, (n,); None where rows repeat anyway."""
     if predictions.probabilities is None and predictions.scores is None:
-        return  # Votes repeat by nature.
+        return None  # Votes repeat by nature.
     columns = [predictions.labels]
     for block in (predictions.probabilities, predictions.votes, predictions.scores):
         if block is not None:
             columns.extend(block.reshape(len(block), -1).T)
-    repeated = predictions.n_items - len(np.unique(hash_columns(columns, predictions.n_items)))
-    share = repeated / predictions.n_items
+    return hash_columns(columns, predictions.n_items)
+
+
+def row_findings(predictions: Predictions) -> Iterator[Finding]:
+    """Rows that occur more than once."""
+    hashes = row_hashes(predictions)
+    if hashes is not None:
+        yield from repeat_findings(len(hashes) - len(np.unique(hashes)), len(hashes))
+
+
+def repeat_findings(repeated: int, n_items: int, *, about: bool = False) -> Iterator[Finding]:
+    """How many rows repeat an earlier one, `about` so many where only some were compared."""
+    share = repeated / n_items
     if repeated:
         yield Finding(
             "warning" if share > _MANY_DUPLICATES else "info",
-            f"{repeated:,} of {predictions.n_items:,} rows ({share:.1%}) repeat an earlier row in "
-            "every prediction and the label",
+            f"{'about ' * about}{repeated:,} of {n_items:,} rows ({share:.1%}) repeat an earlier "
+            "row in every prediction and the label",
             "rows",
             "drop them if they are the same items; fine if different items got the same scores",
         )
 
 
-def group_findings(predictions: Predictions) -> Iterator[Finding]:
-    """Groups that `--by` can do nothing with."""
-    distinct = {name: len(set(a.tolist())) for name, a in predictions.groups.items()}
-    single = [name for name, count in distinct.items() if count == 1]
-    many = [f"{name} ({count:,})" for name, count in distinct.items() if count > _MOST_GROUPS]
+def group_findings(sizes: Mapping[str, tuple[int, str]]) -> Iterator[Finding]:
+    """Groups that `--by` can do nothing with, from the number of their values, also in words."""
+    single = [name for name, (count, _) in sizes.items() if count == 1]
+    many = [f"{name} ({said})" for name, (count, said) in sizes.items() if count > _MOST_GROUPS]
     if single:
         yield Finding(
             "info", "one value only", _groups(single), "nothing; it cannot split the items"

@@ -1,0 +1,247 @@
+"""Files that do not fit into memory: who reads them, how to go on, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from fewlabels.cli.options import Input
+from fewlabels.cli.text import text
+from fewlabels.errors import UsageError
+
+if TYPE_CHECKING:
+    from fewlabels.engine.executors import Engine as EngineName
+    from fewlabels.engine.passes import Progress
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STREAMED_BYTES = 64 << 20
+"""Files of more than this are counted before they are read: they may have very many rows."""
+
+STREAMED_ROWS = 250_000
+"""More rows than these are streamed unless another engine is asked for."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the options say of it; see `fewlabels.estimate_files`."""
+
+    name: str
+    scheduler: str | None = None
+    resume: bool = False
+    skip_bad_files: bool = False
+    posterior: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None and self.name not in ("auto", "dask"):
+            raise UsageError(
+                f"--scheduler is the address of a Dask cluster, and --engine is {self.name}; leave "
+                "one of them out"
+            )
+
+    def streams(self, source: Input, held: str | None = None) -> EngineName | None:
+        """The engine that reads the input in parts; None reads it whole.
+
+        Parameters
+        ----------
+        held
+            What the command was asked for that holds all items, in words; None: nothing.
+
+        Raises
+        ------
+        UsageError
+            If the options exclude each other.
+        """
+        asked = self._asked
+        if source.votes is not None or source.file is None:
+            held = "long votes (--votes), which are joined by item,"
+        elif asked is None and _is_npz(source.file):
+            return None
+        if held is not None and asked is not None:
+            raise UsageError(f"{asked} reads the files in parts, and {held} need them whole")
+        if self.name == "memory" or (asked is None and held is not None):
+            return None
+        if self.name != "auto":
+            return cast("EngineName", self.name)
+        if self.scheduler is not None:
+            return "dask"
+        if asked is not None or _is_large(source):
+            return "threads"
+        return None
+
+    @property
+    def _asked(self) -> str | None:
+        """The option that needs the input in parts."""
+        said = {
+            f"--engine {self.name}": self.name not in ("auto", "memory"),
+            "--scheduler": self.scheduler is not None,
+            "--resume": self.resume,
+            "--skip-bad-files": self.skip_bad_files,
+            "--posterior": self.posterior is not None,
+        }
+        asked = [option for option, given in said.items() if given]
+        if self.name == "memory" and asked:
+            raise UsageError(f"{asked[0]} reads the files in parts; leave out --engine memory")
+        return asked[0] if asked else None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `fewlabels.estimate_files`."""
+        return {**self.reading(), "posterior": self.posterior}
+
+    def reading(self) -> dict[str, Any]:
+        """Arguments of whatever reads files in parts."""
+        return {
+            "scheduler": self.scheduler,
+            "resume": self.resume,
+            "skip_bad_files": self.skip_bad_files,
+        }
+
+
+def _is_npz(file: str) -> bool:
+    path = Path(file)
+    if path.is_dir():
+        return any(path.glob("*.npz"))
+    return path.suffix.lower() == ".npz"
+
+
+def _is_large(source: Input) -> bool:
+    """Whether there are more rows than fit well into memory; whatever cannot be told is not."""
+    assert source.file is not None
+    path = Path(source.file)
+    try:
+        files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
+        if sum(file.stat().st_size for file in files) <= STREAMED_BYTES // 8:
+            return False
+    except OSError:
+        return False
+    from fewlabels.engine.size import about_rows
+    from fewlabels.errors import InputError
+
+    try:
+        return about_rows(path) > STREAMED_ROWS
+    except InputError:
+        return False
+
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        "engine_name",
+        type=click.Choice(["auto", "memory", "threads", "processes", "dask"]),
+        default="auto",
+        show_default=True,
+        help="Read FILE whole (memory), or in parts, which more rows than 250,000 are by default.",
+    ),
+    click.option(
+        "--scheduler", type=text, metavar="ADDRESS", help="Dask cluster, as tcp://host:8786."
+    ),
+    click.option(
+        "--resume", is_flag=True, help="Go on where a run that reads in parts was stopped."
+    ),
+    click.option(
+        "--skip-bad-files",
+        is_flag=True,
+        help="Leave out files that cannot be read or have other columns; they are counted.",
+    ),
+    click.option(
+        "--posterior",
+        type=text,
+        metavar="FOLDER",
+        help="Write P(label) of every row as Parquet, a file per part.",
+    ),
+)
+
+
+def _adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Command], Command]:
+    """Adds some of the options, handed to the command as one `engine` argument."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def wrapper(
+            engine_name: str,
+            scheduler: str | None,
+            resume: bool = False,
+            skip_bad_files: bool = False,
+            posterior: str | None = None,
+            **others: Any,
+        ) -> Any:
+            engine = Engine(engine_name, scheduler, resume, skip_bad_files, posterior)
+            return command(engine=engine, **others)
+
+        decorated: Any = wrapper
+        for option in reversed(options):
+            decorated = option(decorated)
+        return cast(Command, decorated)
+
+    return add
+
+
+engine_options = _adding(_OPTIONS)
+"""Add all of the options."""
+
+reading_options = _adding(_OPTIONS[:4])
+"""Add those of commands that write nothing of every row."""
+
+place_options = _adding(_OPTIONS[:2])
+"""Add who reads, for a command that always reads all that it can."""
+
+
+@contextmanager
+def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Show step, share, rate and time left on stderr; gives None where that is not a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:>3.0f}%  {task.fields[rate]}  {task.fields[left]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(progress: Progress) -> None:
+            if progress.step not in tasks:
+                for task in tasks.values():
+                    bar.update(task, visible=False)
+                tasks[progress.step] = bar.add_task(progress.step, rate="", left="")
+            bar.update(
+                tasks[progress.step],
+                completed=progress.done_bytes,
+                total=progress.all_bytes,
+                rate=rate_text(progress.rate),
+                left=left_text(progress.seconds_left),
+            )
+
+        yield show
+
+
+def rate_text(rate: float) -> str:
+    """Rows per second in words."""
+    if rate != rate:
+        return ""
+    for unit, size in (("million", 1e6), ("thousand", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.1f} {unit} rows/s"
+    return f"{rate:.0f} rows/s"
+
+
+def left_text(seconds: float) -> str:
+    """Time left in words."""
+    if seconds != seconds:
+        return ""
+    whole = int(seconds + 0.5)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min left"
+    return f"{whole // 60}:{whole % 60:02d} min left" if whole >= 60 else f"{whole} s left"

@@ -1,0 +1,12 @@
+"""Files of more rows than memory: read in units, in batches, by several workers.
+
+What happens, in order:
+
+1. `units`: a file or folder becomes units, which are pieces of work in the order of the rows.
+2. `reading`: a unit becomes batches of `Predictions`.
+3. What is known of one unit is a small state; states are merged in the order of the units, so
+   that neither the number of workers nor their kind shows in the answer.
+
+Traps: a number of a row counts from the start of its file, not of its batch or unit; a byte range
+of CSV does not know it; files of a folder may hold one column in several types.
+"""

@@ -1,0 +1,161 @@
+"""The two passes by themselves, for whoever brings the rows: Spark, Ray, a queue of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from fewlabels.engine.packing import pack, unpack
+from fewlabels.engine.probe import probe_of
+from fewlabels.engine.question import Fitted, Question, Told
+from fewlabels.engine.reading import Reader
+from fewlabels.engine.scan import Scan
+from fewlabels.engine.support import HeavyRows
+from fewlabels.engine.tally import Tally
+from fewlabels.engine.units import Layout
+from fewlabels.errors import InputError, UsageError
+from fewlabels.estimates import Estimates
+from fewlabels.evaluate import Estimand
+from fewlabels.frames.classes import decide_classes
+from fewlabels.frames.options import column_options
+from fewlabels.frames.roles import assign_roles
+from fewlabels.kernels.blocks import one_blas_thread, using_workers
+from fewlabels.models.base import LabelModel
+from fewlabels.pipeline import DEFAULT_METRICS, Against
+from fewlabels.predictions import Predictions
+
+
+class Stream:
+    """Estimates from rows that come as Arrow tables, part by part, wherever the parts are.
+
+    Every part is scanned (`scan`), the label model is fitted to what the scans hold (`fit`), every
+    part is tallied (`FittedStream.tally`), and the tallies give the estimates. Scans and tallies
+    are bytes, and an object of this class can be pickled: any system that maps a function over
+    parts of a table can do the two passes. What is added up in the same order has the same bits.
+
+    Parameters
+    ----------
+    names
+        The columns of the tables.
+    classes
+        The classes in order. May be left out where columns p__<model>__<class> name two or more.
+    method, metrics, by, confidence_level, estimand, against, random_state
+        As in `fewlabels.estimate`.
+    columns
+        As in `fewlabels.read_predictions`: label, models, domain, weight, columns.
+
+    Raises
+    ------
+    InputError, UsageError
+        One line that says what is wrong and how to mend it.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from fewlabels.engine.anywhere import Stream
+    >>> parts = [
+    ...     pa.table({"label": [1, None, 0], "p__net__1": [0.9, 0.8, 0.2]}),
+    ...     pa.table({"label": [None, 1, 0], "p__net__1": [0.1, 0.7, 0.4]}),
+    ... ]
+    >>> stream = Stream(parts[0].column_names, classes=[0, 1], metrics="accuracy")
+    >>> fitted = stream.fit([stream.scan([part]) for part in parts])
+    >>> estimates = fitted.estimates([fitted.tally([part]) for part in parts])
+    >>> estimates.n_items, estimates.n_labeled
+    (6, 4)
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        classes: Sequence[Any] | None = None,
+        method: str | LabelModel = "auto",
+        metrics: Any = DEFAULT_METRICS,
+        by: str | Sequence[str] | None = None,
+        confidence_level: float | None = 0.95,
+        estimand: Estimand = "population",
+        against: Against = "auto",
+        random_state: int | None = 0,
+        **columns: Any,
+    ) -> None:
+        groups = (by,) if isinstance(by, str) else tuple(by or ())
+        options = column_options(classes=classes, **columns)
+        roles = assign_roles(tuple(names), options, None)
+        known = decide_classes(roles, options.classes, ())
+        layout = Layout("the rows", (), roles, ())
+        self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
+        self.question = Question(
+            method, metrics, groups, confidence_level, estimand, against, random_state
+        )
+        self.probe: Predictions = probe_of(roles, known.names)
+        self.plan = self.question.plan(self.probe)
+
+    def scan(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:
+        """The first pass over a part of the rows."""
+        scan = self.plan.empty()
+        with one_blas_thread(), using_workers(1):
+            for batch in self.reader.of_arrow(tables):
+                scan.update(batch)
+        return pack(scan.to_dict())
+
+    def fit(self, scans: Iterable[bytes]) -> FittedStream:
+        """Fit the label model to what the scans of all parts hold.
+
+        Raises
+        ------
+        UsageError
+            If there are no rows, or the method does not apply row by row.
+        """
+        total = self.plan.empty()
+        for packed in scans:
+            total.merge(Scan.from_dict(self.plan, unpack(packed)))
+        if not total.size.items:
+            raise UsageError("there are no rows to estimate from")
+        heavy = HeavyRows.none()
+        if not total.others.complete:
+            heavy = HeavyRows.of(total, total.repeated.counts)
+        settled = self.question.settle(total, heavy, self.probe.models, self.probe.classes)
+        return FittedStream(self.reader, settled)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStream:
+    """A fitted label model, ready for the second pass; see `Stream`."""
+
+    reader: Reader
+    settled: Any
+
+    def tally(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:
+        """The second pass over a part of the rows."""
+        if not isinstance(self.settled, Fitted):
+            return pack(None)  # what the scans hold was all that is needed
+        tally = self.settled.scorer.empty()
+        with one_blas_thread(), using_workers(1):
+            for batch in self.reader.of_arrow(tables):
+                tally.update(self.settled.scorer, batch)
+        return pack(tally.to_dict())
+
+    def estimates(self, tallies: Iterable[bytes], workers: int | None = None) -> Estimates:
+        """Estimates from the tallies of all parts.
+
+        Raises
+        ------
+        InputError
+            If they are not of the rows that were scanned: a part was lost, or came twice.
+        """
+        told = Told({"engine": "stream"}, self.reader.notes)
+        if not isinstance(self.settled, Fitted):
+            found: Estimates = self.settled.estimates(told, workers)
+            return found
+        total = self.settled.scorer.empty()
+        for packed in tallies:
+            total.merge(Tally.from_dict(unpack(packed)))
+        scanned = self.settled.scan.size.items
+        if total.n_rows != scanned:
+            raise InputError(
+                f"the tallies are of {total.n_rows:,} rows, and the scans of {scanned:,}; see "
+                "whether a part was lost, or came twice"
+            )
+        return self.settled.estimates(total, told, workers)

@@ -1,0 +1,275 @@
+"""Units to batches of `Predictions`, in memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fewlabels.door import sampling_weight
+from fewlabels.engine.units import Layout, Unit
+from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.assemble import arguments_of, class_columns
+from fewlabels.frames.classes import Classes, decide_classes
+from fewlabels.frames.delimited import open_delimited
+from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.parquet import readable
+from fewlabels.frames.read import build, told_by_rows
+from fewlabels.frames.roles import Roles
+from fewlabels.frames.table import Place, Table
+from fewlabels.frames.wording import told_of
+from fewlabels.kernels.arrays import Floats
+from fewlabels.predictions import Predictions
+from fewlabels.wording import quoted, unknown
+
+BATCH_ROWS = 65_536
+"""Rows of a batch; the last one of a unit has what is left."""
+
+_BUFFER = 1 << 18
+"""Bytes of a column of Parquet that are read at once: row groups may be larger than memory."""
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a unit.
+
+    `predictions` leaves the sampling weights out; `weight`, shape (n,), are those as they stand,
+    None where there is no such column; `first_row` is the place in the unit, from 0.
+    """
+
+    predictions: Predictions
+    weight: Floats | None
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads units of a layout; `groups` are the other columns to keep as groups.
+
+    Raises
+    ------
+    UsageError
+        If a group is no column that can be one.
+    """
+
+    layout: Layout
+    classes: Classes
+    groups: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = self.layout.roles.groups
+        for name in self.groups:
+            if name not in known:
+                raise UsageError(unknown("group", name, known))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a warning about all units; a batch notes what it is about its rows."""
+        return (*self.classes.notes, *self.layout.roles.notes, *self.layout.notes)
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit, `BATCH_ROWS` at a time.
+
+        Raises
+        ------
+        InputError
+            If a cell does not hold what its column's role asks for, the file is damaged, or it
+            has changed since it was laid out.
+        """
+        first = 0
+        with told_of(unit.name):
+            for table in _tables(unit, self._roles):
+                yield self._batch(table, first)
+                first += table.n_rows
+
+    def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
+        """Rows that somebody else has read, `BATCH_ROWS` at a time.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or a cell does not hold what its column's role asks for.
+        """
+        names = tuple(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
+        first = 0
+        for held in _regrouped(_chosen(parts, names), BATCH_ROWS):
+            table = _table(held, names, partial(_further, _row_of_parts, first))
+            yield self._batch(table, first)
+            first += table.n_rows
+
+    @property
+    def _roles(self) -> Roles:
+        # Asked for by the caller: a column that cannot be a group is no longer left out.
+        return replace(self.layout.roles, groups=self.groups, groups_asked=True)
+
+    def _batch(self, table: Table, first: int) -> Batch:
+        roles = self._roles
+        arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
+        weight = _raw_weight(arguments.pop("weight"), roles, table.place)
+        arguments["notes"] = ()
+        return Batch(build(arguments, roles, table.place), weight, first)
+
+
+def _chosen(
+    parts: Iterable[pa.RecordBatch | pa.Table], names: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The columns of some names, as record batches."""
+    for part in parts:
+        lacking = [name for name in names if name not in part.schema.names]
+        if lacking:
+            raise InputError(f"there is no column {quoted(lacking[0])} in a part of the rows")
+        table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+        yield from table.select(list(names)).to_batches()
+
+
+def _row_of_parts(row: int) -> str:
+    return f"row {row + 1} of a part"
+
+
+def find_classes(
+    layout: Layout, options: ColumnOptions, *, skip_bad_files: bool = False
+) -> Classes:
+    """Decide on the classes; labels and votes are read where the columns do not name them.
+
+    Parameters
+    ----------
+    skip_bad_files
+        Whether units that cannot be read are passed over, as they will be when they are read in
+        full.
+
+    Raises
+    ------
+    InputError
+        If the columns disagree about the classes, there is but one, or a unit cannot be read.
+    """
+    seen: set[str] = set()
+    for unit in layout.units if _named_by_cells(layout.roles, options) else ():
+        try:
+            seen |= occurring(unit, layout.roles)
+        except InputError:
+            if not skip_bad_files:
+                raise
+    with told_of(layout.name):
+        return decide_classes(layout.roles, options.classes, seen)
+
+
+def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
+    """Whether neither the caller nor the columns name all classes."""
+    by_columns = {c for by_class in roles.probabilities.values() for c in by_class}
+    return options.classes is None and len(by_columns | set(roles.histogram)) < 2
+
+
+def occurring(unit: Unit, roles: Roles) -> frozenset[str]:
+    """The texts of labels and hard predictions in a unit.
+
+    Raises
+    ------
+    InputError
+        If the unit cannot be read.
+    """
+    only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
+    only = replace(only, domain=None, groups=())
+    if not only.text:
+        return frozenset()
+    seen: set[str] = set()
+    with told_of(unit.name):
+        for table in _tables(unit, only):
+            for names in class_columns(table, only).values():
+                seen |= names.occurring()
+    return frozenset(seen)
+
+
+def _raw_weight(weight: Floats | None, roles: Roles, place: Place) -> Floats | None:
+    if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
+        with told_by_rows(roles, place):
+            sampling_weight(weight, len(weight))  # which refuses them
+    return weight
+
+
+def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
+    """The columns of a unit that have a role, `BATCH_ROWS` rows at a time."""
+    _refuse_changed(unit)
+    names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
+    parts: Iterator[pa.RecordBatch]
+    if unit.kind == "Parquet":
+        parts = _row_groups(unit, roles, names)
+        place = partial(_row_of_parquet, unit.first_row or 0)
+    else:
+        file = open_delimited(Path(unit.path), unit.name)
+        parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
+        place = partial(file.place, unit.start)
+    first = 0
+    for batch in _regrouped(parts, BATCH_ROWS):
+        yield _table(batch, names, partial(_further, place, first))
+        first += sum(map(len, batch))
+
+
+def _row_of_parquet(first: int, row: int) -> str:
+    return f"row {first + row + 1}"
+
+
+def _further(place: Place, first: int, row: int) -> str:
+    """Where a row is of a part whose first row is the one of that number."""
+    return place(first + row)
+
+
+def _refuse_changed(unit: Unit) -> None:
+    try:
+        status = os.stat(unit.path)
+    except OSError as error:
+        raise InputError(f"cannot be read any more: {error.strerror}") from None
+    if unit.stamp != (status.st_size, status.st_mtime_ns):
+        raise InputError("has changed since it was opened first; start again, when it is complete")
+
+
+def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Columns of the row groups of a unit of Parquet."""
+    # Few texts, each very often: codes into a dictionary are read three times as fast. Other texts
+    # may be as many as there are rows, and a batch would get them all.
+    coded = [column for column in (roles.label, *roles.votes.values()) if column is not None]
+    n_rows = 0
+    with (
+        readable(),
+        pq.ParquetFile(
+            unit.path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=coded
+        ) as file,
+    ):
+        for part in file.iter_batches(
+            BATCH_ROWS, range(unit.start, unit.stop), list(names), use_threads=False
+        ):
+            n_rows += len(part)
+            yield part
+        if n_rows != unit.n_rows:
+            raise ValueError(f"{n_rows} rows where {unit.n_rows} are announced")
+
+
+def _regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+    """The same rows in batches of one size, so that these do not depend on how a file is stored."""
+    held: list[pa.RecordBatch] = []
+    missing = size
+    for part in parts:
+        start = 0
+        while start < len(part):
+            held.append(part.slice(start, missing))
+            start += len(held[-1])
+            missing -= len(held[-1])
+            if not missing:
+                yield held
+                held, missing = [], size
+    if held:
+        yield held
+
+
+def _table(batch: Iterable[pa.RecordBatch], names: tuple[str, ...], place: Place) -> Table:
+    """Record batches as one table, though their types may differ."""
+    same = itertools.groupby(batch, key=lambda part: part.schema)
+    tables = [pa.Table.from_batches(list(parts)) for _, parts in same]
+    n_rows = sum(len(table) for table in tables)
+    return Table(names, lambda name: [table.column(name) for table in tables], n_rows, place)

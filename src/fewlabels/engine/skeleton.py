@@ -1,0 +1,163 @@
+"""A few parameter draws of which all the others are nearly combinations.
+
+What a draw says of an item, P(label | draw), is a smooth function of its parameters. So a few draws
+are computed for every row of a stream, and what the others add to their best combination of these
+is measured on a sample: the combination is a control variate for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import spans
+from fewlabels.posterior import LabelPosterior, ParameterDraws
+
+FEWEST_DRAWS = 32
+"""Draws that are computed for every row, however many rows there are."""
+
+ROWS_TIMES_DRAWS = 1e8
+"""Of fewer rows, as many draws as make this many probabilities."""
+
+_ROWS = 6_000
+_NEGLIGIBLE = 1e-7
+
+
+class _Draws(NamedTuple):
+    """Draws of one kind: where they start among all columns, and how many there are."""
+
+    parameters: ParameterDraws
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """Which draws are computed for every row, and how the others combine them.
+
+    Columns are, in this order, the marginals (one, where values come from them) or the draws for
+    values, and the draws for intervals unless they are the same. `chosen` (R,) are the columns that
+    are computed; combine (R, columns) gives each column as a combination whose weights sum to one,
+    so that probabilities still do. `error` is the standard deviation, over items, of what
+    combinations leave out of an item's probability (root mean square over draws).
+    """
+
+    chosen: Ints
+    combine: Floats
+    n_values: int
+    n_interval: int
+    shared: bool
+    error: float
+
+    @staticmethod
+    def of(posterior: LabelPosterior, most: int = FEWEST_DRAWS) -> Skeleton:
+        """Choose by the items of a sample: pivoted QR of the differences from a middle draw."""
+        n_values, n_interval, shared = _sizes(posterior)
+        n_columns = n_values if shared else n_values + n_interval
+        if n_columns <= most:
+            every = np.arange(n_columns)
+            return Skeleton(every, np.eye(n_columns), n_values, n_interval, shared, 0.0)
+        rows = min(len(posterior.keys), max(_ROWS // posterior.probabilities.shape[1], 1))
+        every = np.arange(n_columns)
+        frame = Skeleton(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
+        half = max(rows // 2, 1)
+        table = frame.soft(posterior, slice(0, half)).reshape(-1, len(every))
+        chosen, combine = _combinations(table, most)
+        held_out = frame.soft(posterior, slice(half, rows))
+        rest = held_out - held_out[:, :, chosen] @ combine
+        error = float(np.sqrt((rest.std(axis=0) ** 2).mean())) if rest.size else 0.0
+        return Skeleton(chosen, combine, n_values, n_interval, shared, error)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every draw is computed for every row."""
+        return len(self.chosen) == self.n_columns
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are in all."""
+        return self.n_values if self.shared else self.n_values + self.n_interval
+
+    @property
+    def of_values(self) -> slice:
+        """The columns that values come from."""
+        return slice(0, self.n_values)
+
+    @property
+    def of_intervals(self) -> slice:
+        """The columns that intervals come from."""
+        return self.of_values if self.shared else slice(self.n_values, self.n_columns)
+
+    def soft(self, posterior: LabelPosterior, rows: slice = slice(None)) -> Floats:
+        """P(label) of the computed columns, (n, K, R), of items under a posterior of this kind."""
+        return self.columns(posterior, self.chosen, rows)
+
+    def columns(self, posterior: LabelPosterior, which: Ints, rows: slice = slice(None)) -> Floats:
+        """P(label) of any columns, (n, K, len(which)), which must ascend."""
+        doubted = posterior.interval_parameters or posterior.parameters
+        values, rest = which[which < self.n_values], which[which >= self.n_values]
+        parts = []
+        if posterior.value_from == "marginals":
+            if len(values):
+                parts.append(posterior.probabilities[rows][:, :, None])
+        elif len(values):
+            parts.append(posterior.parameters.block(values, rows))
+        if len(rest):
+            parts.append(doubted.block(rest - self.n_values, rows))
+        n, k = parts[0].shape[:2]
+        # Class by class in memory: states are sums over the items of one class after the other.
+        out = np.empty((k, n, len(which))).transpose(1, 0, 2)
+        start = 0
+        for part in parts:
+            out[:, :, start : start + part.shape[2]] = part
+            start += part.shape[2]
+        return out
+
+
+def draws_for(n_rows: int) -> int:
+    """How many draws are computed for each of so many rows, at most."""
+    return max(FEWEST_DRAWS, int(ROWS_TIMES_DRAWS / max(n_rows, 1)))
+
+
+def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:
+    doubted = posterior.interval_parameters or posterior.parameters
+    if posterior.value_from == "marginals":
+        return 1, doubted.size, False
+    shared = posterior.interval_parameters is None
+    return posterior.parameters.size, doubted.size, shared
+
+
+def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:
+    """Columns (R,) of a table (n, c), and weights (R, c) that sum to one, of all in terms of these.
+
+    They are sought among the draws, not averages of them: only draws can be computed for a row.
+    """
+    n_columns = table.shape[1]
+    if n_columns <= 2:
+        return np.arange(n_columns), np.eye(n_columns)
+    middle = int(np.argmin(((table - table.mean(axis=1, keepdims=True)) ** 2).sum(axis=0)))
+    gap = table - table[:, middle : middle + 1]
+    r, pivot = scipy.linalg.qr(gap, mode="r", pivoting=True)
+    size = np.abs(np.diag(r))
+    rank = int(np.count_nonzero(size[: most - 1] > _NEGLIGIBLE * max(np.sqrt(len(table)), 1.0)))
+    weights = np.zeros((rank, n_columns))
+    if rank:
+        solved = scipy.linalg.solve_triangular(r[:rank, :rank], r[:rank])
+        weights[:, pivot] = solved
+        weights[:, pivot[:rank]] = np.eye(rank)
+    chosen = np.concatenate([[middle], pivot[:rank]])
+    every = np.concatenate([1 - weights.sum(axis=0, keepdims=True), weights])
+    order = np.argsort(chosen)
+    return chosen[order], every[order]
+
+
+def chunks(columns: slice, width: int) -> list[slice]:
+    """Consecutive columns, some at a time."""
+    return [
+        slice(columns.start + part.start, columns.start + part.stop)
+        for part in spans(columns.stop - columns.start, width)
+    ]

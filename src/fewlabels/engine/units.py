@@ -1,0 +1,329 @@
+"""A file or folder as units: pieces of work that are read on their own."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import pyarrow as pa
+
+from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.delimited import DelimitedFile, byte_stream, is_compressed, open_delimited
+from fewlabels.frames.locate import SUFFIXES, Located, file_kind, locate
+from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.parquet import ParquetFile, open_parquet
+from fewlabels.frames.roles import Roles, assign_roles
+from fewlabels.frames.sources import FolderOfTables
+from fewlabels.frames.table import Table
+from fewlabels.frames.wording import told_of
+from fewlabels.wording import one_line
+
+UNIT_ROWS = 1_048_576
+"""Rows of a unit of Parquet, about: whole row groups, and at least one."""
+
+UNIT_BYTES = 64 << 20
+"""Bytes of a unit of CSV, about: whole rows."""
+
+TO_THE_END = 2**63 - 1
+"""Where a unit of compressed CSV stops: its length is not known before it is read."""
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work, in the order of the files.
+
+    `start` and `stop` are row groups of a Parquet file, or bytes of a CSV file (as it is without
+    compression): the rows that begin there, the header left out. `first_row` is the number of its
+    first row in the file, from 0; `n_rows` how many there are. Of CSV the first unit of a file
+    alone knows where it stands, and none how many rows it has. `n_bytes` is its share of the
+    file's size; `stamp` is the size of the file and when it was written, in nanoseconds.
+    """
+
+    path: str
+    name: str
+    kind: Literal["Parquet", "CSV"]
+    start: int
+    stop: int
+    first_row: int | None
+    n_rows: int | None
+    n_bytes: int
+    stamp: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BadFile:
+    """A file that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What there is to read: units, the role of every column, and files that were left out.
+
+    `notes` are worth a warning: columns that were offered as groups and cannot be any.
+    """
+
+    name: str
+    units: tuple[Unit, ...]
+    roles: Roles
+    skipped: tuple[BadFile, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all units."""
+        return sum(unit.n_bytes for unit in self.units)
+
+
+def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool = False) -> Layout:
+    """Divide a Parquet or CSV file, or a folder of such files, into units.
+
+    The header of every file is read, or its footer. Files without rows are fine, and give no unit.
+
+    Parameters
+    ----------
+    skip_bad_files
+        Whether a file that cannot be opened, or that has other columns than the first one, is
+        left out instead of refused.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to read, a file is refused, or the columns do not say what they are.
+    UsageError
+        If the source is no path.
+    """
+    located, skipped = _located(source, skip_bad_files)
+    alone = len(located.files) == 1 and not skipped
+    with told_of(located.name):
+        if located.kind == "NPZ":
+            raise InputError(
+                "holds arrays, and NPZ files are read whole; add --engine memory, or save the "
+                "table as Parquet"
+            )
+        files: list[_File] = []
+        for path in located.files:
+            name = one_line(path.name)
+            shown = None if alone or skip_bad_files else name
+            try:
+                with told_of(shown):
+                    file = _open(path, name, located.kind)
+                _refuse_other_columns(files[:1], file)
+            except InputError as error:
+                if not skip_bad_files:
+                    raise
+                skipped.append(BadFile(name, str(error)))
+            else:
+                files.append(file)
+        if not files:
+            raise InputError(_nothing(skipped, len(located.files) == 1))
+        roles, notes = _fit(assign_roles(files[0].opened.names, options), files)
+        units = [unit for file in files for unit in file.units(located.name if alone else None)]
+        if not units:
+            raise InputError("there are no rows; a file needs at least one item")
+    in_order = sorted(skipped, key=lambda bad: bad.name)
+    return Layout(located.name, tuple(units), roles, tuple(in_order), notes)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file whose header or footer has been read."""
+
+    opened: ParquetFile | DelimitedFile
+    stamp: tuple[int, int]
+    pieces: tuple[_Piece, ...]
+
+    def units(self, name: str | None) -> Iterator[Unit]:
+        """Its units; `name` is what messages call it, where that is not its own name."""
+        path = str(self.opened.path.absolute())
+        shown = self.opened.name if name is None else one_line(name)
+        kind: Literal["Parquet", "CSV"] = "CSV"
+        if isinstance(self.opened, ParquetFile):
+            kind = "Parquet"
+        for p in self.pieces:
+            yield Unit(
+                path, shown, kind, p.start, p.stop, p.first_row, p.n_rows, p.n_bytes, self.stamp
+            )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What a unit is of its file; the names are those of `Unit`."""
+
+    start: int
+    stop: int
+    first_row: int | None
+    n_rows: int | None
+    n_bytes: int
+
+
+def _located(source: str | Path, skip: bool) -> tuple[Located, list[BadFile]]:
+    """The files, and those that are no tables, where they may be left out."""
+    if not isinstance(source, (str, Path)):
+        raise UsageError(
+            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
+            "a frame in memory is not streamed"
+        )
+    try:
+        located = locate(source)
+    except InputError:
+        if not (skip and Path(source).is_dir()):
+            raise
+        return _by_itself(Path(source), str(source))
+    assert located is not None  # a path is always located
+    return located, []
+
+
+def _by_itself(folder: Path, name: str) -> tuple[Located, list[BadFile]]:
+    """The files of a folder of which some are no tables, or of another kind than the first."""
+    kind: str | None = None
+    files: list[Path] = []
+    skipped: list[BadFile] = []
+    for path in sorted(folder.iterdir()):
+        hidden = path.name.startswith((".", "_"))
+        if hidden or not path.name.lower().endswith(SUFFIXES) or not path.is_file():
+            continue
+        try:
+            found = file_kind(path)
+            if found != (kind or found):
+                raise InputError(f"is {found}, and {files[0].name} is {kind}")
+        except (InputError, OSError) as error:
+            skipped.append(BadFile(one_line(path.name), one_line(str(error))))
+        else:
+            kind = found
+            files.append(path)
+    if kind is None:
+        raise InputError(f"{one_line(name)}: {_nothing(skipped, False)}")
+    return Located(kind, tuple(files), name), skipped
+
+
+def _nothing(skipped: Sequence[BadFile], alone: bool) -> str:
+    """What is said where no file is left."""
+    if not skipped:
+        return "is a folder without files to read"
+    first = skipped[0]
+    if alone and len(skipped) == 1:
+        return first.reason
+    return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
+
+
+def _open(path: Path, name: str, kind: str) -> _File:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    stamp = (status.st_size, status.st_mtime_ns)
+    if kind == "Parquet":
+        parquet = open_parquet(path, name)
+        return _File(parquet, stamp, tuple(_row_groups(parquet.row_groups, stamp[0])))
+    delimited = open_delimited(path, name)
+    return _File(delimited, stamp, tuple(_byte_ranges(delimited, stamp[0])))
+
+
+def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
+    """Refuse a file whose columns are not those of the first one, in any order."""
+    parts = (*(f.opened for f in first), file.opened)
+    _ = FolderOfTables("", parts).names
+
+
+def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
+    """Consecutive row groups together, each with its share of the file's size."""
+    total = max(sum(rows), 1)
+    start = first = 0
+    while start < len(rows):
+        stop, n = start + 1, rows[start]
+        while stop < len(rows) and n + rows[stop] <= UNIT_ROWS:
+            n += rows[stop]
+            stop += 1
+        if n:
+            share = size * (first + n) // total - size * first // total
+            yield _Piece(start, stop, first, n, share)
+        start, first = stop, first + n
+
+
+def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
+    """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
+    if not _has_rows(file):
+        return
+    if is_compressed(file.path):
+        yield _Piece(file.body, TO_THE_END, 0, None, size)
+        return
+    bounds = [file.body]
+    if size - file.body > UNIT_BYTES and not _holds_quotes(file):
+        with file.path.open("rb") as stream:
+            while bounds[-1] + UNIT_BYTES < size:
+                bounds.append(_line_start(stream, bounds[-1] + UNIT_BYTES, size))
+    if bounds[-1] < size:
+        bounds.append(size)
+    for start, stop in itertools.pairwise(bounds):
+        first = start == file.body
+        yield _Piece(start, stop, 0 if first else None, None, stop if first else stop - start)
+
+
+def _body(file: DelimitedFile) -> Iterator[bytes]:
+    """The bytes after the header, in chunks."""
+    with byte_stream(file.path) as stream:
+        stream.read(file.body)
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _has_rows(file: DelimitedFile) -> bool:
+    return any(chunk.strip(b"\r\n") for chunk in _body(file))
+
+
+def _holds_quotes(file: DelimitedFile) -> bool:
+    """Whether a row has a double quote anywhere; a cell may then hold a line break."""
+    return any(b'"' in chunk for chunk in _body(file))
+
+
+def _line_start(stream: BinaryIO, target: int, size: int) -> int:
+    """Where the first line that begins at a byte or after it begins; the size where none does."""
+    at = target - 1
+    stream.seek(at)
+    while chunk := stream.read(_CHUNK):
+        found = re.search(rb"[\r\n]", chunk)
+        if found is None:
+            at += len(chunk)
+            continue
+        at += found.end()
+        stream.seek(at)
+        # A line break of two bytes is one, also where the chunk ends between them.
+        return at + 1 if found[0] == b"\r" and stream.read(1) == b"\n" else at
+    return size
+
+
+def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
+    """The roles without the groups that cannot be any, and a note for each of them.
+
+    What a file holds in batches must have the same groups in each, so it is decided here.
+    """
+    unfit: dict[str, str] = {}
+    seen: set[tuple[str, pa.DataType]] = set()
+    for file in files:
+        if not isinstance(file.opened, ParquetFile):
+            continue
+        for column in roles.groups:
+            kind = file.opened.schema.field(file.opened.names.index(column)).type
+            if (column, kind) in seen:
+                continue
+            seen.add((column, kind))
+            nothing = {column: [pa.chunked_array([pa.array([], kind)])]}
+            try:
+                Table((column,), nothing.__getitem__, 0, str).categories(column)
+            except InputError as error:
+                if roles.groups_asked:
+                    raise
+                unfit.setdefault(column, f"not kept as a group: {error}")
+    if not unfit:
+        return roles, ()
+    kept = tuple(column for column in roles.groups if column not in unfit)
+    return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())

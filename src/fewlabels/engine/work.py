@@ -1,0 +1,101 @@
+"""What is done with every unit: functions of modules, so that they travel to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fewlabels.engine.posterior_files import PosteriorFiles
+from fewlabels.engine.reading import Batch, Reader
+from fewlabels.engine.scan import Scan, ScanPlan
+from fewlabels.engine.tally import Scorer, Tally
+from fewlabels.engine.units import Unit
+from fewlabels.kernels.arrays import Ints, UInts
+from fewlabels.kernels.keyed import alone
+from fewlabels.predictions import Predictions
+
+
+class Piece(NamedTuple):
+    """A unit, its number, and the number in its file of its first row, where it is known."""
+
+    unit: Unit
+    number: int
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of units, with some of the classifiers, and thresholds of their own."""
+
+    reader: Reader
+    models: tuple[str, ...] | None = None
+    threshold: float | None = None
+    thresholds: Mapping[str, float] | None = None
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit."""
+        for batch in self.reader.batches(unit):
+            yield batch._replace(predictions=self.chosen(batch.predictions))
+
+    def chosen(self, rows: Predictions) -> Predictions:
+        """The rows with the classifiers and hard predictions that are asked for."""
+        if self.models is not None:
+            rows = rows.select_models(self.models)
+        if self.threshold is not None:
+            rows = rows.thresholded(self.threshold)
+        return rows.thresholded(self.thresholds) if self.thresholds else rows
+
+
+class Scanned(NamedTuple):
+    """What a unit showed, and how many rows it has."""
+
+    scan: Scan
+    n_rows: int
+
+
+def scan_unit(feed: Feed, plan: ScanPlan, piece: Piece) -> Scanned:
+    """The first pass over a unit."""
+    scan = plan.empty()
+    for batch in feed.batches(piece.unit):
+        scan.update(batch)
+    return Scanned(scan, scan.size.items)
+
+
+def count_unit(feed: Feed, ranks: UInts, piece: Piece) -> Ints:
+    """How often rows of these ranks, which ascend, occur in a unit, (r,)."""
+    out = np.zeros(len(ranks), dtype=np.int64)
+    for batch in feed.batches(piece.unit):
+        mine = alone(batch.predictions.identity)
+        place = np.minimum(np.searchsorted(ranks, mine), len(ranks) - 1)
+        out += np.bincount(place[ranks[place] == mine], minlength=len(ranks))
+    return out
+
+
+def tally_unit(feed: Feed, scorer: Scorer, files: PosteriorFiles | None, piece: Piece) -> Tally:
+    """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
+    tally = scorer.empty()
+    if files is None:
+        for batch in feed.batches(piece.unit):
+            tally.update(scorer, batch)
+        return tally
+    with files.writing(piece.number) as write:
+        for batch in feed.batches(piece.unit):
+            for block in scorer.blocks(batch):
+                posterior = scorer.posterior(block.predictions)
+                tally.add(scorer, block, posterior)
+                first_row = piece.first_row + block.first_row
+                write(piece.unit.name, first_row, block.predictions, posterior)
+    return tally
+
+
+def pieces(units: Sequence[Unit], n_rows: Sequence[int] | None) -> list[Piece]:
+    """Units with their numbers and, once the numbers of their rows are known, their places."""
+    out, first, path = [], 0, ""
+    for number, unit in enumerate(units):
+        first, path = (0, unit.path) if unit.path != path else (first, path)
+        out.append(Piece(unit, number, first if unit.first_row is None else unit.first_row))
+        first += 0 if n_rows is None else n_rows[number]
+    return out
