@@ -286,7 +286,9 @@ class Predictions:
     @lazily
     def annotator_accuracy(self) -> float:
         """How often an annotator is right, by how often two of one item agree; see `evidence`."""
-        return 0.9 if self.histogram is None else annotator_accuracy(*agreement(self.histogram))
+        if self.histogram is None:
+            return 0.9
+        return annotator_accuracy(*agreement(self.histogram, self.multiplicity))
 
     def as_part(self, accuracy: float) -> Predictions:
         """The same items as a part of many more, on which annotators have this accuracy.

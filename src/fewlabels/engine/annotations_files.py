@@ -129,7 +129,9 @@ def _groups(by: str | Sequence[str] | None, roles: Roles) -> tuple[str, ...]:
 def _key(source: str | Path, run: _Run, options: ColumnOptions) -> str:
     """What tells a run's checkpoints from those of others."""
     said = (__version__, "assess", str(Path(source).resolve()), run.asked, run.by, run.select)
-    return hashlib.blake2b(repr((*said, options)).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(
+        repr((*said, options, run.feed.reader.classes.names)).encode(), digest_size=12
+    ).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from fewlabels.engine.probe import probe_of
 from fewlabels.engine.question import Fitted, Question, Told
 from fewlabels.engine.reading import Reader
 from fewlabels.engine.scan import Scan
-from fewlabels.engine.support import HeavyRows
 from fewlabels.engine.tally import Tally
 from fewlabels.engine.units import Layout
 from fewlabels.errors import InputError, UsageError
@@ -35,6 +34,8 @@ class Stream:
     part is tallied (`FittedStream.tally`), and the tallies give the estimates. Scans and tallies
     are bytes, and an object of this class can be pickled: any system that maps a function over
     parts of a table can do the two passes. What is added up in the same order has the same bits.
+    Rows that repeat very often are not counted in a pass of their own, as `estimate_files` does:
+    where the same row makes up more than one in 256 of all, prefer that.
 
     Parameters
     ----------
@@ -113,10 +114,8 @@ class Stream:
             total.merge(Scan.from_dict(self.plan, unpack(packed)))
         if not total.size.items:
             raise UsageError("there are no rows to estimate from")
-        heavy = HeavyRows.none()
-        if not total.others.complete:
-            heavy = HeavyRows.of(total, total.repeated.counts)
-        settled = self.question.settle(total, heavy, self.probe.models, self.probe.classes)
+        counts = None if total.complete else total.repeated.counts
+        settled = self.question.settle(total, counts, self.probe.models, self.probe.classes)
         return FittedStream(self.reader, settled)
 
 

@@ -9,14 +9,16 @@ classifiers and metrics, and shrinks as the square root of the number of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
+from fewlabels.engine.scan import Scan
 from fewlabels.engine.skeleton import Skeleton, chunks
-from fewlabels.engine.support import Support, noise_rows
+from fewlabels.engine.sketch import BottomRows
+from fewlabels.engine.support import Support, mixed
 from fewlabels.engine.tally import Key, Part, Scorer, Tally, distinct, provided
 from fewlabels.evaluate import Estimand, Evaluator, Measured, n_interval_draws
 from fewlabels.kernels.arrays import Floats, Ints
@@ -41,15 +43,15 @@ class _Sample(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measurer:
-    """Finishes a tally; `sizes` are the numbers of rows by group."""
+    """Finishes a tally of the rows that a scan has counted."""
 
     scorer: Scorer
     tally: Tally
     support: Support
+    scan: Scan
     metrics: Chosen
     estimand: Estimand
     confidence_level: float | None
-    sizes: Mapping[str | None, int]
 
     @cached_property
     def n_draws(self) -> int:
@@ -65,19 +67,55 @@ class Measurer:
             )
             for name in self.metrics
         }
-        sample = self._sample(group)
-        noise = self._noise(sample, group) if self.n_draws else {}
+        if group is not None and group not in self.support.of_groups:
+            return out  # all its rows have weight 0
+        if group is not None and self._all_held(self.scan.groups[group][1], group):
+            return self._exactly(self.support.of_groups[group])
+        rare = self.support.of_models if group is None else {}
+        sample, size = self._sample(self.support.rows_of(group)), self._size(group)
+        noise = self._noise(sample.rows, self.support.rows_of(group), size)
         for part in self.scorer.parts:
-            for j, digests in self._digests(sample, part, group).items():
-                for name, digest in digests.items():
-                    value, drawn = self._finished(sample, part.skeleton, name, digest, noise, j)
-                    out[name].value[j] = value
-                    out[name].draws[:, j] = drawn
-                    out[name].undefined[j] = np.isnan(drawn).sum()
+            columns = tuple(j for j in part.columns if j not in rare)
+            self._enter(out, sample, part._replace(columns=columns), group, noise)
+            for j in set(part.columns) & set(rare):
+                if self.scan.models[j].complete:
+                    found = self._exactly(rare[j])
+                    for name in out:
+                        for whole, own in zip(out[name], found[name], strict=True):
+                            whole[..., j] = own[..., j]
+                    continue
+                own_sample = self._sample(rare[j])
+                own_noise = self._noise(own_sample.rows, rare[j], int(self.scan.model_rows[j]))
+                self._enter(out, own_sample, part._replace(columns=(j,)), group, own_noise)
         return out
 
-    def _sample(self, group: str | None) -> _Sample:
-        rows = self.support.sample if group is None else self.support.of_groups[group]
+    def _enter(
+        self, out: Mapping[str, Measured], sample: _Sample, part: Part, group: str | None,
+        noise: Mapping[str, Floats],
+    ) -> None:  # fmt: skip
+        """Values and draws of the classifiers of a part."""
+        for j, digests in self._digests(sample, part, group).items():
+            for name, digest in digests.items():
+                value, drawn = self._finished(sample, part.skeleton, name, digest, noise, j)
+                out[name].value[j] = value
+                out[name].draws[:, j] = drawn
+                out[name].undefined[j] = np.isnan(drawn).sum()
+
+    def _size(self, group: str | None) -> int:
+        """Rows of some weight."""
+        return (self.scan.size if group is None else self.scan.groups[group][0]).weighty
+
+    def _all_held(self, kept: BottomRows, group: str) -> bool:
+        return kept.complete and self._size(group) <= kept.size
+
+    def _exactly(self, rows: Predictions) -> dict[str, Measured]:
+        """As in memory: all rows are held."""
+        posterior = replace(self.scorer.posterior(rows), vote_rates=None)
+        judged, level = self.scorer.judged(rows), self.confidence_level
+        evaluator = Evaluator(judged, posterior, self.metrics, self.estimand, level)
+        return evaluator.measure(np.arange(rows.n_items))
+
+    def _sample(self, rows: Predictions) -> _Sample:
         posterior = self.scorer.posterior(rows)
         for parameters in {id(p): p for p in _parameters(posterior)}.values():
             parameters.prepare()
@@ -186,17 +224,19 @@ class Measurer:
 
     # --- noise ------------------------------------------------------------------------------
 
-    def _noise(self, sample: _Sample, group: str | None) -> dict[str, Floats]:
-        """What drawn labels and rows add to every metric, (D, M), at the number of all rows."""
-        place = noise_rows(sample.rows, NOISE_ROWS)
-        rows = self.support.rows_of(group).take(place).as_part(self.support.accuracy)
-        rows.__dict__["keys"] = sample.rows.keys[place]
+    def _noise(self, judged: Predictions, given: Predictions, size: int) -> dict[str, Floats]:
+        """What drawn labels and rows add to every metric, (D, M), at a number of rows."""
+        if not self.n_draws:
+            return {}
+        place = mixed(judged, NOISE_ROWS)
+        rows = given.take(place).as_part(self.support.accuracy)
+        rows.__dict__["keys"] = judged.keys[place]
         judged, posterior = self.scorer.judged(rows), self.scorer.posterior(rows)
         level = self.confidence_level
         evaluator = Evaluator(judged, posterior, self.metrics, self.estimand, level)
         m = rows.n_models
         out = {name: np.full((self.n_draws, m), np.nan) for name in self.metrics}
-        shrink = np.sqrt(len(place) / self.sizes[group])
+        shrink = np.sqrt(len(place) / size)
         for own_posterior, chosen, columns, own in evaluator.patterns(np.arange(len(place))):
             weights = LabelWeights(judged, own_posterior, own, own[:0], self.n_draws)
             plans = [prepare(view_of(judged, own, int(j)), chosen, exact=True) for j in columns]

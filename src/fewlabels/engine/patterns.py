@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.engine.rows import Rows
 from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.keyed import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 
@@ -33,8 +33,10 @@ class VotePatterns:
         """No rows yet."""
         return VotePatterns(np.empty(0, np.uint64), np.empty(0, np.int64))
 
-    def update(self, given: Predictions, groups: Sequence[str]) -> None:
-        """Count the rows of a batch; rows that differ in one of the groups are different ones."""
+    def update(
+        self, given: Predictions, groups: Sequence[str], weight: Floats | None = None
+    ) -> None:
+        """Count the rows of a batch; rows that differ in group or weight are different ones."""
         arrays = {"votes": given.hard, "labels": given.labels}
         columns = [*given.hard.T, given.labels]
         if given.histogram is not None:
@@ -47,6 +49,9 @@ class VotePatterns:
             if name in given.groups:
                 arrays[f"group:{name}"] = given.groups[name]
                 columns.append(hash_strings(given.groups[name]))
+        if weight is not None:
+            arrays["weight"] = weight
+            columns.append(weight)
         hashed = hash_columns(columns, given.n_items)
         keys, first, counts = np.unique(hashed, return_index=True, return_counts=True)
         self._take_in(keys, counts, Rows(arrays).take(first))

@@ -12,14 +12,14 @@ import numpy as np
 from fewlabels.contradiction import doubted_by_labels
 from fewlabels.engine.measure import Measurer
 from fewlabels.engine.scan import LABELED_ROWS, Scan, ScanPlan, Size
-from fewlabels.engine.support import HeavyRows, Support, support_of
+from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize
 from fewlabels.evaluate import Estimand, Evaluator
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.input_facts import facts
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve as resolve_metrics
@@ -73,15 +73,15 @@ class Question:
         return all(m.needs == "hard" and not m.in_memory for m in metrics)
 
     def settle(
-        self, scan: Scan, heavy: HeavyRows, models: Sequence[str], classes: Sequence[Any]
+        self, scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
     ) -> Whole | Fitted:
         """Fit the label model, or find that the answer needs no second pass."""
-        support = support_of(scan, heavy, models, classes)
+        support = support_of(scan, counts, models, classes)
         name, model = resolve_method(self.method, support.known)
         chosen = resolve_metrics(self.metrics)
         votes = scan.patterns if _learns_from_votes(name) else None
-        counts = name in METHODS and METHODS[name].counts_rows
-        if votes is not None and counts and scan.plan.groups_in_patterns:
+        counted = name in METHODS and METHODS[name].counts_rows
+        if votes is not None and counted and scan.plan.groups_in_patterns:
             rows = votes.predictions(models, classes)
             return Whole(self, name, scan, rows, f"{len(votes.keys):,} distinct rows of votes")
         if self._by_sample(name, chosen):
@@ -90,8 +90,8 @@ class Question:
         if judged == "distribution":
             model = LabelDistribution(model)
         fit_to = support.fitted_to
-        if votes is not None and counts:
-            fit_to = votes.predictions(models, classes)
+        if votes is not None and counted:
+            fit_to = with_keys(votes.predictions(models, classes), support.accuracy)
         rng = np.random.default_rng(seed_of(self.random_state))
         fitted = model.fit(fit_to, rng)
         fitted.prepare()
@@ -99,10 +99,9 @@ class Question:
         scorer = Scorer.of(
             fitted,
             posterior,
-            support.sample,
+            support,
             chosen,
             scan,
-            support.accuracy,
             distribution=judged == "distribution",
         )
         return Fitted(self, name, scan, support, scorer, posterior, chosen, judged)
@@ -156,12 +155,15 @@ class Whole:
             asked.against, asked.random_state, workers,
         )  # fmt: skip
         size = self.scan.size
+        groups = _sizes(found.groups, self.scan)
+        place = {g.group: i for i, g in enumerate(groups)}
         return replace(
             found,
+            rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
             n_items=size.items,
             n_labeled=size.labeled,
             n_annotated=size.annotated,
-            groups=_sizes(found.groups, self.scan),
+            groups=groups,
             diagnostics={**found.diagnostics, "stream": {**told.diagnostics, "from": self.what}},
             warnings=(*found.warnings, *told.warnings, *_limits(self.scan)),
             streamed=True,
@@ -193,7 +195,7 @@ class Fitted:
         on_known = self.scorer.posterior(support.known)
         evaluator = Evaluator(known, on_known, self.metrics, asked.estimand, level)
         measurer = Measurer(
-            self.scorer, tally, support, self.metrics, asked.estimand, level, self._all_sizes()
+            self.scorer, tally, support, self.scan, self.metrics, asked.estimand, level
         )
         reasons = Reasons()
         given = support.known.noting(told.notes)
@@ -254,10 +256,9 @@ class Fitted:
         }
 
     def _group_sizes(self) -> dict[str | None, Size]:
-        return {None: self.scan.size} | {name: size for name, (size, _) in self.scan.groups.items()}
-
-    def _all_sizes(self) -> dict[str | None, int]:
-        return {name: size.items for name, size in self._group_sizes().items()}
+        return {None: self.scan.size} | {
+            name: size for name, (size, _) in self.scan.ordered_groups.items()
+        }
 
     def _groups(self, known: Predictions) -> list[Group]:
         """All groups of the stream, with the rows of each that are held."""
@@ -280,5 +281,6 @@ def _limits(scan: Scan) -> tuple[str, ...]:
 def _sizes(groups: Sequence[GroupSize], scan: Scan) -> tuple[GroupSize, ...]:
     """Groups with the numbers of all their rows."""
     sizes: dict[str | None, Size] = {None: scan.size}
-    sizes |= {name: size for name, (size, _) in scan.groups.items()}
-    return tuple(GroupSize(g.group, sizes[g.group].items, sizes[g.group].labeled) for g in groups)
+    sizes |= {name: size for name, (size, _) in scan.ordered_groups.items()}
+    there = {g.group for g in groups}
+    return tuple(GroupSize(n, s.items, s.labeled) for n, s in sizes.items() if n in there)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from fewlabels.engine.sketch import BottomRows
 from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.annotator_accuracy import agreement
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import alone
+from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
+from fewlabels.kernels.keyed import alone, hash_columns, hash_strings
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
 
@@ -30,9 +30,14 @@ LABELED_ROWS = 200_000
 GROUP_ROWS = 2_000
 """Rows of every group that its noise is measured on."""
 
+MODEL_ROWS = 500
+"""Rows of every classifier: one that predicts on few may be missing from every other sample."""
+
 HEAVY = 256
 """A row that makes up one in so many of all is counted by itself: a sample of distinct rows would
 take or leave all of its copies."""
+
+_MODEL_BYTES = 2**26
 
 _BUCKETS = 4096
 _NEEDS: tuple[Needs, ...] = ("hard", "probabilities", "ranking")
@@ -40,21 +45,23 @@ _NEEDS: tuple[Needs, ...] = ("hard", "probabilities", "ranking")
 
 @dataclass(eq=False)
 class Size:
-    """Rows, labeled ones, and those with annotators' counts but no label."""
+    """Rows, labeled ones, those with annotators' counts but no label, and those of some weight."""
 
     items: int = 0
     labeled: int = 0
     annotated: int = 0
+    weighty: int = 0
 
-    def add(self, items: int, labeled: int, annotated: int) -> None:
+    def add(self, more: Size) -> None:
         """Count more."""
-        self.items += items
-        self.labeled += labeled
-        self.annotated += annotated
+        self.items += more.items
+        self.labeled += more.labeled
+        self.annotated += more.annotated
+        self.weighty += more.weighty
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {"items": self.items, "labeled": self.labeled, "annotated": self.annotated}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -68,14 +75,20 @@ class ScanPlan:
     groups_in_patterns: bool = False
     confidences: bool = False
 
+    @property
+    def keeps_models(self) -> bool:
+        """Whether rows of every classifier are kept; of very many they would take too much."""
+        return 8 * MODEL_ROWS * self.n_models**2 * self.n_classes <= _MODEL_BYTES
+
     def empty(self) -> Scan:
         """Nothing seen yet."""
         return Scan(
             plan=self,
             gives={needs: np.zeros(self.n_models, dtype=bool) for needs in _NEEDS},
-            classes_named=np.zeros(self.n_classes),
             patterns=VotePatterns.empty() if self.patterns else None,
             confidences=np.zeros((self.n_models, BINS), dtype=np.int64),
+            model_rows=np.zeros(self.n_models, dtype=np.int64),
+            models=[BottomRows.empty(MODEL_ROWS) for _ in range(self.n_models)],
         )
 
 
@@ -84,17 +97,19 @@ class Scan:
     """Counts of all rows, and some rows: the sum over any parts of the data.
 
     `informed` are rows with a label or annotators' counts, `others` the rest; `repeated` are rows
-    that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows.
+    that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows;
+    `models` are rows on which a classifier says something, of `model_rows` (M,). Rows of weight 0
+    are counted and not kept.
     """
 
     plan: ScanPlan
     gives: dict[Needs, Bools]
-    classes_named: Floats
     patterns: VotePatterns | None
     confidences: Ints
+    model_rows: Ints
+    models: list[BottomRows]
     size: Size = field(default_factory=Size)
     agree: tuple[float, float] = (0.0, 0.0)
-    weighted: bool = False
     informed: BottomRows = field(default_factory=lambda: BottomRows.empty(LABELED_ROWS))
     others: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
     repeated: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
@@ -103,29 +118,36 @@ class Scan:
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
         given = batch.predictions
-        identity = given.identity
-        ranks, rows = alone(identity), Rows.of(given, batch.weight)
+        kept = _Kept.of(batch, self.plan.by)
         informed = informed_rows(given)
-        self.size.add(given.n_items, given.n_labeled, given.n_annotated)
-        self.weighted |= batch.weight is not None
-        np.add.at(self.classes_named, given.named[1], 1.0)
+        self.size.add(
+            Size(given.n_items, given.n_labeled, given.n_annotated, int(kept.there.sum()))
+        )
         for needs, seen in self.gives.items():
             seen |= given.provides(needs).any(axis=0)
         if given.histogram is not None:
             agree, items, _ = agreement(given.histogram)
             self.agree = (self.agree[0] + agree, self.agree[1] + items)
-        self.informed.update(ranks, rows, informed)
-        self.others.update(ranks, rows, ~informed)
-        repeats = frequent(identity)
-        if repeats.any():
-            self.repeated.update(ranks, rows, repeats & ~informed)
+        kept.into(self.informed, informed)
+        kept.into(self.others, ~informed)
+        self._update_models(given, kept)
         if self.patterns is not None:
-            self.patterns.update(given, self.plan.by if self.plan.groups_in_patterns else ())
+            groups = self.plan.by if self.plan.groups_in_patterns else ()
+            self.patterns.update(given, groups, batch.weight)
         if self.plan.confidences:
             self.confidences += histograms(given)
-        self._update_groups(given, ranks, rows)
+        self._update_groups(given, kept)
+        if kept.often.any():
+            kept.into(self.repeated, kept.often)
 
-    def _update_groups(self, given: Predictions, ranks: UInts, rows: Rows) -> None:
+    def _update_models(self, given: Predictions, kept: _Kept) -> None:
+        says = given.has_hard | given.provides("ranking")
+        self.model_rows += says.sum(axis=0)
+        if self.plan.keeps_models:
+            for sketch, mine in zip(self.models, says.T, strict=True):
+                sketch.update(kept.ranks, kept.rows, mine & kept.there)
+
+    def _update_groups(self, given: Predictions, kept: _Kept) -> None:
         annotated = np.zeros(given.n_items, dtype=bool)
         if given.histogram is not None:
             annotated = given.histogram.any(axis=1) & ~given.labeled
@@ -133,11 +155,10 @@ class Scan:
             codes, names = values_of(given, column)
             for code, name in enumerate(names):
                 mine = codes == code
-                size, kept = self._group(f"{column}={name}")
-                size.add(
-                    int(mine.sum()), int(given.labeled[mine].sum()), int(annotated[mine].sum())
-                )
-                kept.update(ranks, rows, mine)
+                size, sketch = self._group(f"{column}={name}")
+                each = (mine, given.labeled & mine, annotated & mine, kept.there & mine)
+                size.add(Size(*(int(rows.sum()) for rows in each)))
+                kept.into(sketch, mine)
             self._refuse_many(column)
 
     def _group(self, name: str) -> tuple[Size, BottomRows]:
@@ -155,9 +176,10 @@ class Scan:
 
     def merge(self, other: Scan) -> None:
         """Take in what was seen of other rows, which come after these."""
-        self.size.add(other.size.items, other.size.labeled, other.size.annotated)
-        self.weighted |= other.weighted
-        self.classes_named += other.classes_named
+        self.size.add(other.size)
+        self.model_rows += other.model_rows
+        for sketch, more in zip(self.models, other.models, strict=True):
+            sketch.merge(more)
         self.agree = (self.agree[0] + other.agree[0], self.agree[1] + other.agree[1])
         for needs, seen in other.gives.items():
             self.gives[needs] |= seen
@@ -169,7 +191,7 @@ class Scan:
         self.confidences += other.confidences
         for name, (size, kept) in other.groups.items():
             own, mine = self._group(name)
-            own.add(size.items, size.labeled, size.annotated)
+            own.add(size)
             mine.merge(kept)
         for column in self.plan.by:
             self._refuse_many(column)
@@ -178,12 +200,12 @@ class Scan:
         """Arrays and plain values, from which `from_dict` makes the same again."""
         return {
             "gives": dict(self.gives),
-            "classes_named": self.classes_named,
+            "model_rows": self.model_rows,
+            "models": [sketch.to_dict() for sketch in self.models],
             "patterns": None if self.patterns is None else self.patterns.to_dict(),
             "confidences": self.confidences if self.plan.confidences else None,
             "size": self.size.to_dict(),
             "agree": list(self.agree),
-            "weighted": self.weighted,
             "informed": self.informed.to_dict(),
             "others": self.others.to_dict(),
             "repeated": self.repeated.to_dict(),
@@ -200,12 +222,12 @@ class Scan:
         return Scan(
             plan=plan,
             gives={needs: value["gives"][needs] for needs in _NEEDS},
-            classes_named=value["classes_named"],
+            model_rows=value["model_rows"],
+            models=[BottomRows.from_dict(sketch) for sketch in value["models"]],
             patterns=None if patterns is None else VotePatterns.from_dict(patterns),
             confidences=plan.empty().confidences if counted is None else counted,
             size=Size(**value["size"]),
             agree=(value["agree"][0], value["agree"][1]),
-            weighted=bool(value["weighted"]),
             informed=BottomRows.from_dict(value["informed"]),
             others=BottomRows.from_dict(value["others"]),
             repeated=BottomRows.from_dict(value["repeated"]),
@@ -215,6 +237,60 @@ class Scan:
             },
         )
 
+    @property
+    def complete(self) -> bool:
+        """Whether every distinct row is held."""
+        sketches = [self.informed, self.others, *(kept for _, kept in self.groups.values())]
+        return all(sketch.complete for sketch in sketches)
+
+    @property
+    def ordered_groups(self) -> dict[str, tuple[Size, BottomRows]]:
+        """The groups, column by column in the order asked for, then by first appearance."""
+        out: dict[str, tuple[Size, BottomRows]] = {}
+        for column in self.plan.by:
+            for name, group in self.groups.items():
+                if name.startswith(f"{column}="):
+                    out.setdefault(name, group)
+        return out
+
+
+@dataclass(eq=False)
+class _Kept:
+    """Rows of a batch, ranks (n,), which have some weight (n,), and which are frequent (n,)."""
+
+    ranks: UInts
+    rows: Rows
+    there: Bools
+    often: Bools
+
+    @staticmethod
+    def of(batch: Batch, by: Sequence[str]) -> _Kept:
+        n = batch.predictions.n_items
+        there = np.ones(n, dtype=bool) if batch.weight is None else batch.weight > 0
+        rows = Rows.of(batch.predictions, batch.weight)
+        return _Kept(ranks_of(batch, by), rows, there, np.zeros(n, dtype=bool))
+
+    def into(self, sketch: BottomRows, which: Bools) -> None:
+        """Take some rows into a sketch, and mark those that make up much of them."""
+        which = which & self.there
+        sketch.update(self.ranks, self.rows, which)
+        if which.any():
+            self.often[which] |= frequent(self.ranks[which])
+
+
+def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
+    """Rank of every row, (n,): a hash of its content, and in the last bits of weight and groups.
+
+    So rows that differ in these alone are different, and in the order of what the rest says.
+    """
+    given = batch.predictions
+    aside: list[Array] = [] if batch.weight is None else [batch.weight]
+    aside += [hash_strings(given.groups[name]) for name in by if name in given.groups]
+    ranks = alone(given.identity)
+    if not aside:
+        return ranks
+    return ranks ^ (hash_columns(aside, given.n_items) & np.uint64(2**20 - 1))
+
 
 def informed_rows(given: Predictions) -> Bools:
     """Which rows have a label or annotators' counts, (n,)."""
@@ -223,17 +299,17 @@ def informed_rows(given: Predictions) -> Bools:
     return np.asarray(given.labeled | given.histogram.any(axis=1))
 
 
-def frequent(identity: UInts) -> Bools:
+def frequent(ranks: UInts) -> Bools:
     """Rows that make up one in `HEAVY` of these, or more, (n,).
 
     Whatever makes up one in so many of all rows does so in some batch.
     """
-    least = max(2, -(-len(identity) // HEAVY))
-    bucket = (identity >> np.uint64(52)).astype(np.int64)
+    least = max(2, -(-len(ranks) // HEAVY))
+    bucket = (ranks >> np.uint64(52)).astype(np.int64)
     full = np.bincount(bucket, minlength=_BUCKETS) >= least
     out = full[bucket]
     if out.any():
         there = np.flatnonzero(out)
-        _, place, counts = np.unique(identity[there], return_inverse=True, return_counts=True)
+        _, place, counts = np.unique(ranks[there], return_inverse=True, return_counts=True)
         out[there] = counts[place] >= least
     return out

@@ -23,7 +23,10 @@ FEWEST_DRAWS = 32
 ROWS_TIMES_DRAWS = 1e8
 """Of fewer rows, as many draws as make this many probabilities."""
 
-_ROWS = 6_000
+CHOSEN_BY = 6_000
+"""Probabilities of a draw, one per row and class, by which draws are chosen."""
+
+EVERY = slice(None)
 _NEGLIGIBLE = 1e-7
 
 
@@ -54,20 +57,18 @@ class Skeleton:
     error: float
 
     @staticmethod
-    def of(posterior: LabelPosterior, most: int = FEWEST_DRAWS) -> Skeleton:
-        """Choose by the items of a sample: pivoted QR of the differences from a middle draw."""
+    def of(posterior: LabelPosterior, rows: Ints, most: int = FEWEST_DRAWS) -> Skeleton:
+        """Choose by items in no particular order: pivoted QR of differences from a middle draw."""
         n_values, n_interval, shared = _sizes(posterior)
         n_columns = n_values if shared else n_values + n_interval
         if n_columns <= most:
             every = np.arange(n_columns)
             return Skeleton(every, np.eye(n_columns), n_values, n_interval, shared, 0.0)
-        rows = min(len(posterior.keys), max(_ROWS // posterior.probabilities.shape[1], 1))
         every = np.arange(n_columns)
         frame = Skeleton(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
-        half = max(rows // 2, 1)
-        table = frame.soft(posterior, slice(0, half)).reshape(-1, len(every))
+        table = frame.soft(posterior, rows[::2]).reshape(-1, len(every))
         chosen, combine = _combinations(table, most)
-        held_out = frame.soft(posterior, slice(half, rows))
+        held_out = frame.soft(posterior, rows[1::2])
         rest = held_out - held_out[:, :, chosen] @ combine
         error = float(np.sqrt((rest.std(axis=0) ** 2).mean())) if rest.size else 0.0
         return Skeleton(chosen, combine, n_values, n_interval, shared, error)
@@ -92,11 +93,13 @@ class Skeleton:
         """The columns that intervals come from."""
         return self.of_values if self.shared else slice(self.n_values, self.n_columns)
 
-    def soft(self, posterior: LabelPosterior, rows: slice = slice(None)) -> Floats:
+    def soft(self, posterior: LabelPosterior, rows: Ints | slice = EVERY) -> Floats:
         """P(label) of the computed columns, (n, K, R), of items under a posterior of this kind."""
         return self.columns(posterior, self.chosen, rows)
 
-    def columns(self, posterior: LabelPosterior, which: Ints, rows: slice = slice(None)) -> Floats:
+    def columns(
+        self, posterior: LabelPosterior, which: Ints, rows: Ints | slice = slice(None)
+    ) -> Floats:
         """P(label) of any columns, (n, K, len(which)), which must ascend."""
         doubted = posterior.interval_parameters or posterior.parameters
         values, rest = which[which < self.n_values], which[which >= self.n_values]

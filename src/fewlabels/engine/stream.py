@@ -23,7 +23,6 @@ from fewlabels.engine.question import Fitted, Question, Told, Whole
 from fewlabels.engine.reading import Reader, find_classes
 from fewlabels.engine.scan import Scan, ScanPlan
 from fewlabels.engine.skipped import skipped_words
-from fewlabels.engine.support import HeavyRows
 from fewlabels.engine.tally import Tally
 from fewlabels.engine.units import Layout, lay_out
 from fewlabels.engine.work import (
@@ -36,6 +35,7 @@ from fewlabels.engine.work import (
 from fewlabels.errors import UsageError
 from fewlabels.estimates import ITEM, Estimates
 from fewlabels.evaluate import Estimand
+from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.kernels.arrays import Ints
 from fewlabels.models.base import LabelModel
@@ -123,7 +123,7 @@ def estimate_files(
         kept = tuple(dict.fromkeys((*kept, ITEM)))
     reader = Reader(layout, classes, kept)
     feed = Feed(reader, None if select is None else tuple(select), threshold, thresholds)
-    key = _key(source, question, options, feed)
+    key = _key(source, question, options, feed, classes)
     folder = default_folder() if checkpoints is None else Path(checkpoints)
     probe = probe_of(layout.roles, classes.names)
     run = _Run(question, layout, feed, probe, _written(posterior, layout), key)
@@ -148,11 +148,13 @@ def _written(posterior: str | Path | None, layout: Layout) -> str | None:
     return str(posterior)
 
 
-def _key(source: str | Path, question: Question, options: ColumnOptions, feed: Feed) -> str:
+def _key(
+    source: str | Path, question: Question, options: ColumnOptions, feed: Feed, classes: Classes
+) -> str:
     """What tells a run's checkpoints from those of others."""
     said = [
         __version__, str(Path(source).resolve()), repr(question), repr(options),
-        repr((feed.models, feed.threshold, feed.thresholds)),
+        repr((feed.models, feed.threshold, feed.thresholds, classes.names)),
     ]  # fmt: skip
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
@@ -199,8 +201,8 @@ class _Run:
         scan = scanned.scan
         if not scan.size.items:
             raise UsageError("there are no rows to estimate from")
-        heavy = self._heavy(passes, scan, scanned.n_rows)
-        settled = self.question.settle(scan, heavy, probe.models, probe.classes)
+        counts = self._counts(passes, scan, scanned.n_rows)
+        settled = self.question.settle(scan, counts, probe.models, probe.classes)
         if isinstance(settled, Whole):
             if self.posterior is not None:
                 raise UsageError(
@@ -214,19 +216,18 @@ class _Run:
         passes.clear(STEPS)
         return found
 
-    def _heavy(self, passes: Passes, scan: Scan, n_rows: Sequence[int]) -> HeavyRows:
-        """Rows of which there are very many; counting them takes a pass of its own."""
-        if scan.others.complete or not len(scan.repeated.ranks):
-            return HeavyRows.none()
+    def _counts(self, passes: Passes, scan: Scan, n_rows: Sequence[int]) -> Ints | None:
+        """How often rows occur of which there may be very many; that takes a pass of its own."""
         ranks = scan.repeated.ranks
-        counted = passes.run(
+        if scan.complete or not len(ranks):
+            return None
+        return passes.run(
             COUNT,
-            partial(count_unit, self.feed, ranks),
+            partial(count_unit, self.feed, scan.plan.by, ranks),
             lambda: _Counted(np.zeros(len(ranks), dtype=np.int64), n_rows),
             lambda value: _Counted(value["counts"], n_rows, value["done"]),
             n_rows,
-        )
-        return HeavyRows.of(scan, counted.counts)
+        ).counts
 
     def _tally(self, passes: Passes, settled: Fitted, n_rows: Sequence[int]) -> Tally:
         files = begin = None

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fewlabels.engine.rows import Rows
-from fewlabels.engine.scan import HEAVY, LABELED_ROWS, SUPPORT_ROWS, Scan
+from fewlabels.engine.scan import (
+    HEAVY,
+    LABELED_ROWS,
+    MODEL_ROWS,
+    SUPPORT_ROWS,
+    Scan,
+    informed_rows,
+)
 from fewlabels.engine.sketch import BottomRows, spread_out
+from fewlabels.errors import InputError
+from fewlabels.groups import all_and_groups, values_of
 from fewlabels.kernels.annotator_accuracy import annotator_accuracy
-from fewlabels.kernels.arrays import Ints, UInts
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.keyed import mix
 from fewlabels.predictions import Predictions
+
+_MIX_SALT = 0x5A3B1E
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +37,11 @@ class HeavyRows:
     rows: Rows | None
 
     @staticmethod
-    def of(scan: Scan, counts: Ints) -> HeavyRows:
-        """The repeated rows of a scan that are heavy by their counts over all rows."""
-        found = np.flatnonzero(counts * HEAVY >= scan.size.items)
-        rows = None if scan.repeated.rows is None else scan.repeated.rows.take(found)
-        return HeavyRows(scan.repeated.ranks[found], counts[found], rows)
+    def of(repeated: BottomRows, counts: Ints, which: Bools, total: int) -> HeavyRows:
+        """Those of some repeated rows that are heavy among `total`, by their counts."""
+        found = np.flatnonzero(which & (counts * HEAVY >= total))
+        rows = None if repeated.rows is None else repeated.rows.take(found)
+        return HeavyRows(repeated.ranks[found], counts[found], rows)
 
     @staticmethod
     def none() -> HeavyRows:
@@ -43,13 +55,15 @@ class Support:
 
     `fitted_to` holds the labeled rows and a sample of the others, each row with the number of
     those that it stands for (`multiplicity`); `known` holds the same rows, each for itself.
-    `sample` is a sample of all rows, and `of_groups` has one per group.
+    `sample` is a sample of all rows, `of_groups` has one per group that has rows, and `of_models`
+    rows on which a classifier says something, where it does so on too few of the sample.
     """
 
     fitted_to: Predictions
     known: Predictions
     sample: Predictions
     of_groups: dict[str, Predictions]
+    of_models: dict[int, Predictions]
     accuracy: float
 
     def rows_of(self, group: str | None) -> Predictions:
@@ -58,42 +72,124 @@ class Support:
 
 
 def support_of(
-    scan: Scan, heavy: HeavyRows, models: Sequence[str], classes: Sequence[Any]
+    scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
 ) -> Support:
-    """Choose the rows: which ones depends on the rows alone, not on order or partition."""
+    """Choose the rows: which ones depends on the rows alone, not on order or partition.
+
+    Parameters
+    ----------
+    counts
+        How often each of the scan's repeated rows occurs in all; None where all rows are held.
+    """
     accuracy = 0.9
     if scan.agree[1]:
         accuracy = annotator_accuracy(*scan.agree, scan.plan.n_classes)
+    heavy = _Heavy(scan, counts, models, classes)
     n_informed = scan.size.labeled + scan.size.annotated
-    informed = sampled(scan.informed, HeavyRows.none(), LABELED_ROWS, n_informed)
-    others = sampled(scan.others, heavy, SUPPORT_ROWS, scan.size.items - n_informed)
+    n_others = scan.size.items - n_informed
     parts = [
         (part, total)
-        for part, total in ((informed, n_informed), (others, scan.size.items - n_informed))
+        for part, total in (
+            (sampled(scan.informed, heavy.informed, LABELED_ROWS, n_informed), n_informed),
+            (sampled(scan.others, heavy.others, SUPPORT_ROWS, n_others), n_others),
+        )
         if part is not None and len(part)
     ]
+    if not parts:
+        raise InputError("every row has weight 0; give at least one a positive weight")
     stands_for = np.concatenate([np.full(len(part), total / len(part)) for part, total in parts])
     chosen = Rows.joined([part for part, _ in parts])
-    known = _with_keys(chosen.predictions(models, classes), accuracy)
-    fitted_to = known
-    if not (stands_for == 1).all():
-        fitted_to = _with_keys(chosen.predictions(models, classes, stands_for), accuracy)
-    sample = _sample_of_all(scan, heavy)
-    of_groups = {}
-    for name, (size, kept) in scan.groups.items():
-        rows = sampled(kept, HeavyRows.none(), kept.size, size.items)
-        if rows is not None:
-            of_groups[name] = _with_keys(rows.predictions(models, classes), accuracy)
+
+    def made(rows: Rows, multiplicity: Floats | None = None) -> Predictions:
+        return with_keys(rows.predictions(models, classes, multiplicity), accuracy)
+
+    known = made(chosen)
+    sample = made(_sample_of_all(scan, heavy.all))
+    of_groups = {
+        name: made(rows)
+        for name, (size, kept) in scan.groups.items()
+        if (rows := sampled(kept, heavy.group(name, size.items), kept.size, size.items))
+    }
     return Support(
-        fitted_to,
-        known,
-        _with_keys(sample.predictions(models, classes), accuracy),
+        known if (stands_for == 1).all() else made(chosen, stands_for),
+        _with_a_row_of_each(known, of_groups, made, chosen),
+        sample,
         of_groups,
+        {j: made(rows) for j, rows in _of_models(scan, sample)},
         accuracy,
     )
 
 
-def _with_keys(given: Predictions, accuracy: float) -> Predictions:
+def _of_models(scan: Scan, sample: Predictions) -> Iterator[tuple[int, Rows]]:
+    """Rows of the classifiers that say something of too few rows of the sample."""
+    says = (sample.has_hard | sample.provides("ranking")).sum(axis=0)
+    for j, sketch in enumerate(scan.models):
+        if says[j] < min(MODEL_ROWS, scan.model_rows[j]) and sketch.rows is not None:
+            rows = sampled(sketch, HeavyRows.none(), MODEL_ROWS, int(scan.model_rows[j]))
+            if rows is not None:
+                yield j, rows
+
+
+def _with_a_row_of_each(
+    known: Predictions, of_groups: Mapping[str, Predictions],
+    made: Callable[[Rows], Predictions], chosen: Rows,
+) -> Predictions:  # fmt: skip
+    """The rows with one more of every group that has none among them: each is to be told of."""
+    more = []
+    for name, rows in of_groups.items():
+        column = next(c for c in _columns(rows) if name.startswith(f"{c}="))
+        if name not in {f"{column}={value}" for value in values_of(known, column)[1]}:
+            more.append(Rows.of(rows, rows.weight if chosen.weight is not None else None))
+    if not more:
+        return known
+    return made(Rows.joined([chosen, *(rows.take(np.arange(1)) for rows in more)]))
+
+
+def _columns(rows: Predictions) -> list[str]:
+    domain = ["domain"] if rows.domain is not None else []
+    return sorted([*rows.groups, *domain], key=len, reverse=True)
+
+
+class _Heavy:
+    """The repeated rows of a scan that are heavy among some of the rows."""
+
+    def __init__(
+        self, scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
+    ) -> None:
+        self.repeated = scan.repeated
+        self.counts = counts
+        self.rows: Predictions | None = None
+        self.members: dict[str | None, Ints] = {}
+        if counts is not None and scan.repeated.rows is not None and len(counts):
+            rows = replace(scan.repeated.rows, arrays=_without_weight(scan.repeated.rows))
+            self.rows = rows.predictions(models, classes)
+            self.members = {g.name: g.rows for g in all_and_groups(self.rows, scan.plan.by or None)}
+        n_informed = scan.size.labeled + scan.size.annotated
+        informed = np.zeros(0, dtype=bool) if self.rows is None else informed_rows(self.rows)
+        whole = scan.informed.complete and scan.others.complete
+        self.informed = self._of(informed, n_informed, scan.informed.complete)
+        self.others = self._of(~informed, scan.size.items - n_informed, scan.others.complete)
+        self.all = self._of(np.ones_like(informed), scan.size.items, whole)
+
+    def group(self, name: str, total: int) -> HeavyRows:
+        """Those among the rows of a group."""
+        if self.rows is None:
+            return HeavyRows.none()
+        which = np.zeros(self.rows.n_items, dtype=bool)
+        which[self.members.get(name, np.empty(0, dtype=np.int64))] = True
+        return self._of(which, total, False)
+
+    def _of(self, which: Bools, total: int, complete: bool) -> HeavyRows:
+        if self.rows is None or self.counts is None or complete:
+            return HeavyRows.none()
+        return HeavyRows.of(self.repeated, self.counts, which, total)
+
+
+def _without_weight(rows: Rows) -> dict[str, Array]:
+    return {name: array for name, array in rows.arrays.items() if name != "weight"}
+
+
+def with_keys(given: Predictions, accuracy: float) -> Predictions:
     """The items with keys that tell equal ones apart, and the accuracy of all annotators."""
     part = given.as_part(accuracy)
     part.__dict__["keys"] = given.keys
@@ -131,6 +227,11 @@ def _sample_of_all(scan: Scan, heavy: HeavyRows) -> Rows:
     return found
 
 
-def noise_rows(sample: Predictions, most: int) -> Ints:
-    """Places of at most so many rows of a sample, those of smallest key."""
-    return np.sort(np.argsort(sample.keys, kind="stable")[:most])
+def mixed(rows: Predictions, most: int) -> Ints:
+    """Places of at most so many rows of a sample, without regard to what they say.
+
+    Not those of smallest key: rows are in a sample because their keys are small, and copies are
+    there whatever theirs.
+    """
+    again = mix(rows.keys ^ np.uint64(_MIX_SALT))
+    return np.sort(np.argsort(again, kind="stable")[:most])

@@ -16,7 +16,8 @@ import numpy as np
 from fewlabels.engine.confidences import as_view
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.scan import Scan
-from fewlabels.engine.skeleton import Skeleton, draws_for
+from fewlabels.engine.skeleton import CHOSEN_BY, Skeleton, draws_for
+from fewlabels.engine.support import Support, mixed
 from fewlabels.groups import values_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -30,7 +31,7 @@ from fewlabels.predictions import Predictions
 STATE_BYTES = 2**27
 """What all states may take; rankings take fewer bins where 4096 would take more."""
 
-_FEWEST_BINS = 512
+_FEWEST_BINS, _FEWEST_DRAWS = 512, 8
 _PROBABILITIES = 2**20
 
 
@@ -68,33 +69,35 @@ class Scorer:
 
     @staticmethod
     def of(
-        fitted: FittedLabelModel, posterior: LabelPosterior, sample: Predictions, chosen: Chosen,
-        scan: Scan, accuracy: float, *, distribution: bool,
+        fitted: FittedLabelModel, posterior: LabelPosterior, support: Support, chosen: Chosen,
+        scan: Scan, *, distribution: bool,
     ) -> Scorer:  # fmt: skip
         """Choose draws and bins by a sample of the rows, of which `posterior` is."""
+        sample = support.sample
         together: dict[int, list[int]] = {}
         for j in range(sample.n_models):
             together.setdefault(id(posterior.of(j)), []).append(j)
+        ranked = (1 if sample.n_classes == 2 else sample.n_classes) * (1 + len(scan.groups))
+        room = STATE_BYTES // (16 * _FEWEST_BINS * ranked * sample.n_models)
+        most = max(min(draws_for(scan.size.items), room), _FEWEST_DRAWS)
+        rows = mixed(sample, max(CHOSEN_BY // sample.n_classes, 2))
         parts = tuple(
-            Part(tuple(js), Skeleton.of(posterior.of(js[0]), draws_for(scan.size.items)))
+            Part(tuple(js), Skeleton.of(posterior.of(js[0]), rows, most))
             for js in together.values()
         )
-        bins = _bins(parts, sample.n_classes, len(scan.groups))
+        bins = _bins(parts, ranked)
         metrics, statistics = [], list[Statistic]()
         for j in range(sample.n_models):
-            own = _fixed(sample, j, chosen, bins, as_view(scan.confidences[j]))
+            own_rows = support.of_models.get(j, sample)
+            own = _fixed(own_rows, j, chosen, bins, as_view(scan.confidences[j]))
             metrics.append(own)
             for metric in own.values():
                 if metric.statistic not in statistics:
                     statistics.append(metric.statistic)
         return Scorer(
-            fitted, parts, tuple(metrics), tuple(statistics), scan.plan.by, accuracy, distribution
-        )
-
-    def plans(self, rows: Predictions, place: Ints, j: int) -> dict[str, Plan]:
-        """Plans of the metrics of a classifier that gives what they need on all these rows."""
-        view = view_of(rows, place, j)
-        return prepare(view, self.metrics[j], exact=False)
+            fitted, parts, tuple(metrics), tuple(statistics), scan.plan.by, support.accuracy,
+            distribution,
+        )  # fmt: skip
 
     def posterior(self, rows: Predictions) -> LabelPosterior:
         """Posterior of the labels of a batch."""
@@ -145,12 +148,11 @@ def _fixed(
     return out
 
 
-def _bins(parts: Sequence[Part], n_classes: int, n_groups: int) -> int:
-    """How many bins rankings take, so that all states have room."""
-    ranked = 1 if n_classes == 2 else n_classes
+def _bins(parts: Sequence[Part], ranked: int) -> int:
+    """How many bins rankings take, of so many classes and groups, so that all states have room."""
     width = sum(len(part.columns) * len(part.skeleton.chosen) for part in parts)
     bins = LOGIT_BINS
-    while bins > _FEWEST_BINS and 16 * bins * ranked * width * (1 + n_groups) > STATE_BYTES:
+    while bins > _FEWEST_BINS and 16 * bins * ranked * width > STATE_BYTES:
         bins //= 2
     return bins
 

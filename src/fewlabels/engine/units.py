@@ -22,7 +22,7 @@ from fewlabels.frames.table import Table
 from fewlabels.frames.wording import told_of
 from fewlabels.wording import one_line
 
-UNIT_ROWS = 1_048_576
+UNIT_ROWS = 262_144
 """Rows of a unit of Parquet, about: whole row groups, and at least one."""
 
 UNIT_BYTES = 64 << 20

@@ -10,11 +10,10 @@ import numpy as np
 
 from fewlabels.engine.posterior_files import PosteriorFiles
 from fewlabels.engine.reading import Batch, Reader
-from fewlabels.engine.scan import Scan, ScanPlan
+from fewlabels.engine.scan import Scan, ScanPlan, ranks_of
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.engine.units import Unit
 from fewlabels.kernels.arrays import Ints, UInts
-from fewlabels.kernels.keyed import alone
 from fewlabels.predictions import Predictions
 
 
@@ -64,11 +63,11 @@ def scan_unit(feed: Feed, plan: ScanPlan, piece: Piece) -> Scanned:
     return Scanned(scan, scan.size.items)
 
 
-def count_unit(feed: Feed, ranks: UInts, piece: Piece) -> Ints:
+def count_unit(feed: Feed, by: Sequence[str], ranks: UInts, piece: Piece) -> Ints:
     """How often rows of these ranks, which ascend, occur in a unit, (r,)."""
     out = np.zeros(len(ranks), dtype=np.int64)
     for batch in feed.batches(piece.unit):
-        mine = alone(batch.predictions.identity)
+        mine = ranks_of(batch, by)
         place = np.minimum(np.searchsorted(ranks, mine), len(ranks) - 1)
         out += np.bincount(place[ranks[place] == mine], minlength=len(ranks))
     return out

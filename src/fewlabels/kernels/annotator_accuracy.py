@@ -7,16 +7,17 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats
 
 
-def agreement(histogram: Floats) -> tuple[float, float, int]:
+def agreement(histogram: Floats, times: Floats | None = None) -> tuple[float, float, int]:
     """How often two annotators of one item agree, summed over items with two; how many; classes.
 
-    The first two add up over parts of the items.
+    The first two add up over parts of the items. `times` (n,) is how many items a row stands for.
     """
     size = histogram.sum(axis=1)
     many = size >= 2
     h, m = histogram[many], size[many]
-    agree = float(((h * (h - 1)).sum(axis=1) / (m * (m - 1))).sum())
-    return agree, float(many.sum()), histogram.shape[1]
+    share = (h * (h - 1)).sum(axis=1) / (m * (m - 1))
+    each = np.ones(len(m)) if times is None else times[many]
+    return float((share * each).sum()), float(each.sum()), histogram.shape[1]
 
 
 def annotator_accuracy(agree: float, items: float, n_classes: int) -> float:
