@@ -76,7 +76,8 @@ class Measurer:
         noise = self._noise(sample.rows, self.support.rows_of(group), size)
         for part in self.scorer.parts:
             columns = tuple(j for j in part.columns if j not in rare)
-            self._enter(out, sample, part._replace(columns=columns), group, noise)
+            if columns:
+                self._enter(out, sample, part._replace(columns=columns), group, noise)
             for j in set(part.columns) & set(rare):
                 if self.scan.models[j].complete:
                     found = self._exactly(rare[j])

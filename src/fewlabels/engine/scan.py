@@ -141,11 +141,11 @@ class Scan:
             kept.into(self.repeated, kept.often)
 
     def _update_models(self, given: Predictions, kept: _Kept) -> None:
-        says = given.has_hard | given.provides("ranking")
+        says = (given.has_hard | given.provides("ranking")) & kept.there[:, None]
         self.model_rows += says.sum(axis=0)
         if self.plan.keeps_models:
             for sketch, mine in zip(self.models, says.T, strict=True):
-                sketch.update(kept.ranks, kept.rows, mine & kept.there)
+                sketch.update(kept.ranks, kept.rows, mine)
 
     def _update_groups(self, given: Predictions, kept: _Kept) -> None:
         annotated = np.zeros(given.n_items, dtype=bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from fewlabels.engine.sketch import BottomRows, spread_out
 from fewlabels.errors import InputError
 from fewlabels.groups import all_and_groups, values_of
 from fewlabels.kernels.annotator_accuracy import annotator_accuracy
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
 from fewlabels.kernels.keyed import mix
 from fewlabels.predictions import Predictions
 
@@ -100,8 +100,8 @@ def support_of(
     stands_for = np.concatenate([np.full(len(part), total / len(part)) for part, total in parts])
     chosen = Rows.joined([part for part, _ in parts])
 
-    def made(rows: Rows, multiplicity: Floats | None = None) -> Predictions:
-        return with_keys(rows.predictions(models, classes, multiplicity), accuracy)
+    def made(rows: Rows) -> Predictions:
+        return with_keys(rows.predictions(models, classes), accuracy)
 
     known = made(chosen)
     sample = made(_sample_of_all(scan, heavy.all))
@@ -110,12 +110,22 @@ def support_of(
         for name, (size, kept) in scan.groups.items()
         if (rows := sampled(kept, heavy.group(name, size.items), kept.size, size.items))
     }
+    of_models = {j: made(rows) for j, rows in _of_models(scan, sample)}
+    more = [*_of_unseen_groups(known, of_groups), *_of_unseen_models(known, of_models)]
+    weighted = chosen.weight is not None
+    told = [Rows.of(rows, rows.weight if weighted else None).take(np.arange(1)) for rows in more]
+    if told:
+        known = made(Rows.joined([chosen, *told]))
+        stands_for = np.concatenate([stands_for, np.ones(len(told))])
+    fitted_to = known
+    if not (stands_for == 1).all():
+        fitted_to = with_keys(known.with_multiplicity(stands_for), accuracy)
     return Support(
-        known if (stands_for == 1).all() else made(chosen, stands_for),
-        _with_a_row_of_each(known, of_groups, made, chosen),
+        fitted_to,
+        known,
         sample,
         of_groups,
-        {j: made(rows) for j, rows in _of_models(scan, sample)},
+        of_models,
         accuracy,
     )
 
@@ -130,19 +140,22 @@ def _of_models(scan: Scan, sample: Predictions) -> Iterator[tuple[int, Rows]]:
                 yield j, rows
 
 
-def _with_a_row_of_each(
-    known: Predictions, of_groups: Mapping[str, Predictions],
-    made: Callable[[Rows], Predictions], chosen: Rows,
-) -> Predictions:  # fmt: skip
-    """The rows with one more of every group that has none among them: each is to be told of."""
-    more = []
+def _of_unseen_groups(
+    known: Predictions, of_groups: Mapping[str, Predictions]
+) -> Iterator[Predictions]:
+    """Rows of the groups that have none among those known: each is to be told of."""
     for name, rows in of_groups.items():
         column = next(c for c in _columns(rows) if name.startswith(f"{c}="))
         if name not in {f"{column}={value}" for value in values_of(known, column)[1]}:
-            more.append(Rows.of(rows, rows.weight if chosen.weight is not None else None))
-    if not more:
-        return known
-    return made(Rows.joined([chosen, *(rows.take(np.arange(1)) for rows in more)]))
+            yield rows
+
+
+def _of_unseen_models(
+    known: Predictions, of_models: Mapping[int, Predictions]
+) -> Iterator[Predictions]:
+    """Rows of the classifiers that say nothing of those known."""
+    says = np.asarray((known.has_hard | known.provides("ranking")).any(axis=0))
+    yield from (rows for j, rows in of_models.items() if not says[j])
 
 
 def _columns(rows: Predictions) -> list[str]:
