@@ -38,10 +38,11 @@ test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest depe
 	tests/install.sh $(BIN)/python
 	tests/install.sh $(BIN)/python requirements/oldest.txt
 
-bench: $(VENV)/.dev  ## speed and memory
+bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python benchmarks/speed.py --out docs/speed.md
 	$(BIN)/python benchmarks/annotations_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
+	$(BIN)/python benchmarks/scaling.py --votes 20000000
 
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py

@@ -171,6 +171,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/scaling"))
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("FEWLABELS_DATA", "data")))
     given = parser.parse_args()
+    if given.rows and not (given.data / "ssme_civilcomments").exists():
+        print(f"no CivilComments in {given.data}; name the folder with FEWLABELS_DATA or --data")
+        given.rows = []
     found: list[Run] = []
     for run in runs(given):
         found.append(run)

@@ -37,10 +37,12 @@ from fewlabels.estimates import ITEM, Estimates
 from fewlabels.evaluate import Estimand
 from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions, column_options
+from fewlabels.frames.roles import Roles
 from fewlabels.kernels.arrays import Ints
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import DEFAULT_METRICS, Against
 from fewlabels.predictions import Predictions
+from fewlabels.wording import unknown
 
 SCAN, COUNT, TALLY = "reading", "counting repeated rows", "estimating"
 STEPS = (SCAN, COUNT, TALLY)
@@ -118,7 +120,7 @@ def estimate_files(
     options = column_options(**columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
-    kept = tuple(dict.fromkeys(g for g in groups if g in layout.roles.groups))
+    kept = _kept_groups(groups, layout.roles)
     if posterior is not None and ITEM in layout.roles.groups:
         kept = tuple(dict.fromkeys((*kept, ITEM)))
     reader = Reader(layout, classes, kept)
@@ -146,6 +148,15 @@ def _written(posterior: str | Path | None, layout: Layout) -> str | None:
             f"--posterior {str(posterior)!r} is the folder that is read from; name a new folder"
         )
     return str(posterior)
+
+
+def _kept_groups(groups: Sequence[str], roles: Roles) -> tuple[str, ...]:
+    """The columns to read for the groups asked for; the domain is read anyway."""
+    known = [*roles.groups, *(["domain"] if roles.domain is not None else [])]
+    for name in groups:
+        if name not in known:
+            raise UsageError(unknown("group", name, known, "the files have none"))
+    return tuple(dict.fromkeys(name for name in groups if name in roles.groups))
 
 
 def _key(
