@@ -30,6 +30,7 @@ import big_files
 
 NANOSECONDS = 1.45
 SUPPORT = 5_000
+KDE = f"SSMEKDE(bandwidth='scott', max_support={2 * SUPPORT})"
 _VOTERS = 10
 
 _CHILD = """
@@ -106,7 +107,7 @@ def runs(given: argparse.Namespace) -> Iterator[Run]:
         common["folder"] = str(folder)
         yield Run("reading alone", rows, child(_READ.format(**common)))
         for method in given.methods:
-            made = f"SSMEKDE(max_support={2 * SUPPORT})" if method == "ssme-kde" else repr(method)
+            made = KDE if method == "ssme-kde" else repr(method)
             for engine in given.engines:
                 work = _ESTIMATE.format(method=made, engine=engine, **common)
                 yield Run(f"{method}, {engine}", rows, child(work))

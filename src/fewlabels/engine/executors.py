@@ -114,8 +114,9 @@ class ThreadExecutor(Executor):
         def submit(unit: T) -> Pending[R | Failed]:
             return self._pool.submit(copy_context().run, attempt, function, unit)
 
+        # One more than work at a time: results that wait are in this process's memory.
         with one_blas_thread():
-            yield from in_order(submit, units, IN_FLIGHT * self.workers)
+            yield from in_order(submit, units, self.workers + 1)
 
     def close(self) -> None:
         """Wait for the units under way: a thread cannot be stopped."""

@@ -20,7 +20,7 @@ from fewlabels.posterior import LabelPosterior, ParameterDraws
 FEWEST_DRAWS = 32
 """Draws that are computed for every row, however many rows there are."""
 
-ROWS_TIMES_DRAWS = 1e8
+ROWS_TIMES_DRAWS = 5e7
 """Of fewer rows, as many draws as make this many probabilities."""
 
 CHOSEN_BY = 6_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse
@@ -11,6 +11,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 
 EQUAL_WIDTH_BINS = 15
 QUANTILE_BINS = 10
+_KEEP = 50_000
 
 
 def equal_width(p: Floats, bins: int = EQUAL_WIDTH_BINS) -> Ints:
@@ -63,6 +64,7 @@ class Indicator:
     codes: Ints
     size: int
     values: Floats | None = None
+    _whole: scipy.sparse.csc_matrix | None = field(default=None, init=False, repr=False)
 
     def sums(self, weights: Floats, rows: slice | None = None) -> Floats:
         """Sum weights (b, ...) of the items in `rows` (all of them: None) by code: (size, ...)."""
@@ -85,10 +87,16 @@ class Indicator:
         return out
 
     def _matrix(self, rows: slice | None) -> scipy.sparse.csc_matrix:
+        everything = rows is None or (rows.start == 0 and rows.stop >= len(self.codes))
+        if everything and self._whole is not None:
+            return self._whole
         part = slice(None) if rows is None else rows
         codes = self.codes[part]
         data = np.ones(len(codes)) if self.values is None else self.values[part]
         # A column per item, with one entry: nothing needs sorting, as it would by rows.
-        return scipy.sparse.csc_matrix(
+        matrix = scipy.sparse.csc_matrix(
             (data, codes, np.arange(len(codes) + 1)), shape=(self.size, len(codes))
         )
+        if everything and len(codes) <= _KEEP:
+            self._whole = matrix
+        return matrix
