@@ -22,7 +22,7 @@ from fewlabels.annotations.parts import Asked, Judged, Notes, Part, PartSums, it
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.rows import Rows
 from fewlabels.engine.scan import frequent
-from fewlabels.engine.sketch import BottomRows
+from fewlabels.engine.sketch import BottomRows, counts_of
 from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError, UsageError
@@ -310,12 +310,6 @@ class _Some(NamedTuple):
             arrays["weight"] = weight
         ranks = hash_columns(columns, len(p))
         return _Some(given, _Arrays(counts, p, weight), judged, ranks, Rows(arrays))
-
-
-def counts_of(found: UInts, ranks: UInts) -> Ints:
-    """How often each of some ranks, which ascend, is among those found."""
-    place = np.minimum(np.searchsorted(ranks, found), len(ranks) - 1)
-    return np.bincount(place[ranks[place] == found], minlength=len(ranks))
 
 
 def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:

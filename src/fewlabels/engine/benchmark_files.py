@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.engine.annotation_sums import counts_of
 from fewlabels.engine.executors import open_executor
 from fewlabels.engine.passes import Passes
 from fewlabels.engine.reading import Batch, Reader, find_classes
 from fewlabels.engine.rows import Rows
 from fewlabels.engine.scan import HEAVY, frequent
-from fewlabels.engine.sketch import BottomRows
+from fewlabels.engine.sketch import BottomRows, counts_of
 from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.units import lay_out
 from fewlabels.engine.work import Feed, Piece

@@ -190,31 +190,11 @@ class Fitted:
 
     def _estimates(self, tally: Tally, told: Told) -> Estimates:
         asked, support, size = self.question, self.support, self.scan.size
-        known = self.scorer.judged(support.known)
-        level = asked.confidence_level
+        known, level = self.scorer.judged(support.known), asked.confidence_level
         on_known = self.scorer.posterior(support.known)
+        reasons = self._reasons(on_known, told)
         evaluator = Evaluator(known, on_known, self.metrics, asked.estimand, level)
-        measurer = Measurer(
-            self.scorer, tally, support, self.scan, self.metrics, asked.estimand, level
-        )
-        reasons = Reasons()
-        given = support.known.noting(told.notes)
-        for said in (
-            *facts(given, self.name, level, distribution=self.judged == "distribution"),
-            *on_known.warnings,
-            *told.warnings,
-            *_limits(self.scan),
-        ):
-            reasons.add(said)
-        rows: list[Estimate] = []
-        draws: dict[tuple[str, str | None], Floats] = {}
-        for group in self._groups(known):
-            measured = measurer.measure(group.name)
-            found = rows_of(evaluator, group, measured, level, reasons)
-            if group.name is None:
-                found = doubted_by_labels(found, evaluator, reasons)
-            rows += found
-            draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
+        rows, draws = self._measured(tally, evaluator, reasons)
         judged = self.scorer.judged(support.sample)
         return Estimates(
             rows=tuple(rows),
@@ -242,6 +222,40 @@ class Fitted:
             describe=partial(describe, judged, self.posterior, self.name, self.metrics, None),
             streamed=True,
         )
+
+    def _reasons(self, on_known: LabelPosterior, told: Told) -> Reasons:
+        """What to say of the input, the method and the run."""
+        level, distribution = self.question.confidence_level, self.judged == "distribution"
+        given = self.support.known.noting(told.notes)
+        reasons = Reasons()
+        for said in (
+            *facts(given, self.name, level, distribution=distribution),
+            *on_known.warnings,
+            *told.warnings,
+            *_limits(self.scan),
+        ):
+            reasons.add(said)
+        return reasons
+
+    def _measured(
+        self, tally: Tally, evaluator: Evaluator, reasons: Reasons
+    ) -> tuple[list[Estimate], dict[tuple[str, str | None], Floats]]:
+        """Rows and draws of all groups."""
+        asked = self.question
+        measurer = Measurer(
+            self.scorer, tally, self.support, self.scan, self.metrics, asked.estimand,
+            asked.confidence_level,
+        )  # fmt: skip
+        rows: list[Estimate] = []
+        draws: dict[tuple[str, str | None], Floats] = {}
+        for group in self._groups(evaluator.predictions):
+            measured = measurer.measure(group.name)
+            found = rows_of(evaluator, group, measured, asked.confidence_level, reasons)
+            if group.name is None:
+                found = doubted_by_labels(found, evaluator, reasons)
+            rows += found
+            draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
+        return rows, draws
 
     def _told(self, told: Told) -> dict[str, Any]:
         skeletons = [part.skeleton for part in self.scorer.parts]

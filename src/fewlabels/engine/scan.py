@@ -18,7 +18,6 @@ from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.annotator_accuracy import agreement
 from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
 from fewlabels.kernels.keyed import alone, hash_columns, hash_strings
-from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
 
 SUPPORT_ROWS = 20_000
@@ -40,7 +39,6 @@ take or leave all of its copies."""
 _MODEL_BYTES = 2**26
 
 _BUCKETS = 4096
-_NEEDS: tuple[Needs, ...] = ("hard", "probabilities", "ranking")
 
 
 @dataclass(eq=False)
@@ -84,7 +82,6 @@ class ScanPlan:
         """Nothing seen yet."""
         return Scan(
             plan=self,
-            gives={needs: np.zeros(self.n_models, dtype=bool) for needs in _NEEDS},
             patterns=VotePatterns.empty() if self.patterns else None,
             confidences=np.zeros((self.n_models, BINS), dtype=np.int64),
             model_rows=np.zeros(self.n_models, dtype=np.int64),
@@ -103,7 +100,6 @@ class Scan:
     """
 
     plan: ScanPlan
-    gives: dict[Needs, Bools]
     patterns: VotePatterns | None
     confidences: Ints
     model_rows: Ints
@@ -123,8 +119,6 @@ class Scan:
         self.size.add(
             Size(given.n_items, given.n_labeled, given.n_annotated, int(kept.there.sum()))
         )
-        for needs, seen in self.gives.items():
-            seen |= given.provides(needs).any(axis=0)
         if given.histogram is not None:
             agree, items, _ = agreement(given.histogram)
             self.agree = (self.agree[0] + agree, self.agree[1] + items)
@@ -181,8 +175,6 @@ class Scan:
         for sketch, more in zip(self.models, other.models, strict=True):
             sketch.merge(more)
         self.agree = (self.agree[0] + other.agree[0], self.agree[1] + other.agree[1])
-        for needs, seen in other.gives.items():
-            self.gives[needs] |= seen
         self.informed.merge(other.informed)
         self.others.merge(other.others)
         self.repeated.merge(other.repeated)
@@ -199,7 +191,6 @@ class Scan:
     def to_dict(self) -> dict[str, Any]:
         """Arrays and plain values, from which `from_dict` makes the same again."""
         return {
-            "gives": dict(self.gives),
             "model_rows": self.model_rows,
             "models": [sketch.to_dict() for sketch in self.models],
             "patterns": None if self.patterns is None else self.patterns.to_dict(),
@@ -221,7 +212,6 @@ class Scan:
         counted = value["confidences"]
         return Scan(
             plan=plan,
-            gives={needs: value["gives"][needs] for needs in _NEEDS},
             model_rows=value["model_rows"],
             models=[BottomRows.from_dict(sketch) for sketch in value["models"]],
             patterns=None if patterns is None else VotePatterns.from_dict(patterns),

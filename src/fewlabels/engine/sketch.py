@@ -111,3 +111,9 @@ def spread_out(counts: Ints, total: int) -> Ints:
         return counts
     ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
     return np.diff(ends, prepend=0)
+
+
+def counts_of(found: UInts, ranks: UInts) -> Ints:
+    """How often each of some ranks, which ascend, is among those found."""
+    place = np.minimum(np.searchsorted(ranks, found), len(ranks) - 1)
+    return np.bincount(place[ranks[place] == found], minlength=len(ranks))

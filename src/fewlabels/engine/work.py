@@ -11,6 +11,7 @@ import numpy as np
 from fewlabels.engine.posterior_files import PosteriorFiles
 from fewlabels.engine.reading import Batch, Reader
 from fewlabels.engine.scan import Scan, ScanPlan, ranks_of
+from fewlabels.engine.sketch import counts_of
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.engine.units import Unit
 from fewlabels.kernels.arrays import Ints, UInts
@@ -67,9 +68,7 @@ def count_unit(feed: Feed, by: Sequence[str], ranks: UInts, piece: Piece) -> Int
     """How often rows of these ranks, which ascend, occur in a unit, (r,)."""
     out = np.zeros(len(ranks), dtype=np.int64)
     for batch in feed.batches(piece.unit):
-        mine = ranks_of(batch, by)
-        place = np.minimum(np.searchsorted(ranks, mine), len(ranks) - 1)
-        out += np.bincount(place[ranks[place] == mine], minlength=len(ranks))
+        out += counts_of(ranks_of(batch, by), ranks)
     return out
 
 
