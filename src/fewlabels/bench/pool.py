@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import threading
 from collections import deque
@@ -11,11 +10,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
 from fewlabels.bench.cells import Body, Cell
+from fewlabels.engine.interrupts import die_with_parent
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.wording import one_line
 
@@ -139,7 +139,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 def _work(connection: Connection) -> None:
     """What a worker does: ask for a job, send back each cell, ask again."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     try:
         bench: Computer = connection.recv()()
         with threadpool_limits(limits=1):
@@ -164,11 +164,3 @@ def _said(error: Exception) -> str:
     if isinstance(error, FewlabelsError):
         return one_line(str(error))
     return "".join(traceback.format_exception(error))
-
-
-def _die_with_parent() -> None:
-    """End when the parent does, even by SIGKILL in the middle of a cell."""
-    parent: Any = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
