@@ -69,6 +69,9 @@ class Predictions:
     multiplicity
         How many items of the same predictions, votes and label each row stands for, shape (n,).
         Rows of votes are given once each so, however many items there are.
+    notes, reading
+        Lines for the reader of results: what to be careful with, and which column of a file was
+        taken for what where nobody had said it.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Predictions:
     repeated_votes: Ints | None
     multiplicity: Floats | None
     notes: tuple[str, ...]
+    reading: tuple[str, ...]
 
     def __init__(
         self,
@@ -113,6 +117,7 @@ class Predictions:
         repeated_votes: Any = None,
         multiplicity: Any = None,
         notes: Iterable[str] = (),
+        reading: Iterable[str] = (),
     ) -> None:
         said = list(notes)
         names = model_names(models, probabilities, votes, scores)
@@ -148,6 +153,7 @@ class Predictions:
             else votes_again(repeated_votes, n, len(names), k),
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
             notes=tuple(said),
+            reading=tuple(reading),
         )
 
     def _set(self, **fields: Any) -> None:
@@ -190,6 +196,53 @@ class Predictions:
     def n_classes(self) -> int:
         """Number of classes, K."""
         return len(self.classes)
+
+    @property
+    def positive(self) -> Any:
+        """The positive class, the last of two; None where there are more."""
+        return self.classes[1] if self.n_classes == 2 else None
+
+    def with_positive(self, positive: Any) -> Predictions:
+        """The same predictions with this class as the positive one, the last of two.
+
+        Of more than two classes it is judged against the rest: P(not c) = 1 - P(c), and every
+        other label and vote becomes "not c". Scores turn round with the class.
+
+        Raises
+        ------
+        UsageError
+            If it is no class.
+        """
+        names = [str(c) for c in self.classes]
+        if str(positive) not in names:
+            raise UsageError(unknown("class", positive, names))
+        k = names.index(str(positive))
+        if self.n_classes == 2:
+            if k == 1:
+                return self
+            other = self.classes[1]
+        else:
+            other = f"not {names[k]}"
+
+        def index(array: Array) -> Array:
+            return np.where(array < 0, array, array == k).astype(array.dtype)
+
+        def rest(block: Floats) -> Floats:
+            if self.n_classes == 2:
+                return block[..., [1 - k, k]]
+            chosen = block[..., k]
+            return np.stack([block.sum(axis=-1) - chosen, chosen], axis=-1)
+
+        again = self.repeated_votes
+        return self._with(
+            classes=(other, self.classes[k]),
+            labels=index(self.labels),
+            votes=None if self.votes is None else index(self.votes),
+            scores=None if self.scores is None else -self.scores,
+            probabilities=None if self.probabilities is None else rest(self.probabilities),
+            histogram=None if self.histogram is None else rest(self.histogram),
+            repeated_votes=None if again is None else np.c_[again[:, :2], again[:, 2] == k],
+        )
 
     @lazily
     def labeled(self) -> Bools:
