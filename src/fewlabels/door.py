@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import InputError
+from fewlabels.class_words import positive_index
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.wording import listed
@@ -20,7 +21,7 @@ UNKNOWN = -1
 SUM_TOLERANCE = 1e-3
 """Rows of probabilities whose sum is further from 1 than this are refused."""
 
-_SUM_ROUNDING = 1e-5
+SUM_ROUNDING = 1e-5
 """Deviations below this are float32 rounding: neither mended nor mentioned."""
 
 _ROWS = 65_536
@@ -65,6 +66,203 @@ def model_names(models: Sequence[str] | None, *arrays: Any) -> tuple[str, ...]:
             "columns; pass one name per column"
         )
     return names
+
+
+class ByName(NamedTuple):
+    """Arguments of `Predictions` that a mapping of classifiers stands for."""
+
+    probabilities: Floats | None
+    votes: Array | None
+    scores: Floats | None
+    models: tuple[str, ...]
+    classes: Sequence[Any] | None
+
+
+def refuse_beside_mapping(**others: Any) -> None:
+    """Refuse arguments that say again what a mapping of classifiers says."""
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(
+                f"a mapping of classifiers holds their names and all that they say; put `{name}` "
+                "into it, or pass arrays"
+            )
+
+
+def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None) -> ByName:
+    """Take a mapping, name -> what a classifier said, apart into arrays by kind.
+
+    Raises
+    ------
+    InputError
+        If a value is of none of the kinds, or arrays differ in length or classes.
+    """
+    if not given:
+        raise InputError("the mapping of classifiers is empty; pass name -> array")
+    blocks: dict[int, Floats] = {}
+    votes: dict[int, Array] = {}
+    scores: dict[int, Floats] = {}
+    for j, (name, value) in enumerate(given.items()):
+        array, named = _array_of(name, value)
+        if named and classes is None:
+            classes = named
+        if array.ndim == 2:
+            blocks[j] = _class_block(str(name), array, named, classes)
+        elif array.dtype.kind in "bOUS" or (array.dtype.kind in "iuf" and _whole(array)):
+            votes[j] = array
+        else:
+            one = array.astype(np.float64)
+            share = one[~np.isnan(one)]
+            inside = len(share) and share.min() >= 0 and share.max() <= 1
+            (blocks if inside else scores)[j] = one
+    n, m = len(_array_of(*next(iter(given.items())))[0]), len(given)
+    for name, value in given.items():
+        if len(_array_of(name, value)[0]) != n:
+            raise InputError(
+                f"classifiers must have one row per item; the first has {n} and {name!r} has "
+                f"{len(_array_of(name, value)[0])}"
+            )
+    texts = {str(v) for a in votes.values() if a.dtype.kind in "OUS" for v in a if v is not None}
+    texts -= _NO_LABEL
+    if texts and classes is None:
+        if any(b.ndim == 2 for b in blocks.values()):
+            raise InputError(
+                f"hard predictions name classes ({listed(sorted(texts))}) but the columns of the "
+                "probabilities do not; say their order with `classes` (of scikit-learn: "
+                "classes=model.classes_)"
+            )
+        y = np.asarray([] if labels is None else labels)
+        texts |= (
+            {str(v) for v in y if v is not None} - _NO_LABEL if y.dtype.kind in "OUS" else set()
+        )
+        classes = sorted(texts)
+    k = max([b.shape[1] for b in blocks.values() if b.ndim == 2] or [2])
+    p = None
+    if blocks:
+        p = np.full((n, m, k), np.nan)
+        for j, block in blocks.items():
+            if block.ndim == 1 and k > 2:
+                raise InputError(
+                    f"classifier {list(given)[j]!r} has one probability per item, but there are "
+                    f"{k} classes; pass one column per class"
+                )
+            p[:, j] = block if block.ndim == 2 else np.stack([1 - block, block], axis=1)
+    return ByName(
+        p,
+        None if not votes else _columns(votes, n, m, UNKNOWN, classes),
+        None if not scores else _columns(scores, n, m, np.nan, None),
+        tuple(str(name) for name in given),
+        classes,
+    )
+
+
+def _array_of(name: Any, value: Any) -> tuple[Array, list[str]]:
+    """One classifier's array, and the names of its columns where it is a frame."""
+    columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
+    if columns is not None and np.ndim(columns) == 1 and len(columns):
+        named = [str(c) for c in columns]
+        return np.column_stack([np.asarray(value[c]) for c in columns]), named
+    array = np.asarray(value)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2) or array.dtype.kind not in "biufOUS":
+        raise InputError(
+            f"classifier {str(name)!r} must be (n, K) probabilities or (n,) probabilities, hard "
+            f"predictions or scores; got shape {array.shape}"
+        )
+    return array, []
+
+
+def _class_block(
+    name: str, array: Array, named: Sequence[str], classes: Sequence[Any] | None
+) -> Floats:
+    """Probabilities (n, K) of one classifier, its columns in the order of the classes."""
+    block = matrix(f"probabilities of {name}", array, np.float64)
+    if not _sums_to_one(block):
+        raise InputError(
+            f"classifier {name!r} has an array of shape {array.shape} whose rows do not sum to 1; "
+            "pass probabilities (n, K), or one (n,) array of scores"
+        )
+    if not named:
+        return block
+    order = [str(c) for c in classes or named]
+    if sorted(order) != sorted(named):
+        raise InputError(
+            f"classifier {name!r} has the columns {listed(named)}, but the classes are "
+            f"{listed(order)}; name the columns by the classes"
+        )
+    return block[:, [list(named).index(c) for c in order]]
+
+
+def _whole(array: Array) -> bool:
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
+    return bool((known == np.round(known)).all()) and bool((known >= UNKNOWN).all())
+
+
+def _columns(
+    by_model: Mapping[int, Array], n: int, m: int, absent: float, classes: Sequence[Any] | None
+) -> Array:
+    """Columns (n, M) of the classifiers that have one; text is looked up in the classes."""
+    out = np.full((n, m), absent)
+    for j, column in by_model.items():
+        if column.dtype.kind in "OUS":
+            if column.dtype.kind == "O":
+                column = _numbers(column)
+            if column.dtype.kind in "OUS":
+                column = _looked_up(column, tuple(classes or ()))
+        out[:, j] = column
+    return out
+
+
+def _sums_to_one(block: Array) -> bool:
+    """Whether the rows (n, K) are probabilities of K classes, rows of NaN left out."""
+    missing = np.isnan(block)
+    rows = block[~missing.all(axis=1)]
+    if block.shape[1] < 2 or not len(rows) or np.isnan(rows).any():
+        return False
+    inside = rows.min() >= -1e-6 and rows.max() <= 1 + 1e-6
+    return bool(inside and (np.abs(rows.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
+
+
+def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list[str]) -> Any:
+    """Probabilities as given, but (n, K) whose rows sum to 1 as one classifier's, (n, 1, K).
+
+    Raises
+    ------
+    InputError
+        If `models` names one classifier per column of such a block.
+    """
+    if np.ndim(probabilities) != 2:
+        return probabilities
+    block = np.asarray(probabilities)
+    if block.dtype.kind not in "iuf" or not _sums_to_one(block.astype(np.float64)):
+        return probabilities
+    k = block.shape[1]
+    if models is not None and len(models) == k:
+        raise InputError(
+            f"`probabilities` has {k} columns that sum to 1 in every row: the classes of one "
+            f"classifier, but `models` names {k}; pass {{name: probabilities}} for one classifier, "
+            "or (n, M, K) for several"
+        )
+    notes.append(
+        f"`probabilities` of shape (n, {k}) sum to 1 in every row: one classifier, {k} classes"
+    )
+    return block[:, None, :]
+
+
+def positive_class(classes: Sequence[Any], asked: Any) -> Any:
+    """The positive one of two classes; None of more.
+
+    Raises
+    ------
+    InputError
+        If the one asked for is no class.
+    """
+    if asked is not None and str(asked) not in map(str, classes):
+        raise InputError(f"`positive` {asked!r} is not a class; the classes are {listed(classes)}")
+    if len(classes) != 2:
+        return None
+    names = [str(c) for c in classes]
+    return classes[positive_index(classes) if asked is None else names.index(str(asked))]
 
 
 def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
@@ -143,7 +341,7 @@ def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
             f"{first + i} (from 0), classifier {names[j]!r}: apply a softmax, or add the missing "
             "class"
         )
-    mended = off > _SUM_ROUNDING
+    mended = off > SUM_ROUNDING
     p[mended] /= total[mended][:, None]
     return int(mended.sum())
 

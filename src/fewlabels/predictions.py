@@ -12,15 +12,19 @@ import scipy.sparse
 from fewlabels.door import (
     UNKNOWN,
     annotator_counts,
+    by_name,
     check_shapes,
     class_indices,
     class_names,
     known_labels,
     matrix,
     model_names,
+    one_of_classes,
     per_item,
+    positive_class,
     positive_counts,
     probability_block,
+    refuse_beside_mapping,
     refuse_index,
     sampling_weight,
     votes_again,
@@ -41,9 +45,12 @@ class Predictions:
     Parameters
     ----------
     probabilities
-        Class probabilities, shape (n, M, K), or (n, M) = P(class 1) for two classes. A row of
-        NaN says that the classifier has no prediction for the item. Rows whose sum is within
-        1e-3 of 1 are renormalised, with a warning.
+        Class probabilities, shape (n, M, K), or (n, M) = P(class 1) for two classes. A block
+        (n, K) whose rows sum to 1 is one classifier. A row of NaN says that the classifier has no
+        prediction for the item. Rows whose sum is 1 but for rounding are renormalised, with a
+        warning. Or a mapping, name -> what that classifier said: (n, K) or (n,) probabilities,
+        (n,) hard predictions (whole numbers, text, booleans), (n,) scores (other real numbers), or
+        a frame whose columns are named by class.
     labels
         Class index per item, shape (n,); -1 (or NaN) = unknown. Strings are looked up in `classes`.
     votes
@@ -61,7 +68,10 @@ class Predictions:
     weight
         Sampling weight of each item, shape (n,), not negative; normalised to sum to n.
     models, classes
-        Names. The last of two classes is the positive one.
+        Names.
+    positive
+        The positive one of two classes: that of a known word (1, yes, true, pass, fraud, spam ...)
+        unless given, else the last.
     repeated_votes
         Further votes of a classifier (an annotator) on an item that it has voted on, shape (E, 3):
         item, classifier, class. Label models that learn from votes count them; metrics go by
@@ -69,6 +79,8 @@ class Predictions:
     multiplicity
         How many items of the same predictions, votes and label each row stands for, shape (n,).
         Rows of votes are given once each so, however many items there are.
+    item
+        The group that holds the names of the items, which is kept in everything that is written.
     notes, reading
         Lines for the reader of results: what to be careful with, and which column of a file was
         taken for what where nobody had said it.
@@ -96,8 +108,10 @@ class Predictions:
     weight: Floats
     models: tuple[str, ...]
     classes: tuple[Any, ...]
+    positive: Any
     repeated_votes: Ints | None
     multiplicity: Floats | None
+    item: str | None
     notes: tuple[str, ...]
     reading: tuple[str, ...]
 
@@ -116,10 +130,16 @@ class Predictions:
         classes: Sequence[Any] | None = None,
         repeated_votes: Any = None,
         multiplicity: Any = None,
+        positive: Any = None,
+        item: str | None = None,
         notes: Iterable[str] = (),
         reading: Iterable[str] = (),
     ) -> None:
         said = list(notes)
+        if isinstance(probabilities, Mapping):
+            refuse_beside_mapping(votes=votes, scores=scores, models=models)
+            probabilities, votes, scores, models, classes = by_name(probabilities, classes, labels)
+        probabilities = one_of_classes(probabilities, models, said)
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, said)
         s = None if scores is None else matrix("scores", scores, np.float64)
@@ -148,11 +168,13 @@ class Predictions:
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
+            positive=positive_class(called, positive),
             repeated_votes=None
             if repeated_votes is None
             else votes_again(repeated_votes, n, len(names), k),
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
-            notes=tuple(said),
+            item=item,
+            notes=tuple(dict.fromkeys(said)),
             reading=tuple(reading),
         )
 
@@ -197,35 +219,34 @@ class Predictions:
         """Number of classes, K."""
         return len(self.classes)
 
-    @property
-    def positive(self) -> Any:
-        """The positive class, the last of two; None where there are more."""
-        return self.classes[1] if self.n_classes == 2 else None
+    def with_positive(self, positive: Any = None) -> Predictions:
+        """The same predictions with this class, or `self.positive`, as the last of two.
 
-    def with_positive(self, positive: Any) -> Predictions:
-        """The same predictions with this class as the positive one, the last of two.
-
-        Of more than two classes it is judged against the rest: P(not c) = 1 - P(c), and every
-        other label and vote becomes "not c". Scores turn round with the class.
+        That is where label models and metrics look for the positive class. Of more than two
+        classes it is judged against the rest: P(not c) = 1 - P(c), and every other label and vote
+        becomes "not c". Scores turn round with the class.
 
         Raises
         ------
         UsageError
             If it is no class.
         """
+        asked = self.positive if positive is None else positive
+        if asked is None:
+            return self
         names = [str(c) for c in self.classes]
-        if str(positive) not in names:
-            raise UsageError(unknown("class", positive, names))
-        k = names.index(str(positive))
+        if str(asked) not in names:
+            raise UsageError(unknown("class", asked, names))
+        k = names.index(str(asked))
         if self.n_classes == 2:
             if k == 1:
-                return self
+                return self if self.positive == asked else self._with(positive=self.classes[1])
             other = self.classes[1]
         else:
             other = f"not {names[k]}"
 
         def index(array: Array) -> Array:
-            return np.where(array < 0, array, array == k).astype(array.dtype)
+            return np.where(array < 0, array, array == k).astype(array.dtype, copy=False)
 
         def rest(block: Floats) -> Floats:
             if self.n_classes == 2:
@@ -236,6 +257,7 @@ class Predictions:
         again = self.repeated_votes
         return self._with(
             classes=(other, self.classes[k]),
+            positive=self.classes[k],
             labels=index(self.labels),
             votes=None if self.votes is None else index(self.votes),
             scores=None if self.scores is None else -self.scores,

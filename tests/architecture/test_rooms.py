@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
-NOUNS = {"errors", "wording", "door", "predictions", "posterior", "estimates"}
+NOUNS = {"errors", "wording", "class_words", "door", "predictions", "posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
 ANNOTATED = {"annotations", "calibration"}
 PIPELINE = {
@@ -35,7 +35,8 @@ ARROWS = {
     "kernels": set(),
     "errors": set(),
     "wording": set(),
-    "door": {"errors", "wording", "kernels"},
+    "class_words": set(),
+    "door": {"errors", "wording", "kernels", "class_words"},
     "predictions": {"errors", "wording", "kernels", "door"},
     "posterior": {"errors", "kernels", "predictions"},
     "comparison": {"errors", "wording", "kernels"},

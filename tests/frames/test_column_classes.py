@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
-from fewlabels.frames.classes import same_class
+from fewlabels.class_words import same_answer
 from fewlabels.frames.values import class_names, class_text, group_text, in_order
 
 
@@ -120,7 +120,7 @@ def test_booleans(classes, negative):
         np.testing.assert_array_equal(predictions.labels, [1, 0, -1])
         both = {f"p__a__{c}": [0.5] * 3 for c in classes}
         np.testing.assert_array_equal(read(label=label, **both).labels, [1, 0, -1])
-    assert same_class("yes", classes) is None
+    assert same_answer("cat", classes) is None
     assert negative in classes
 
 
@@ -146,14 +146,15 @@ def test_scores_alone_imply_two_classes():
 def test_mapped_columns_take_their_classes_from_the_labels():
     models = {"m": ["u", "v"]}
     columns = {"u": [0.1, 0.6], "v": [0.9, 0.4]}
-    assert read(**columns, options={"models": models}).classes == (0, 1)
-    predictions = read(**columns, label=["yes", "no"], options={"models": models})
-    assert predictions.classes == ("no", "yes")
-    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.9, 0.4])
+    assert read(**columns, options={"models": models}).classes == ("u", "v")
+    with pytest.raises(fl.InputError, match=r"not said by the names .*--classes no,yes"):
+        read(**columns, label=["yes", "no"], options={"models": models})
     predictions = read(
         **columns, label=["yes", None], options={"models": models, "classes": ["yes", "no"]}
     )
     np.testing.assert_array_equal(predictions.labels, [0, -1])
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.9, 0.4])
+    assert predictions.positive == "yes"
     with pytest.raises(fl.InputError, match=r"one class occurs \(yes\)"):
         read(**columns, label=["yes", None], options={"models": models})
     with pytest.raises(

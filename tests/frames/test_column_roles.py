@@ -46,7 +46,7 @@ def test_roles_in_words_cover_every_column():
     said = found.described()
     assert set(said) == set(names)
     assert said["p__a__1"] == "probability of class 1 by a"
-    assert said["u"] == "probability of the last class by m"
+    assert said["u"] == "probability of the positive class by m"
     assert said["h__0"] == "annotators who chose class 0"
     assert said[""] == "not used"
 

@@ -212,7 +212,7 @@ def test_bad_votes(write, votes, options, message):
         ("item,weight\n2,1\n", "1 items have votes but no row in the file that has the weights"),
         ("item,y__a\n1,0\n", "annotator 'a' has the name of a classifier"),
         (
-            "item,p__net__no,p__net__yes\n1,.5,.5\n",
+            "item,p__net__cat,p__net__dog\n1,.5,.5\n",
             "'0' in column 'label', row 1 .* is not a class",
         ),
     ],
@@ -230,7 +230,6 @@ def test_bad_wide_tables(write, wide, message):
     [
         ({}, "`source` must be a path or a frame .*unless there are `votes`"),
         ({"votes": pa.table({"x": [1]}), "duplicates": "first"}, "one of refuse, keep, last"),
-        ({"source": pa.table({"y__a": [1]}), "item": "x"}, "--item .*add --votes"),
         ({"source": pa.table({"y__a": [1]}), "duplicates": "keep"}, "--duplicates .*add --votes"),
         ({"votes": [1]}, "`votes` must be a path or a frame"),
         (

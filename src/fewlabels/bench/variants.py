@@ -78,6 +78,7 @@ def _sharpened(predictions: Predictions, exponent: float) -> Predictions:
         groups=predictions.groups,
         models=predictions.models,
         classes=predictions.classes,
+        positive=predictions.positive,
     )
 
 

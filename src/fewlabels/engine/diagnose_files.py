@@ -219,7 +219,7 @@ def _minus_one(layout: Layout, seen: Seen, n_classes: int) -> Iterator[Finding]:
     texts: set[str] = set()
     for unit in layout.units:
         try:
-            texts |= occurring(unit, replace(layout.roles, votes={}))
+            texts |= set(occurring(unit, replace(layout.roles, votes={})).get(label, ()))
         except InputError:
             continue  # said already
         found = list(minus_one_findings(label, texts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -149,15 +150,16 @@ def find_classes(
     InputError
         If the columns disagree about the classes, there is but one, or a unit cannot be read.
     """
-    seen: set[str] = set()
+    seen: dict[str, Counter[str]] = {}
     for unit in layout.units if _named_by_cells(layout.roles, options) else ():
         try:
-            seen |= occurring(unit, layout.roles)
+            for column, texts in occurring(unit, layout.roles).items():
+                seen.setdefault(column, Counter()).update(texts)
         except InputError:
             if not skip_bad_files:
                 raise
     with told_of(layout.name):
-        return decide_classes(layout.roles, options.classes, seen)
+        return decide_classes(layout.roles, options, seen)
 
 
 def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
@@ -166,8 +168,8 @@ def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
     return options.classes is None and len(by_columns | set(roles.histogram)) < 2
 
 
-def occurring(unit: Unit, roles: Roles) -> frozenset[str]:
-    """The texts of labels and hard predictions in a unit.
+def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
+    """The texts of labels and of hard predictions in a unit, and in how many rows each is.
 
     Raises
     ------
@@ -175,15 +177,13 @@ def occurring(unit: Unit, roles: Roles) -> frozenset[str]:
         If the unit cannot be read.
     """
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
-    only = replace(only, domain=None, groups=())
-    if not only.text:
-        return frozenset()
-    seen: set[str] = set()
+    only = replace(only, domain=None, item=None, groups=())
+    seen: dict[str, Counter[str]] = {}
     with told_of(unit.name):
-        for table in _tables(unit, only):
-            for names in class_columns(table, only).values():
-                seen |= names.occurring()
-    return frozenset(seen)
+        for table in _tables(unit, only) if only.text else ():
+            for column, names in class_columns(table, only).items():
+                seen.setdefault(column, Counter()).update(names.counts())
+    return seen
 
 
 def _raw_weight(weight: Floats | None, roles: Roles, place: Place) -> Floats | None:

@@ -57,7 +57,9 @@ class Rows:
         self, models: Sequence[str], classes: Sequence[Any], multiplicity: Floats | None = None
     ) -> Predictions:
         """These items as `Predictions`."""
-        named = {name: array for name, array in self.arrays.items() if name in _ARRAYS}
+        named: dict[str, Any] = {
+            name: array for name, array in self.arrays.items() if name in _ARRAYS
+        }
         groups = {
             name.removeprefix(_GROUP): array
             for name, array in self.arrays.items()

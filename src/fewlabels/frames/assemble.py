@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fewlabels.door import UNKNOWN
+from fewlabels.door import SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, decide_classes
 from fewlabels.frames.names import Names
+from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import NOTHING, Table
-from fewlabels.frames.values import group_text
-from fewlabels.kernels.arrays import Array, Floats
-from fewlabels.wording import quoted
+from fewlabels.frames.values import group_text, shown_number
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.wording import listed, quoted
 
 
 def assemble(
     table: Table,
     roles: Roles,
-    explicit: tuple[Any, ...] | None = None,
-    voted: Collection[str] = (),
+    options: ColumnOptions,
+    voted: Mapping[str, int] | None = None,
+    found: list[InputError] | None = None,
 ) -> tuple[dict[str, Any], Classes]:
     """Arguments of `Predictions` from the columns of a table, and the classes there are.
 
     Parameters
     ----------
-    explicit
-        The classes in order, where the caller gives them.
     voted
-        Texts of the classes that long votes beside the table name.
+        Texts of the classes that long votes beside the table name, and how many do.
+    found
+        Where to put what is wrong with cells, column by column; None raises the first.
 
     Raises
     ------
@@ -41,9 +44,11 @@ def assemble(
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
     texts = class_columns(table, roles)
-    seen = {text for column in texts.values() for text in column.occurring()}
-    classes = decide_classes(roles, explicit, seen | set(voted))
-    return arguments_of(table, roles, classes, texts), classes
+    seen: dict[str, Mapping[str, int]] = {c: names.counts() for c, names in texts.items()}
+    if voted is not None:
+        seen["votes"] = voted
+    classes = decide_classes(roles, options, seen)
+    return arguments_of(table, roles, classes, texts, found), classes
 
 
 def class_columns(table: Table, roles: Roles) -> dict[str, Names]:
@@ -52,51 +57,189 @@ def class_columns(table: Table, roles: Roles) -> dict[str, Names]:
     return {column: Names.of(table, column) for column in named if column is not None}
 
 
+class _Attempts:
+    """Reads columns, and collects what is wrong with them where it may."""
+
+    def __init__(self, found: list[InputError] | None) -> None:
+        self.found = found
+
+    def read(self, make: Callable[[], Array], n_rows: int) -> Array:
+        try:
+            return make()
+        except InputError as error:
+            if self.found is None:
+                raise
+            self.found.append(error)
+            return np.full(n_rows, np.nan)
+
+
 def arguments_of(
-    table: Table, roles: Roles, classes: Classes, texts: dict[str, Names]
+    table: Table,
+    roles: Roles,
+    classes: Classes,
+    texts: dict[str, Names],
+    found: list[InputError] | None = None,
 ) -> dict[str, Any]:
     """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
-    by_column = {column: t.class_indices(classes, table.place) for column, t in texts.items()}
+    attempts, n = _Attempts(found), table.n_rows
+    by_column = {
+        column: attempts.read(partial(t.class_indices, classes, table.place), n)
+        for column, t in texts.items()
+    }
     texts.clear()
     groups, notes = _groups(table, roles)
-    return {
-        "probabilities": _probabilities(table, roles, classes),
+
+    def numbers(column: str) -> Array:
+        return attempts.read(partial(table.numbers, column), n)
+
+    said = {
+        "probabilities": _probabilities(table, roles, classes, attempts),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
             [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
-            np.full(table.n_rows, UNKNOWN, dtype=np.int8),
+            np.full(n, UNKNOWN, dtype=np.int8),
         ),
-        "scores": _matrix(
-            [table.numbers(roles.scores[m]) if m in roles.scores else None for m in roles.models],
-            np.full(table.n_rows, np.nan),
+        "scores": _scores(
+            [numbers(roles.scores[m]) if m in roles.scores else None for m in roles.models],
+            n,
+            classes,
         ),
         "histogram": _matrix(
-            [_counts(table, roles.histogram[c]) for c in classes.texts if c in roles.histogram],
+            [
+                attempts.read(partial(_counts, table, roles.histogram[c]), n)
+                for c in classes.texts
+                if c in roles.histogram
+            ],
             np.empty(0),
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
-        "weight": None if roles.weight is None else table.numbers(roles.weight),
+        "weight": None if roles.weight is None else numbers(roles.weight),
         "groups": groups,
         "models": roles.models,
         "classes": classes.names,
-        "notes": (*classes.notes, *roles.notes, *notes),
+        "positive": classes.positive_name,
+        "item": roles.item if roles.item in groups else None,
     }
+    return said | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
 
 
-def _probabilities(table: Table, roles: Roles, classes: Classes) -> Floats | None:
+def _scores(columns: Sequence[Array | None], n: int, classes: Classes) -> Array | None:
+    """Scores larger for the last class, as in `Predictions`; a file's are for the positive one."""
+    scores = _matrix(columns, np.full(n, np.nan))
+    turned = scores is not None and classes.positive not in (None, classes.texts[-1])
+    return -scores if turned and scores is not None else scores
+
+
+def _probabilities(
+    table: Table, roles: Roles, classes: Classes, attempts: _Attempts
+) -> Floats | None:
     if not (roles.probabilities or roles.mapped):
         return None
     size = len(classes.texts)
     # An explicit list of one class is refused by Predictions, which sees the shape below.
     p = np.full((table.n_rows, len(roles.models), size), np.nan)
     for j, model in enumerate(roles.models):
-        by_class = roles.probabilities.get(model) or _in_order(roles.mapped.get(model, ()), classes)
+        by_class = dict(roles.probabilities.get(model, {}))
+        if model in roles.mapped:
+            by_class = classes.columns_of(model, roles.mapped[model])
+        read = {
+            text: attempts.read(partial(table.numbers, by_class[text]), table.n_rows)
+            for text in classes.texts
+            if text in by_class
+        }
+        if not read:
+            continue
+        attempts.read(partial(_to_shares, table, model, by_class, read), table.n_rows)
         for k, text in enumerate(classes.texts):
-            if text in by_class:
-                p[:, j, k] = table.numbers(by_class[text])
-            elif by_class and size == 2:
-                np.subtract(1.0, table.numbers(by_class[classes.texts[1 - k]]), out=p[:, j, k])
+            if text in read:
+                p[:, j, k] = read[text]
+            else:
+                np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
     return p
+
+
+def _to_shares(
+    table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
+) -> Floats:
+    """Check the probabilities of one classifier as they stand in its columns, and scale them.
+
+    All rows that sum to 100 are percentages. Rows whose sum is off 1 by at most half a unit of the
+    last digit per class are rounded. Both are mended in place, with a note.
+
+    Raises
+    ------
+    InputError
+        With the value of the file that cannot be, its row and column.
+    """
+    each = list(read.values())
+    total = np.sum(each, axis=0)
+    known = total[~np.isnan(total)]
+    several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
+    if several and len(known) and (np.abs(known - 100) <= 0.5 * len(each)).all():
+        for values in each:
+            values /= 100
+        total /= 100
+        table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
+    for text, values in read.items():
+        bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
+        if len(bad):
+            raise InputError(_out_of_range(table, model, columns[text], values, bad, several))
+    if not several:
+        return each[0]
+    off = np.abs(total - 1)
+    if not (off > SUM_TOLERANCE).any():
+        return each[0]
+    digits = _digits(each)
+    # Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no
+    # sign of rounding where all of them would have to be off by that much.
+    slack = 1e-9 if digits > 1 else -1e-9
+    rounding = len(each) / 2 * 10.0**-digits * (1 + slack) if digits else SUM_TOLERANCE
+    bad = np.flatnonzero((off > rounding) | (total == 0))
+    if len(bad):
+        row = int(bad[0])
+        cells = " + ".join(shown_number(v[row]) for v in each[:6]) + " + ..." * (len(each) > 6)
+        raise InputError(
+            f"`probabilities` must sum to 1 over the classes; got {total[row]:.6g} for "
+            f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): a class "
+            "may be missing; if each class has a probability of its own (one against the rest), divide "
+            "each row by its sum"
+        )
+    for values in each:
+        values /= total
+    table.notes.append(
+        f"{int((off > SUM_ROUNDING).sum()):,} rows of classifier {quoted(model)} do not sum to 1, "
+        f"as is so with {digits} {'digit' if digits == 1 else 'digits'}, and were renormalised"
+    )
+    return each[0]
+
+
+def _digits(columns: Sequence[Floats]) -> int:
+    """Digits after the point that numbers are written with, at most 6."""
+    for digits in range(6):
+        scaled = [c * 10.0**digits for c in columns]
+        if all(np.nanmax(np.abs(s - np.round(s)), initial=0.0) < 1e-6 for s in scaled):
+            return digits
+    return 6
+
+
+def _out_of_range(
+    table: Table, model: str, column: str, values: Floats, bad: Ints, several: bool
+) -> str:
+    """Say which value is no probability, and what it may be."""
+    row = int(bad[0])
+    known = values[~np.isnan(values)]
+    percentages = known.min() >= 0 and known.max() <= 100 and known.max() > 1
+    mend = ""
+    if percentages:
+        mend = "divide percentages by 100, or write them as 66.6%; "
+    elif several:
+        mend = "apply a softmax to the logits of each row; "
+    more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+    return (
+        f"`probabilities` must be between 0 and 1; got {shown_number(values[row])} for "
+        f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: {mend}"
+        f"a score is named s__{model}, or said with --score {model}={column}"
+    )
 
 
 def _counts(table: Table, column: str) -> Floats:
@@ -111,11 +254,6 @@ def _counts(table: Table, column: str) -> Floats:
             f"{counts[row]:g} in {table.place(row)}: correct it, or leave the cell empty"
         )
     return np.nan_to_num(counts)
-
-
-def _in_order(columns: Sequence[str], classes: Classes) -> dict[str, str]:
-    """Class -> column of a classifier whose columns the caller has put in order."""
-    return dict(zip(classes.texts[-len(columns) :] if columns else (), columns, strict=True))
 
 
 def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:

@@ -1,61 +1,114 @@
-"""Which classes there are, and which of them a text means."""
+"""Which classes there are, which is positive, and which of them a text means."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
+from fewlabels.class_words import (
+    MAYBE_NO_LABEL,
+    NO_LABEL,
+    folded,
+    polarity,
+    positive_index,
+    same_answer,
+)
 from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
+from fewlabels.frames.families import by_names, class_of_one, differences
+from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import Roles
-from fewlabels.frames.values import UNLABELED, class_names, class_text, in_order
-from fewlabels.wording import listed, quoted
+from fewlabels.frames.values import class_names, class_text, in_order
+from fewlabels.wording import did_you_mean, listed, quoted
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Column -> text -> rows that have it."""
 
 _BOOLEAN = {"true": "1", "false": "0", "1": "true", "0": "false"}
 _IMPLIED = (("0", "1"), ("false", "true"))
 """Classes of a file whose columns name none, where all that occurs is among them."""
 
+_RARE = 0.1
+"""A spelling with at most this share of the rows of another one is a slip of the pen."""
+
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes by their text, in order."""
+    """The classes by their text, in order.
+
+    `positive` is the positive one of two. `given` is the order in which the caller named them,
+    empty where nobody did: the only order by which columns are matched by position. `none` are the
+    texts, folded, that say that there is no label; `same` maps a text to the class it means.
+    """
 
     texts: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    positive: str | None = None
+    given: tuple[str, ...] = ()
+    none: frozenset[str] = NO_LABEL | MAYBE_NO_LABEL
+    same: Mapping[str, str] | None = None
 
     @property
     def names(self) -> tuple[int, ...] | tuple[str, ...]:
         """Integers when every class is written as one, else the texts."""
         return class_names(self.texts)
 
+    @property
+    def positive_name(self) -> int | str | None:
+        """The positive class as `names` has it."""
+        return None if self.positive is None else self.names[self.texts.index(self.positive)]
+
     @cached_property
     def _index(self) -> dict[str, int]:
         return {text: i for i, text in enumerate(self.texts)}
 
     def find(self, text: str) -> int | None:
-        """Index of the class; -1 where the text says that it is unknown; None if it is no class."""
-        alias = same_class(text, self._index)
-        if alias is not None:
-            return self._index[alias]
-        return UNKNOWN if text in UNLABELED else None
+        """Index of the class; -1 where the text says that it is unknown; None if it is no class.
+
+        A class as it is written; what `same` says; the one spelling that differs in case and
+        blanks alone; then the texts for no label; then synonyms (yes, true, pass, 1).
+        """
+        text = (self.same or {}).get(text, text)
+        if text in self._index:
+            return self._index[text]
+        if folded(text) not in self.none or folded(text) in map(folded, self.texts):
+            meant = same_answer(text, self.texts)
+            return None if meant is None else self._index[meant]
+        return UNKNOWN
+
+    def columns_of(self, model: str, columns: tuple[str, ...]) -> dict[str, str]:
+        """Class -> column of a classifier whose columns the caller names, by the names' ends.
+
+        Raises
+        ------
+        InputError
+            If names say nothing of the class and the caller gave no order of the classes, or there
+            is not one column per class.
+        """
+        size = len(self.texts)
+        if len(columns) == 1 and size == 2:
+            named = class_of_one(columns[0], self.texts)
+            return {named or self.positive or self.texts[-1]: columns[0]}
+        if len(columns) != size:
+            raise InputError(
+                f"classifier {quoted(model)} has {len(columns)} columns, but there are {size} "
+                f"classes ({listed(self.texts)}); give one column per class"
+            )
+        found = by_names(columns, self.texts)
+        if found is not None:
+            return found
+        if not self.given:
+            raise InputError(
+                f"which class each column of classifier {quoted(model)} is of is not said by the "
+                f"names ({listed(columns)}; the classes are {listed(self.texts)}); name the "
+                f"classes in the order of the columns: --classes {','.join(self.texts)}"
+            )
+        return dict(zip(self.given, columns, strict=True))
 
 
-def same_class(text: str, classes: Collection[str]) -> str | None:
-    """The class that a text means: itself, or true/false in another case or written as 1/0."""
-    if text in classes:
-        return text
-    lower = text.lower()
-    if lower not in _BOOLEAN:
-        return None
-    meant = (lower, _BOOLEAN[lower])
-    return next((c for c in classes if c.lower() in meant), None)
-
-
-def decide_classes(
-    roles: Roles, explicit: tuple[Any, ...] | None, seen: Iterable[str], label: str = "label"
-) -> Classes:
+def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classes:
     """Decide on the classes from `classes=`, else the p and h columns, else what occurs.
 
     Parameters
@@ -66,50 +119,192 @@ def decide_classes(
     Raises
     ------
     InputError
-        If the columns disagree about the classes, or there is but one.
+        If the columns disagree about the classes, there is but one, or two spellings are perhaps
+        one class.
     """
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram
-    if explicit is not None:
-        classes = Classes(tuple(class_text(c) for c in explicit))
-        _refuse_others(declared, classes)
+    given = () if options.classes is None else tuple(class_text(c) for c in options.classes)
+    if options.classes is not None:
+        _refuse_others(declared, given)
+    known = set(given) | set(declared)
+    none = _texts_for_none(seen, roles, known, options)
+    start = Classes((), given=given, none=none, same=options.same)
+    counts = _meant(seen, start, known)
+    notes: list[str] = []
+    if given:
+        texts = given
     elif len(declared) > 1:
-        classes = Classes(in_order(declared))
-    elif declared:
-        classes = _with_other(*declared.items(), seen=seen)
+        texts = in_order(declared)
     else:
-        classes = Classes(_implied(roles, _occurring(seen)))
+        counts = _one_spelling(counts, known, notes)
+        if declared:
+            texts = _with_other(*declared.items(), seen={t for c in counts.values() for t in c})
+            if texts[0] == f"not {next(iter(declared))}":
+                notes.append(f"one class occurs, {texts[1]}; the other is called '{texts[0]}'")
+        else:
+            texts = _implied(roles, _one_vocabulary(counts, roles))
+    classes = replace(start, texts=texts)
+    if len(texts) == 2:
+        classes = replace(classes, positive=_positive(options, classes))
     _check_models(roles, classes)
-    return classes
+    notes += _read_as(seen, classes)
+    return replace(classes, notes=tuple(notes))
 
 
-def _occurring(seen: Iterable[str]) -> set[str]:
-    """Classes among the texts, true/false written in one way."""
-    texts = {t for t in seen if t not in UNLABELED}
+def _positive(options: ColumnOptions, classes: Classes) -> str:
+    """The positive one of two classes: the one asked for, else that of a known word, or the last.
+
+    Raises
+    ------
+    InputError
+        If the one asked for is no class.
+    """
+    if options.positive is None:
+        return classes.texts[positive_index(classes.texts)]
+    index = classes.find(options.positive)
+    if index is None or index < 0:
+        raise InputError(
+            f"the positive class {quoted(options.positive)} is no class; "
+            f"{did_you_mean(options.positive, classes.texts)}the classes are "
+            f"{listed(classes.texts)}"
+        )
+    return classes.texts[index]
+
+
+def _texts_for_none(
+    seen: Counts, roles: Roles, known: Collection[str], options: ColumnOptions
+) -> frozenset[str]:
+    """The texts, folded, that say that there is no label, or no prediction.
+
+    "none" and "unknown" are classes where labels and hard predictions both say so; not "None", as
+    Python writes it, among classes that nobody writes with a capital.
+    """
+    asked = {folded(text) for text in options.no_label}
+    labels = {t for c, texts in seen.items() if c == roles.label for t in texts}
+    others = {t for c, texts in seen.items() if c != roles.label for t in texts}
+    names = {t for t in labels | others if folded(t) not in NO_LABEL | MAYBE_NO_LABEL}
+    capital = any(t[:1].isupper() for t in names)
+    classes = {
+        folded(t) for t in labels & others
+        if folded(t) in MAYBE_NO_LABEL and (t != "None" or capital)
+    }  # fmt: skip
+    return frozenset((NO_LABEL | MAYBE_NO_LABEL) - classes - set(known) | asked)
+
+
+def _meant(seen: Counts, start: Classes, known: Collection[str]) -> dict[str, Counter[str]]:
+    """The counts of texts that are classes, those of `same` under the class they mean."""
+    found: dict[str, Counter[str]] = {}
+    for column, texts in seen.items():
+        counter = found.setdefault(column, Counter())
+        for text, rows in texts.items():
+            meant = (start.same or {}).get(text, text)
+            if meant in known or folded(meant) not in start.none:
+                counter[meant] += rows
+    return found
+
+
+def _one_spelling(
+    counts: Mapping[str, Counter[str]], known: Collection[str], notes: list[str]
+) -> dict[str, Counter[str]]:
+    """Texts that differ in case and blanks alone as one: the most frequent one of the labels.
+
+    Raises
+    ------
+    InputError
+        If one column has two spellings often: they may be two classes.
+    """
+    total: Counter[str] = Counter()
+    for counter in counts.values():
+        total.update(counter)
+    alike: dict[str, list[str]] = {}
+    for text in total:
+        alike.setdefault(folded(text), []).append(text)
+    chosen: dict[str, str] = {}
+    for same in alike.values():
+        first = [t for c in counts.values() for t, _ in c.most_common() if t in same]
+        keep = next((t for t in same if t in known), first[0])
+        for column, counter in counts.items():
+            often = sorted((counter[t], t) for t in same if t in counter)[::-1]
+            if len(often) > 1 and polarity(keep) is None and often[1][0] > _RARE * often[0][0]:
+                (many, one), (some, other) = often[:2]
+                raise InputError(
+                    f"column {quoted(column)} has {quoted(one)} ({many:,} rows) and "
+                    f"{quoted(other)} ({some:,} rows), which differ in case alone; write them the "
+                    f"same way, or say that they are one: --same {other}={one}; if they are two "
+                    "classes, name all classes with --classes"
+                )
+        chosen |= dict.fromkeys(same, keep)
+    merged: dict[str, Counter[str]] = {}
+    for column, counter in counts.items():
+        merged[column] = Counter()
+        for text, rows in counter.items():
+            merged[column][chosen[text]] += rows
+    return merged
+
+
+def _one_vocabulary(counts: Mapping[str, Counter[str]], roles: Roles) -> set[str]:
+    """The classes that occur; where all are words for yes or no, those of one column.
+
+    The labels' words, or those of the first column that has both; true/false beside 0/1 are 0/1.
+    """
+    texts = {t for counter in counts.values() for t in counter}
     texts = {t.lower() if t.lower() in ("true", "false") else t for t in texts}
-    if texts & {"true", "false"} and texts & {"0", "1"}:
-        texts = {_BOOLEAN[t] if t in ("true", "false") else t for t in texts}
+    if texts <= set(_BOOLEAN):
+        return (
+            {_BOOLEAN[t] if t in ("true", "false") else t for t in texts}
+            if (texts & {"0", "1"})
+            else texts
+        )
+    if any(polarity(t) is None for t in texts) or len(texts) < 3:
+        return texts
+    labels = [counter for column, counter in counts.items() if column == roles.label]
+    for counter in (*labels, *counts.values()):
+        if len(counter) == 2 and len({polarity(t) for t in counter}) == 2:
+            return set(counter)
     return texts
 
 
-def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> Classes:
+def _read_as(seen: Counts, classes: Classes) -> list[str]:
+    """What was read as another class than it says, or as none, by column."""
+    notes = []
+    for column, texts in seen.items():
+        merged, none = [], []
+        for text, rows in texts.items():
+            index = classes.find(text)
+            shown = f"{quoted(text)} ({rows:,} {'row' if rows == 1 else 'rows'})"
+            if index == UNKNOWN and text not in _EMPTY:
+                none.append(shown)
+            elif index is not None and index >= 0 and classes.texts[index] != text:
+                merged.append(f"{shown} as {quoted(classes.texts[index])}")
+        if merged:
+            notes.append(f"column {quoted(column)}: read {listed(merged)}")
+        if none:
+            notes.append(
+                f"column {quoted(column)}: read {listed(none)} as no label (if it is a class, name "
+                "all classes with --classes)"
+            )
+    return notes
+
+
+_EMPTY = {"", "-1", "nan", "NaN", "null", "NULL", "<NA>", "NA"}
+"""Texts that every program writes for an unknown label, which nobody needs to be told of."""
+
+
+def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> tuple[str, ...]:
     """Two classes, of which the columns name one."""
     known, column = declared
-    others = {t for t in seen if t == known or t not in UNLABELED}
-    others = {t for t in others if same_class(t, {known}) is None}
+    others = {t for t in seen if same_answer(t, [known]) is None}
     opposite = _opposite(known)
     if opposite is not None:
-        others = {opposite if same_class(t, {opposite}) else t for t in others}
+        others = {opposite if same_answer(t, [opposite]) else t for t in others}
     if len(others) > 1:
         raise InputError(
             f"column {quoted(column)} is of class {quoted(known)} alone, but {len(others)} other "
             f"classes occur ({listed(in_order(others))}); add a column for each"
         )
-    if others:
-        return Classes(in_order({known, *others}))
-    # The other class comes first, so that the named one is the positive one.
-    note = f"one class occurs, {known}; the other is called 'not {known}'"
-    return Classes((f"not {known}", known), (note,))
+    # The other class comes first where nobody names it, so that the named one is positive.
+    return in_order({known, *others}) if others else (f"not {known}", known)
 
 
 def _opposite(text: str) -> str | None:
@@ -123,34 +318,39 @@ def _opposite(text: str) -> str | None:
 
 
 def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
-    """Classes of a file whose columns name none."""
-    widths = {model: max(len(columns), 2) for model, columns in roles.mapped.items()}
-    size = max(widths.values(), default=2)
+    """Classes of a file without p and h columns, from what occurs and the names of the columns."""
+    wide = {model: columns for model, columns in roles.mapped.items() if len(columns) > 1}
+    for columns in wide.values():
+        named = differences(columns)
+        spelled = {same_answer(text, named or ()): text for text in occurring}
+        if named and None not in spelled and len(spelled) == len(occurring):
+            return in_order(spelled.get(name, name) for name in named)
+    size = max(map(len, wide.values()), default=2)
     digits = tuple(str(k) for k in range(size))
     for pair in (digits, *_IMPLIED):
         if occurring <= set(pair) and len(pair) == size:
             return pair
     if len(occurring) == 1:
         raise InputError(
-            f"one class occurs ({listed(occurring)}); at least two are needed: name them, the "
-            "positive one last, with --classes"
+            f"one class occurs ({listed(occurring)}); at least two are needed: name them with "
+            "--classes"
         )
-    if widths and len(occurring) != size:
-        model = max(widths, key=lambda m: widths[m])
+    if wide and len(occurring) != size:
+        model = max(wide, key=lambda m: len(wide[m]))
         raise InputError(
             f"{len(occurring)} classes occur ({listed(in_order(occurring))}) but classifier "
-            f"{quoted(model)} has {len(roles.mapped[model])} columns; give it one per class, or "
+            f"{quoted(model)} has {len(wide[model])} columns; give it one per class, or "
             "name the classes in the order of its columns with --classes"
         )
     return in_order(occurring)
 
 
-def _refuse_others(declared: Mapping[str, str], classes: Classes) -> None:
+def _refuse_others(declared: Mapping[str, str], classes: Collection[str]) -> None:
     for name, column in declared.items():
-        if name not in classes.texts:
+        if name not in classes:
             raise InputError(
                 f"column {quoted(column)} is of class {quoted(name)}, which is not among the "
-                f"classes given ({listed(classes.texts)}); add it, or drop the column"
+                f"classes given ({listed(classes)}); add it, or drop the column"
             )
 
 
@@ -166,11 +366,7 @@ def _check_models(roles: Roles, classes: Classes) -> None:
                 "classifier needs a column for each"
             )
     for model, columns in roles.mapped.items():
-        if len(columns) != size and not (size == 2 and len(columns) == 1):
-            raise InputError(
-                f"classifier {quoted(model)} has {len(columns)} columns, but there are {size} "
-                f"classes ({listed(classes.texts)}); give one column per class in that order"
-            )
+        classes.columns_of(model, columns)
     lacking = [c for c in classes.texts if c not in roles.histogram]
     if roles.histogram and lacking:
         raise InputError(

@@ -111,6 +111,7 @@ class DelimitedFile:
             columns.__getitem__,
             table.num_rows,
             lambda row: f"row {row + 1} after the header",
+            decimal_comma=self.delimiter == ";",
         )
 
     def parts(

@@ -46,9 +46,9 @@ class LongVotes:
     place: Place
     duplicates: Duplicates
 
-    def class_texts(self) -> set[str]:
-        """The texts of the labels."""
-        return self.labels.occurring()
+    def class_texts(self) -> dict[str, int]:
+        """The texts of the labels, and how many votes have each."""
+        return self.labels.counts()
 
     def join(
         self,

@@ -35,10 +35,11 @@ class Names:
         # The last entry is that of code -1.
         return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
 
-    def occurring(self) -> set[str]:
-        """The texts that some row has (a categorical column may list others)."""
+    def counts(self) -> dict[str, int]:
+        """The texts that some row has (a categorical column may list others), and in how many."""
         count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
-        return {text for text, times in zip(self.texts, count, strict=True) if times}
+        found = zip(self.texts, count.tolist(), strict=True)
+        return {text: times for text, times in found if times}
 
     def class_indices(self, classes: Classes, place: Place) -> Array:
         """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.

@@ -6,26 +6,56 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.values import class_text
 from fewlabels.frames.wording import told_of
 from fewlabels.wording import did_you_mean, listed, quoted
 
-_KEYS = ("label", "item", "domain", "weight", "classes", "models", "votes")
+_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
+_TABLES = ("models", "hard", "scores", "votes", "same")
+_LISTS = ("classes", "no_label")
+_KEYS = (*_TEXTS, *_LISTS, *_TABLES)
+_OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
+
+T = TypeVar("T")
 
 VOTE_ROLES = ("item", "annotator", "label", "domain")
 """What a column of long votes can hold; each is the name of that column unless said otherwise."""
+
+
+class ColumnArguments(TypedDict, total=False):
+    """What `read_predictions` says of columns, for the functions that pass it on."""
+
+    label: str | None
+    models: Mapping[str, str | Sequence[str]] | None
+    hard: Mapping[str, str] | None
+    scores: Mapping[str, str] | None
+    domain: str | None
+    weight: str | None
+    columns: str | Path | Mapping[str, Any] | None
+    classes: Sequence[Any] | None
+    positive: Any
+    no_label: Sequence[str] | None
+    same: Mapping[str, Any] | None
+    keep: str | Sequence[str] | None
+    item: str | None
+    annotator: str | None
+    answer: str | None
+    vote_columns: Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
     """Which column is what, where the caller says so; None or empty where it does not.
 
-    `models` maps a classifier to its probability columns in the order of the classes; one column
-    is the probability of the last of two classes. `keep` names the columns to keep as groups.
-    `item` is the column that long votes are joined by; `votes` maps `VOTE_ROLES` to the columns of
-    the long votes.
+    `models` maps a classifier to its probability columns, one per class or that of the positive
+    class; `hard` and `scores` map one to its column of hard predictions or scores. `keep` names the
+    columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
+    by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
+    class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
+    means.
     """
 
     label: str | None = None
@@ -36,21 +66,96 @@ class ColumnOptions:
     keep: tuple[str, ...] | None = None
     item: str | None = None
     votes: Mapping[str, str] = field(default_factory=dict)
+    hard: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, str] = field(default_factory=dict)
+    positive: str | None = None
+    no_label: tuple[str, ...] = ()
+    same: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names_classifiers(self) -> bool:
+        """Whether the caller says which columns are those of classifiers."""
+        return bool(self.models or self.hard or self.scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is said, by the keys of the TOML file, the tables last."""
+        said: dict[str, Any] = {}
+        for key in ("label", "item", "domain", "weight", "positive"):
+            if getattr(self, key) is not None:
+                said[key] = getattr(self, key)
+        if self.classes is not None:
+            said["classes"] = list(self.classes)
+        if self.no_label:
+            said["no_label"] = list(self.no_label)
+        if self.models:
+            said["models"] = {name: list(columns) for name, columns in self.models.items()}
+        for key in ("hard", "scores", "votes", "same"):
+            if getattr(self, key):
+                said[key] = dict(getattr(self, key))
+        return said
+
+    def arguments(self) -> list[str]:
+        """The same as options of the command line.
+
+        Raises
+        ------
+        UsageError
+            If a name cannot be said there (a comma or an equals sign within it).
+        """
+        out: list[str] = []
+        for key in ("label", "item", "domain", "weight", "positive"):
+            if getattr(self, key) is not None:
+                out += [f"--{key}", getattr(self, key)]
+        if self.classes is not None:
+            out += ["--classes", _joined(map(str, self.classes))]
+        for text in self.no_label:
+            out += ["--no-label", text]
+        for name, columns in self.models.items():
+            out += ["--model", f"{_name(name)}={_joined(columns)}"]
+        pairs = {"--hard": self.hard, "--score": self.scores, "--same": self.same}
+        for flag, mapped in pairs.items():
+            for name, value in mapped.items():
+                out += [flag, f"{_name(name)}={value}"]
+        for role, flag in (("item", "--item"), ("annotator", "--annotator"), ("label", "--answer")):
+            if role in self.votes and not (role == "item" and self.item is not None):
+                out += [flag, self.votes[role]]
+        return out
+
+
+def _joined(names: Iterable[str]) -> str:
+    listed_names = list(names)
+    for name in listed_names:
+        if "," in name:
+            raise UsageError(f"{quoted(name)} holds a comma; say it in the file of --columns")
+    return ",".join(listed_names)
+
+
+def _name(name: str) -> str:
+    if "=" in name:
+        raise UsageError(f"{quoted(name)} holds '='; say it in the file of --columns")
+    return name
 
 
 def column_options(
     *,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
+    hard: Mapping[str, str] | None = None,
+    scores: Mapping[str, str] | None = None,
     domain: str | None = None,
     weight: str | None = None,
-    columns: str | Path | None = None,
+    columns: str | Path | Mapping[str, Any] | None = None,
     classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    no_label: Sequence[str] | None = None,
+    same: Mapping[str, Any] | None = None,
     keep: str | Sequence[str] | None = None,
     item: str | None = None,
+    annotator: str | None = None,
+    answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
 ) -> ColumnOptions:
-    """Join the arguments and the TOML file `columns`; what an argument says wins.
+    """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
 
     Raises
     ------
@@ -61,6 +166,9 @@ def column_options(
     """
     if isinstance(classes, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
+    if isinstance(no_label, str):
+        no_label = [no_label]
+    of_votes = {"annotator": annotator, "label": answer}
     given = ColumnOptions(
         label,
         _model_columns(models or {}),
@@ -69,12 +177,20 @@ def column_options(
         None if classes is None else tuple(classes),
         (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
         item,
-        _vote_columns(vote_columns or {}, "vote_columns"),
+        {
+            **{role: column for role, column in of_votes.items() if column is not None},
+            **_vote_columns(vote_columns or {}, "vote_columns"),
+        },
+        _single_columns(hard or {}, "hard"),
+        _single_columns(scores or {}, "scores"),
+        None if positive is None else class_text(positive),
+        tuple(no_label or ()),
+        {str(text): class_text(meant) for text, meant in (same or {}).items()},
     )
     if columns is None:
         return given
-    said = read_column_file(columns)
-    return ColumnOptions(
+    said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
+    joined = ColumnOptions(
         given.label or said.label,
         {**said.models, **given.models},
         given.domain or said.domain,
@@ -83,7 +199,13 @@ def column_options(
         given.keep,
         given.item or said.item,
         {**said.votes, **given.votes},
+        {**said.hard, **given.hard},
+        {**said.scores, **given.scores},
+        given.positive or said.positive,
+        given.no_label or said.no_label,
+        {**said.same, **given.same},
     )
+    return joined
 
 
 def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
@@ -103,8 +225,8 @@ def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
     columns = tuple(column.strip() for column in rest.split(","))
     if not (name.strip() and equals and all(columns)):
         raise UsageError(
-            f"--model must be NAME=COL (probability of class 1) or NAME=COL,COL,.. (one column per "
-            f"class); got {quoted(text)}"
+            "--model must be NAME=COL (probability of the positive class) or NAME=COL,COL,.. (one "
+            f"column per class); got {quoted(text)}"
         )
     return name.strip(), columns
 
@@ -117,13 +239,38 @@ def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     UsageError
         If a text has another form than `parse_model_option` reads, or a name comes twice.
     """
-    models: dict[str, tuple[str, ...]] = {}
+    return _no_name_twice("--model", map(parse_model_option, texts))
+
+
+def parse_pairs(option: str, what: str, texts: Iterable[str]) -> dict[str, str]:
+    """Read `NAME=VALUE` texts, such as those of --hard and --score.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form, or a name comes twice.
+
+    Examples
+    --------
+    >>> parse_pairs("--hard", "COL", ["gpt=gpt_verdict"])
+    {'gpt': 'gpt_verdict'}
+    """
+    pairs = []
     for text in texts:
-        name, columns = parse_model_option(text)
-        if name in models:
-            raise UsageError(f"--model names two classifiers {quoted(name)}; rename one of them")
-        models[name] = columns
-    return models
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}")
+        pairs.append((name.strip(), value.strip()))
+    return _no_name_twice(option, pairs)
+
+
+def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UsageError(f"{option} names two classifiers {quoted(name)}; rename one of them")
+        found[name] = value
+    return found
 
 
 def read_column_file(path: str | Path) -> ColumnOptions:
@@ -135,31 +282,45 @@ def read_column_file(path: str | Path) -> ColumnOptions:
         If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
     """
     with told_of(str(path)):
-        said = _parse(_read_text(path))
-        for key in said:
-            if key not in _KEYS:
-                raise InputError(
-                    f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
-                    f"{', '.join(_KEYS)}"
-                )
-        single = ("label", "domain", "weight", "item")
-        label, domain, weight, item = (_text(said, key) for key in single)
-        classes = said.get("classes")
-        if classes is not None and not isinstance(classes, list):
-            raise InputError(f'`classes` must be a list like ["no", "yes"]; got {quoted(classes)}')
-        models = said.get("models", {})
-        if not isinstance(models, dict):
-            raise InputError(f'`models` must be a table: [models] NAME = ["COL"]; got {models!r}')
-        try:
-            mapped = _model_columns(models)
-        except UsageError as error:
-            raise InputError(f"{error}; put names that hold a dot in quotes") from None
-        try:
-            votes = _vote_columns(said.get("votes", {}), "votes")
-        except UsageError as error:
-            raise InputError(str(error)) from None
-        given = None if classes is None else tuple(classes)
-        return ColumnOptions(label, mapped, domain, weight, given, None, item, votes)
+        return _said(_parse(_read_text(path)))
+
+
+def _said(said: Mapping[str, Any]) -> ColumnOptions:
+    """The options of a TOML file, or of a mapping with the same keys."""
+    said = {_OTHER_NAMES.get(key, key): value for key, value in said.items()}
+    for key in said:
+        if key not in _KEYS:
+            raise InputError(
+                f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
+                f"{', '.join(_KEYS)}"
+            )
+    texts: dict[str, Any] = {key: _text(said, key) for key in _TEXTS if key != "positive"}
+    lists: dict[str, Any] = {}
+    for key in _LISTS:
+        value = said.get(key)
+        if value is not None and not isinstance(value, (list, tuple)):
+            raise InputError(f'`{key}` must be a list like ["no", "yes"]; got {quoted(value)}')
+        lists[key] = None if value is None else tuple(value)
+    for key in _TABLES:
+        if not isinstance(said.get(key, {}), Mapping):
+            raise InputError(
+                f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
+            )
+    try:
+        return column_options(
+            **texts,
+            **lists,
+            positive=said.get("positive"),
+            models=said.get("models"),
+            hard=said.get("hard"),
+            scores=said.get("scores"),
+            same=said.get("same"),
+            vote_columns=said.get("votes"),
+        )
+    except UsageError as error:
+        dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
+        mend = "; put names that hold a dot in quotes" if dotted else ""
+        raise InputError(f"{error}{mend}") from None
 
 
 def _read_text(path: str | Path) -> str:
@@ -207,6 +368,17 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             )
         result[str(name)] = tuple(names)
     return result
+
+
+def _single_columns(columns: Any, name: str) -> dict[str, str]:
+    if not isinstance(columns, Mapping):
+        raise UsageError(f"`{name}` must map names to columns; got {quoted(columns)}")
+    for model, column in columns.items():
+        if not isinstance(column, str) or not column:
+            raise UsageError(
+                f"`{name}` must map {quoted(model)} to the name of a column; got {quoted(column)}"
+            )
+    return {str(model): column for model, column in columns.items()}
 
 
 def _vote_columns(columns: Any, name: str) -> dict[str, str]:

@@ -40,12 +40,19 @@ def read_predictions(
     duplicates: Duplicates = "refuse",
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
+    hard: Mapping[str, str] | None = None,
+    scores: Mapping[str, str] | None = None,
     domain: str | None = None,
     weight: str | None = None,
-    columns: str | Path | None = None,
+    columns: str | Path | Mapping[str, Any] | None = None,
     classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    no_label: Sequence[str] | None = None,
+    same: Mapping[str, Any] | None = None,
     keep: str | Sequence[str] | None = None,
     item: str | None = None,
+    annotator: str | None = None,
+    answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
 ) -> Predictions:
     """Read predictions and labels from a file, a folder of files, or a frame.
@@ -75,18 +82,32 @@ def read_predictions(
     label, domain, weight
         Columns of that role, where they have other names.
     models
-        Classifier -> its probability columns, in the order of the classes. One column is the
-        probability of the last of two classes.
+        Classifier -> its probability columns, one per class, matched to the classes by the ends of
+        their names, else by the order of `classes`. One column is the probability of the positive
+        of two classes, unless its name ends in the other.
+    hard, scores
+        Classifier -> its column of hard predictions (any kind of values), or of scores (larger is
+        more positive).
     columns
-        TOML file that says the same: keys label, item, domain, weight, classes, and the tables
-        [models] and [votes].
+        TOML file that says the same: keys label, item, domain, weight, classes, positive, no_label,
+        annotator, answer, and the tables [models], [hard], [scores], [votes], [same]; or a mapping
+        with these keys.
     classes
-        The classes in order; the last of two is the positive one. Default: those of the p and h
-        columns, else those that occur; numbers by value, then the rest by alphabet.
+        The classes in order. Default: those of the p and h columns, else those that occur; numbers
+        by value, then the rest by alphabet.
+    positive
+        The positive one of two classes. Default: that of a known word (1, yes, true, positive,
+        pass, fraud, spam, toxic ...), else the last.
+    no_label
+        Further texts that stand for an unknown label, beside N/A, None, unknown, ?, TODO and such.
+    same
+        Text -> the class it means, where the same is not written the same way.
     keep
         Which other columns to keep as groups; None = all, () = none.
     item
         Column of the item in `source` and, where they have it, in the votes.
+    annotator, answer
+        Columns of the annotator and of the class voted for, in long votes.
     vote_columns
         item, annotator, label, domain -> the column of the votes by that role.
 
@@ -105,10 +126,11 @@ def read_predictions(
     ('no', 'yes')
     """
     options = column_options(
-        label=label, models=models, domain=domain, weight=weight, columns=columns,
-        classes=classes, keep=keep, item=item, vote_columns=vote_columns,
+        label=label, models=models, hard=hard, scores=scores, domain=domain, weight=weight,
+        columns=columns, classes=classes, positive=positive, no_label=no_label, same=same,
+        keep=keep, item=item, annotator=annotator, answer=answer, vote_columns=vote_columns,
     )  # fmt: skip
-    check_votes(source, votes, duplicates, item)
+    check_votes(source, votes, duplicates)
     located = locate(source)
     long = None if votes is None else read_votes(votes, options, duplicates)
     if source is None:
@@ -138,7 +160,7 @@ def as_predictions(source: Any, columns: Any = None, positive: Any = None) -> Pr
     columns
         As in `read_predictions`, for a source to read.
     positive
-        The positive class; None: the last of two.
+        The positive class; None: what `Predictions.positive` says.
 
     Raises
     ------
@@ -146,10 +168,10 @@ def as_predictions(source: Any, columns: Any = None, positive: Any = None) -> Pr
         As in `read_predictions`, or if the positive class is none.
     """
     if not isinstance(source, Predictions):
-        source = read_predictions(source, columns=columns)
+        source = read_predictions(source, columns=columns, positive=positive)
     elif columns is not None:
         raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
-    return source if positive is None else source.with_positive(positive)
+    return source.with_positive(positive)
 
 
 class _Wide(NamedTuple):
@@ -172,8 +194,8 @@ def _read_wide(
     names = () if opened is None else opened.names
     roles = assign_roles(names, options, None if long is None else long.roles)
     table = NOTHING if opened is None else opened.read(roles.numeric, roles.text)
-    voted = () if long is None else long.class_texts()
-    arguments, classes = assemble(table, roles, options.classes, voted)
+    voted = None if long is None else long.class_texts()
+    arguments, classes = assemble(table, roles, options, voted)
     keys = [] if long is None else item_keys(table, roles, long)
     return _Wide(arguments, classes, roles, keys, table.place)
 
@@ -185,7 +207,7 @@ def told_name(source: Any, located: Located | None, long: LongVotes | None) -> s
     return long.name if source is None and long is not None else None
 
 
-def check_votes(source: Any, votes: Any, duplicates: str, item: str | None) -> None:
+def check_votes(source: Any, votes: Any, duplicates: str) -> None:
     """Refuse arguments about votes that make no sense together.
 
     Raises
@@ -204,8 +226,6 @@ def check_votes(source: Any, votes: Any, duplicates: str, item: str | None) -> N
         )
     if votes is None and duplicates != "refuse":
         raise UsageError("--duplicates is about long votes, and there are none; add --votes")
-    if votes is None and item is not None:
-        raise UsageError("--item is what long votes are joined by, and there are none; add --votes")
 
 
 def refuse_arrays_beside(long: LongVotes | None) -> None:

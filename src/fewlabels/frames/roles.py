@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.errors import InputError
+from fewlabels.frames.families import differences
 from fewlabels.frames.options import VOTE_ROLES, ColumnOptions
 from fewlabels.frames.values import class_text
 from fewlabels.wording import did_you_mean, listed, quoted
@@ -103,10 +104,9 @@ class Roles:
             for name, column in self.probabilities.get(model, {}).items():
                 said[column] = f"probability of class {name} by {model}"
             columns = self.mapped.get(model, ())
+            named = differences(columns)
             for i, column in enumerate(columns):
-                which = (
-                    "the last class" if len(columns) == 1 else f"class {i + 1} of {len(columns)}"
-                )
+                which = "the positive class" if named is None else f"class {named[i]}"
                 said[column] = f"probability of {which} by {model}"
             if model in self.votes:
                 said[self.votes[model]] = f"hard prediction of {model}"
@@ -198,6 +198,8 @@ def assign_roles(
     item = None
     if votes is not None and names:
         item = claimed.required("--item", options.item, "item")
+    elif options.item is not None:
+        item = claimed.named("--item", options.item, "item")
     # A domain that is asked for may be that of the votes alone.
     asked = options.domain
     elsewhere = asked is not None and asked not in names and votes and votes.domain == asked
@@ -206,21 +208,34 @@ def assign_roles(
     for model, columns in options.models.items():
         for column in columns:
             claimed.take(f"--model {model}", column)
+    for flag, singles in (("--hard", options.hard), ("--score", options.scores)):
+        for model, column in singles.items():
+            claimed.take(f"{flag} {model}", column)
     native = _native(names, claimed.roles)
-    for model in options.models:
-        if model in native.probabilities:
-            column = next(iter(native.probabilities[model].values()))
-            raise InputError(
-                f"two classifiers are named {quoted(model)}: one by --model, one by column "
-                f"{quoted(column)}; rename one of them"
-            )
-    models = _models(names, native, options.models)
+    by_name = {m: next(iter(columns.values())) for m, columns in native.probabilities.items()}
+    for flag, mapped, there in (
+        ("--model", options.models, by_name),
+        ("--hard", options.hard, native.votes),
+        ("--score", options.scores, native.scores),
+    ):
+        for model in mapped:
+            if model in there:
+                raise InputError(
+                    f"two classifiers are named {quoted(model)}: one by {flag}, one by column "
+                    f"{quoted(there[model])}; rename one of them"
+                )
+    hard = {**native.votes, **options.hard}
+    scores = {**native.scores, **options.scores}
+    together = {m: tuple(columns) for m, columns in options.models.items()}
+    for model, column in (*options.hard.items(), *options.scores.items()):
+        together[model] = (*together.get(model, ()), column)
+    models = _models(names, native, together)
     if not models and votes is None:
         long = {"item", "annotator", "label"} <= set(names)
         raise InputError(
             f"no prediction columns; the columns are {listed(map(quoted, names))}: name them "
             "p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
-            "--model NAME=COL,COL"
+            "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
             + ("; if each row is one vote of an annotator, add --votes" if long else "")
         )
     others = [n for n in names if n not in claimed.roles and n not in native.columns]
@@ -232,10 +247,12 @@ def assign_roles(
         # The votes bring them along.
         asked_for = tuple(name for name in asked_for if name != ITEMS)
     groups = _kept(names, asked_for, others, {domain, of_votes} - {None})
+    if votes is None and item is not None:
+        groups = [*groups, item] if item not in groups else groups
     ignored = [n for n in others if n not in groups and n != domain]
     return Roles(
-        models, native.probabilities, options.models, native.votes, native.scores,
-        native.histogram, label, domain, weight, tuple(groups), options.keep is not None,
+        models, native.probabilities, options.models, hard, scores, native.histogram,
+        label, domain, weight, tuple(groups), options.keep is not None,
         tuple(ignored), item,
     )  # fmt: skip
 
@@ -267,7 +284,9 @@ class _Claims:
             raise InputError(missing_column(name, self.names, role))
         other = self.roles.get(name)
         # Two classifiers may read one column: they are then identical, which doctor says.
-        if other is not None and not (role.startswith("--model") and other.startswith("--model")):
+        if other is not None and not (
+            role.startswith("--") and other.split()[0] == role.split()[0]
+        ):
             raise InputError(
                 f"column {quoted(name)} has two roles: {other} and {role}; give it one of them"
             )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,13 +30,17 @@ class Table:
     """Some columns of a source.
 
     `pieces` gives a column in pieces (one per file) that may differ in type; it may read them when
-    it is called, so that a file is not held in memory beside the arrays made from it.
+    it is called, so that a file is not held in memory beside the arrays made from it. `notes` say
+    how cells were read that are not plain numbers; `decimal_comma` says that 1,234 is between 1
+    and 2.
     """
 
     names: tuple[str, ...]
     pieces: Callable[[str], Sequence[pa.ChunkedArray]]
     n_rows: int
     place: Place
+    notes: list[str] = field(default_factory=list)
+    decimal_comma: bool = False
 
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty.
@@ -88,7 +91,8 @@ class Table:
         """The first rows of a column (of every piece) as `numbers` gives them."""
         pieces = [piece.slice(0, rows) for piece in self.pieces(name)]
         size = sum(len(piece) for piece in pieces)
-        return Table((name,), lambda _: pieces, size, self.place).numbers(name)
+        part = Table((name,), lambda _: pieces, size, self.place, [], self.decimal_comma)
+        return part.numbers(name)
 
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
@@ -105,13 +109,48 @@ class Table:
         try:
             return piece.cast(pa.float64())
         except pa.ArrowException:
-            row, value = _first_without_number(piece)
-            comma = re.fullmatch(r"-?\d*,\d+", value)
-            mend = "write a decimal point" if comma else "correct it, or leave the cell empty"
+            return self._written(name, piece, start)
+
+    def _written(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+        """Numbers as people write them: 66,6 and 66.6%, where the whole column says how.
+
+        Raises
+        ------
+        InputError
+            If a cell is no number, only some are percentages, or a comma may be either.
+        """
+        percent = pc.ends_with(piece, "%")
+        whole = pc.all(percent, min_count=0).as_py()
+        bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(piece, r"%$", ""))
+        comma = pc.match_substring_regex(bare, r"^[-+]?\d*,\d+$")
+        grouped = pc.match_substring_regex(bare, r"^[-+]?[1-9]\d{0,2}(,\d{3})+$")
+        decimal = pc.any(pc.and_not(comma, grouped)).as_py() or self.decimal_comma
+        if pc.any(grouped).as_py() and not decimal:
+            row = pc.index(grouped, True).as_py()
+            value = piece[row].as_py()
             raise InputError(
-                f"column {quoted(name)} must be numbers; got {quoted(value)} in "
+                f"column {quoted(name)} must be numbers; {quoted(value)} in "
+                f"{self.place(start + row)} may be {value.replace(',', '')} or "
+                f"{value.replace(',', '.')}: write it without the comma, or with a decimal point"
+            )
+        pointed = pc.replace_substring(bare, ",", ".") if decimal else bare
+        numbers = pc.match_substring_regex(pointed, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+        wrong, mend = pc.invert(numbers), "correct it, or leave the cell empty"
+        if not pc.any(wrong).as_py() and pc.any(percent).as_py() and not whole:
+            wrong, mend = percent, "write all cells with % or none"
+        if pc.any(wrong).as_py():
+            row = pc.index(wrong, True).as_py()
+            raise InputError(
+                f"column {quoted(name)} must be numbers; got {quoted(piece[row].as_py())} in "
                 f"{self.place(start + row)}: {mend}"
-            ) from None
+            )
+        out = pointed.cast(pa.float64())
+        if decimal:
+            self.notes.append(f"column {quoted(name)}: commas read as decimal points")
+        if whole:
+            self.notes.append(f"column {quoted(name)}: percentages read as shares")
+            out = pc.divide(out, 100.0)
+        return out
 
 
 class Source(Protocol):
@@ -150,27 +189,14 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
                 found.extend(table.pieces(column))
         return found
 
-    return Table(tables[0].names, pieces, int(ends[-1]), place)
+    comma = any(table.decimal_comma for table in tables)
+    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma)
 
 
 def _without_missing(piece: pa.ChunkedArray) -> pa.ChunkedArray:
     trimmed = pc.utf8_trim_whitespace(piece)
     missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, piece.type))
     return pc.if_else(missing, pa.scalar(None, piece.type), trimmed)
-
-
-def _first_without_number(piece: pa.ChunkedArray) -> tuple[int, str]:
-    # Halving: the first bad value is in the first half whenever that half does not convert.
-    start, size = 0, len(piece)
-    while size > 1:
-        half = size // 2
-        try:
-            piece.slice(start, half).cast(pa.float64())
-        except pa.ArrowException:
-            size = half
-        else:
-            start, size = start + half, size - half
-    return start, str(piece[start].as_py())
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-UNLABELED = frozenset({"", "-1", "nan", "NaN", "null", "NULL", "<NA>", "NA"})
-"""Texts that stand for an unknown label, unless a class is declared by that name."""
-
 # No leading zero: 007 and 7 may well be two codes.
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
@@ -57,6 +54,18 @@ def group_text(value: Any) -> str | None:
         if math.isfinite(value) and value == int(value):
             return str(int(value))
     return str(value)
+
+
+def shown_number(value: float) -> str:
+    """A number as a file has it: the fewest digits that are this number, of single precision too.
+
+    Examples
+    --------
+    >>> shown_number(66.6), shown_number(float(np.float32(66.6))), shown_number(3.0)
+    ('66.6', '66.6', '3.0')
+    """
+    single = np.float32(value)
+    return str(single) if float(single) == value else repr(float(value))
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:

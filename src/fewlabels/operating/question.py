@@ -170,5 +170,6 @@ def _against_the_rest(predictions: Predictions, k: int) -> Predictions:
         weight=predictions.weight,
         models=predictions.models,
         classes=(rest, name),
+        positive=name,
         notes=predictions.notes,
     )

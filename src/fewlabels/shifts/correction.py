@@ -152,6 +152,7 @@ def believing(predictions: Predictions) -> Predictions:
         weight=predictions.weight,
         models=predictions.models,
         classes=predictions.classes,
+        positive=predictions.positive,
     )
 
 
@@ -181,6 +182,7 @@ def with_weights(predictions: Predictions, found: ImportanceWeights) -> Predicti
         weight=predictions.weight * found.weights,
         models=predictions.models,
         classes=predictions.classes,
+        positive=predictions.positive,
         repeated_votes=predictions.repeated_votes,
         notes=predictions.notes,
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from fewlabels.class_words import NO_LABEL, folded
 from fewlabels.errors import InputError
 from fewlabels.frames.assemble import assemble
 from fewlabels.frames.doctor import facts
@@ -32,12 +32,12 @@ from fewlabels.frames.long_votes import (
     refuse_options_of_wide,
 )
 from fewlabels.frames.npz import described, read_npz
-from fewlabels.frames.options import ColumnOptions, column_options
+from fewlabels.frames.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.frames.read import build, check_votes, refuse_arrays_beside
 from fewlabels.frames.roles import Roles, assign_roles
 from fewlabels.frames.sources import open_source
 from fewlabels.frames.table import NOTHING, Source, Table
-from fewlabels.frames.values import UNLABELED, class_text
+from fewlabels.frames.values import class_text
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line, quoted
 
@@ -59,20 +59,12 @@ def diagnose(
     *,
     votes: Any = None,
     duplicates: Duplicates = "refuse",
-    label: str | None = None,
-    models: Mapping[str, str | Sequence[str]] | None = None,
-    domain: str | None = None,
-    weight: str | None = None,
-    columns: str | Path | None = None,
-    classes: Sequence[Any] | None = None,
-    keep: str | Sequence[str] | None = None,
-    item: str | None = None,
-    vote_columns: Mapping[str, str] | None = None,
+    **columns: Unpack[ColumnArguments],
 ) -> Diagnosis:
     """Say what each column of a file or frame is, what is wrong with it and how to mend it.
 
-    The parameters are those of `read_predictions`. What makes the data unusable is a finding of
-    severity "error", and the rest is shown as far as it can be.
+    `columns` are the other parameters of `read_predictions`. What makes the data unusable is a
+    finding of severity "error", and the rest is shown as far as it can be.
 
     Raises
     ------
@@ -90,11 +82,8 @@ def diagnose(
     ...         print(f"{finding.what} -> {finding.mend}")
     may hold the labels -> --label labels
     """
-    options = column_options(
-        label=label, models=models, domain=domain, weight=weight, columns=columns,
-        classes=classes, keep=keep, item=item, vote_columns=vote_columns,
-    )  # fmt: skip
-    check_votes(source, votes, duplicates, item)
+    options = column_options(**columns)
+    check_votes(source, votes, duplicates)
     if source is None:
         refuse_options_of_wide(options)
     located = locate(source)
@@ -153,8 +142,8 @@ class _Case:
         self.table = NOTHING
         if opened is not None:
             self.table = opened.read(self.roles.numeric, self.roles.text)
-        voted = () if votes is None else votes.class_texts()
-        arguments, classes = assemble(self.table, self.roles, options.classes, voted)
+        voted = None if votes is None else votes.class_texts()
+        arguments, classes = assemble(self.table, self.roles, options, voted)
         if votes is not None:
             keys = item_keys(self.table, self.roles, votes)
             try:
@@ -267,8 +256,9 @@ def column_findings(
 
 def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
     """-1 next to labels of one of two classes may be meant as the other one."""
-    if "-1" in texts and len(texts - UNLABELED) == 1:
-        only = (texts - UNLABELED).pop()
+    known = {text for text in texts if folded(text) not in NO_LABEL}
+    if "-1" in texts and len(known) == 1:
+        only = known.pop()
         yield Finding(
             "warning",
             f"holds -1 and {quoted(only)} alone; -1 is read as unknown",

@@ -1,0 +1,116 @@
+"""What the words of classes say: which of two is positive, which mean the same, which are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a list with commas."""
+    return frozenset(word.strip() for word in text.split(","))
+
+
+# Two-class answers of people, programs and forms. The words of one line mean the same, so that a
+# judge's TRUE and a person's "yes" are one class where both columns hold nothing but such words.
+_YES = _words("""
+    1, true, t, yes, y, pass, passed, correct, right, positive, pos, good, accept, accepted,
+    present, detected, on, ja, oui, si, sí, sim, da, vrai, wahr
+""")
+_NO = _words("""
+    0, false, f, no, n, fail, failed, incorrect, wrong, negative, neg, bad, reject, rejected,
+    absent, undetected, off, nein, non, nee, não, nao, faux, falsch
+""")
+
+# What somebody looks for, whatever the other class is called.
+_SOUGHT = _words("""
+    spam, toxic, fraud, fraudulent, malignant, abnormal, anomaly, anomalous, attack, malware,
+    malicious, phishing, hate, hateful, offensive, abusive, harmful, unsafe, nsfw, obscene, violent,
+    sick, ill, diseased, disease, infected, cancer, tumor, tumour, defect, defective, faulty,
+    broken, churn, churned, default, defaulted, relevant, duplicate, clickbait, sarcastic,
+    hallucination, hallucinated, jailbreak, suspicious, bot, fake, guilty, case, event, risk,
+    critical, urgent
+""")
+
+_NOT = re.compile(r"(?i)(?:not|non|no|un|in)(?:[ _-]+|(?=\w{4}))(.+)")
+
+NO_LABEL = _words("""
+    , na, n/a, #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba, pending,
+    unlabeled, unlabelled, not labeled, not labelled, no label, missing, skip, skipped, blank,
+    (blank), unbekannt
+""")
+"""Texts, folded, that stand for an unknown label unless a class is declared by that name."""
+
+MAYBE_NO_LABEL = frozenset({"none", "unknown"})
+"""The same, but these are classes as well: where labels and classifiers both say so, they are."""
+
+
+def folded(text: str) -> str:
+    """A text without case, outer blanks and repeated blanks, by which spellings are compared.
+
+    Examples
+    --------
+    >>> folded(" Not  Spam ")
+    'not spam'
+    """
+    return " ".join(text.casefold().split())
+
+
+def polarity(text: str) -> bool | None:
+    """Whether a text is one of the usual words for yes (True) or for no (False); else None.
+
+    Examples
+    --------
+    >>> polarity("PASS"), polarity("0"), polarity("cat")
+    (True, False, None)
+    """
+    word = folded(text)
+    return True if word in _YES else False if word in _NO else None
+
+
+def same_answer(text: str, classes: Collection[str]) -> str | None:
+    """The class that a text means: the one written so but for case and blanks, or its synonym.
+
+    Synonyms (true, yes, pass, 1 ...) only among classes that are all such words.
+
+    Examples
+    --------
+    >>> same_answer("TRUE", ["fail", "pass"]), same_answer("yes", ["ham", "spam"])
+    ('pass', None)
+    """
+    if text in classes:
+        return text
+    alike = [c for c in classes if folded(c) == folded(text)]
+    if len(alike) == 1:
+        return alike[0]
+    sides = [polarity(c) for c in classes]
+    if alike or not 0 < len(sides) <= 2 or None in sides or len(set(sides)) < len(sides):
+        return None
+    side = polarity(text)
+    return next((c for c, s in zip(classes, sides, strict=True) if s is side), None)
+
+
+def positive_index(classes: Sequence[Any]) -> int:
+    """Which of two classes is positive: by known words, else the last.
+
+    Examples
+    --------
+    >>> [positive_index(two) for two in (["fraud", "legit"], ["a", "b"], ["yes", "no"])]
+    [0, 1, 0]
+    """
+    first, last = (folded(str(c)) for c in classes)
+    sought = (first in _SOUGHT, last in _SOUGHT)
+    if sought[0] != sought[1]:
+        return sought.index(True)
+    for one, other, index in ((first, last, 0), (last, first, 1)):
+        negated = _NOT.fullmatch(other)
+        if negated and folded(negated[1]) == one:
+            return index
+    if (sides := (polarity(first), polarity(last))) in ((True, False), (False, True)):
+        return sides.index(True)
+    # Not of numbers and letters: 1 and 2 are two codes.
+    told = [s if len(w) > 1 else None for s, w in zip(sides, (first, last), strict=True)]
+    if told[0] is True or told[1] is False:
+        return 0
+    return 1
