@@ -353,7 +353,7 @@ FILES = (
         "logits",
         "Logits, a column per class: is a softmax missing, or are these three scores?",
         logits,
-        refusal=("softmax", "resnet_bird"),
+        refusal=("softmax", "--score"),
     ),
     OrdinaryFile(
         "columns-by-number",
@@ -416,7 +416,7 @@ FILES = (
         "sensors",
         "Temperature, pressure and state of machines: measurements, or scores to be judged?",
         sensors,
-        refusal=("temperature", "score"),
+        refusal=("temperature", "--score"),
     ),
     OrdinaryFile(
         "groups",

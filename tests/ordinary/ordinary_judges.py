@@ -224,6 +224,7 @@ def _votes(folder: Path, seed: int, header: tuple[str, ...], *, gold: bool) -> R
     rows, workers = [], []
     for w in range(6):
         vote, there = world.predict(0.7 + 0.04 * w), world.rng.random(world.n) < 0.7
+        there |= np.arange(world.n) % 6 == w  # else an item may not be in the file
         rows += [(i, f"A{w}QX7", world.classes[vote[i]]) for i in np.flatnonzero(there)]
         judged = there & world.known
         accuracy = float(np.mean(vote[judged] == world.truth[judged]))
@@ -299,7 +300,7 @@ FILES = (
         "two-annotators",
         "One classifier and two half-filled columns of annotators: whose is the truth?",
         two_annotators,
-        refusal=("annotator_A", "annotator_B"),
+        refusal=("--label annotator_A", "--label annotator_B"),
     ),
     OrdinaryFile(
         "crowd-votes",
