@@ -8,8 +8,9 @@ import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.options import Input, input_options
-from fewlabels.cli.output import json_text, json_writer, write_outputs
+from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.streaming import Engine, place_options, stream_bar
+from fewlabels.cli.text import text
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,15 +21,28 @@ if TYPE_CHECKING:
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
 @input_options
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
+@click.option(
+    "--write",
+    "toml_path",
+    type=text,
+    metavar="TOML",
+    help="Write what was recognised as a file for --columns.",
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Who reads large files in parts.")
 @place_options
-def doctor(source: Input, engine: Engine, json_path: str | None, workers: int | None) -> None:
+def doctor(
+    source: Input,
+    engine: Engine,
+    json_path: str | None,
+    toml_path: str | None,
+    workers: int | None,
+) -> None:
     """Say what each column of FILE is, what is wrong with it and how to mend it.
 
     The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
     """
     path = None if json_path == "-" else json_path
-    source.check({"--json": path})
+    source.check({"--json": path, "--write": toml_path})
 
     streamed = engine.streams(source)
     if streamed is None:
@@ -37,8 +51,12 @@ def doctor(source: Input, engine: Engine, json_path: str | None, workers: int | 
         diagnosis = diagnose(**source.arguments())
     else:
         diagnosis = _stream(source, engine, streamed, workers)
+    writers: dict[str, Writer] = {}
     if path is not None:
-        write_outputs({path: json_writer(diagnosis.to_dict())})
+        writers[path] = json_writer(diagnosis.to_dict())
+    if toml_path is not None and diagnosis.ok:
+        writers[toml_path] = lambda to: to.write_text(diagnosis.columns, encoding="utf-8") and None
+    write_outputs(writers)
     if json_path == "-":
         click.echo(json_text(diagnosis.to_dict()), nl=False)
     else:

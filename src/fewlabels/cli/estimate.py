@@ -104,7 +104,7 @@ Methods:
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
 @click.option(
-    "--labels",
+    "--labels-out",
     "labels_path",
     type=text,
     metavar="PATH",
@@ -136,7 +136,7 @@ def estimate(
     asked = with_required(comma_list(metrics), conditions)
     paths = {"--json": None if json_path == "-" else json_path, "--html": html_path}
     labels = None if labels_path is None else _Labels.at(labels_path)
-    source.check({**paths, "--labels": labels_path})
+    source.check({**paths, "--labels-out": labels_path})
 
     _check_names(method, asked)
     # A name may hold a comma where a file has such a column.
@@ -152,7 +152,7 @@ def estimate(
         "workers": workers,
     }
     cuts = _parse_thresholds(thresholds)
-    held = "--labels" if labels is not None else "--shift" if shift is not None else None
+    held = "--labels-out" if labels is not None else "--shift" if shift is not None else None
     streamed = engine.streams(source, None if held is None else f"{held} would")
     if streamed is not None:
         estimates = _stream(source, engine, streamed, models, cuts, settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -26,22 +26,30 @@ class Columns:
 
     label: str | None = None
     model: tuple[str, ...] = ()
+    hard: tuple[str, ...] = ()
+    score: tuple[str, ...] = ()
     domain: str | None = None
     weight: str | None = None
     columns: str | None = None
     classes: str | None = None
+    no_label: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.frames import parse_model_options
+        from fewlabels.frames import parse_model_options, parse_pairs
 
         return {
             "label": self.label,
             "models": parse_model_options(self.model),
+            "hard": parse_pairs("--hard", "COL", self.hard),
+            "scores": parse_pairs("--score", "COL", self.score),
             "domain": self.domain,
             "weight": self.weight,
             "columns": self.columns,
             "classes": comma_list(self.classes) if self.classes is not None else None,
+            "no_label": self.no_label,
+            "same": parse_pairs("--same", "CLASS", self.same),
         }
 
 
@@ -52,12 +60,43 @@ _OPTIONS = (
         type=text,
         metavar="NAME=COL,COL",
         multiple=True,
-        help="A classifier and its probability columns, one per class. Repeatable.",
+        help="A classifier and its probability columns, one per class, or that of the positive "
+        "class. Repeatable.",
+    ),
+    click.option(
+        "--hard",
+        type=text,
+        metavar="NAME=COL",
+        multiple=True,
+        help="A classifier and its column of hard predictions (any words). Repeatable.",
+    ),
+    click.option(
+        "--score",
+        type=text,
+        metavar="NAME=COL",
+        multiple=True,
+        help="A classifier and its column of scores, larger is more positive. Repeatable.",
     ),
     click.option("--domain", type=text, metavar="COL", help="Column of the domain."),
     click.option("--weight", type=text, metavar="COL", help="Column of the sampling weight."),
     click.option("--columns", type=text, metavar="TOML", help="File that says all of this."),
-    click.option("--classes", type=text, metavar="A,B,..", help="Classes, the positive one last."),
+    click.option(
+        "--classes", type=text, metavar="A,B,..", help="All classes, in the order of the columns."
+    ),
+    click.option(
+        "--no-label",
+        type=text,
+        metavar="TEXT",
+        multiple=True,
+        help="A text that stands for an unknown label, beside N/A, ? and the like. Repeatable.",
+    ),
+    click.option(
+        "--same",
+        type=text,
+        metavar="TEXT=CLASS",
+        multiple=True,
+        help="A text and the class that it means. Repeatable.",
+    ),
 )
 
 
@@ -65,17 +104,9 @@ def file_options(command: Command) -> Command:
     """Add the column options, handed to the command as one `columns` argument."""
 
     @wraps(command)
-    def wrapper(
-        label: str | None,
-        model: tuple[str, ...],
-        domain: str | None,
-        weight: str | None,
-        columns: str | None,
-        classes: str | None,
-        **others: Any,
-    ) -> Any:
-        said = Columns(label, model, domain, weight, columns, classes)
-        return command(columns=said, **others)
+    def wrapper(**given: Any) -> Any:
+        said = {f.name: given.pop(f.name) for f in fields(Columns)}
+        return command(columns=Columns(**said), **given)
 
     decorated: Any = wrapper
     for option in reversed(_OPTIONS):
@@ -92,6 +123,9 @@ class Input:
     duplicates: str
     item: str | None
     columns: Columns
+    labels: str | None = None
+    annotator: str | None = None
+    answer: str | None = None
 
     @property
     def name(self) -> str:
@@ -100,7 +134,8 @@ class Input:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        said = {"votes": self.votes, "duplicates": self.duplicates, "item": self.item}
+        names = ("votes", "duplicates", "item", "labels", "annotator", "answer")
+        said = {name: getattr(self, name) for name in names}
         return {"source": self.file, **said, **self.columns.arguments()}
 
     def read(self, groups: Sequence[str] | None) -> Predictions:
@@ -128,7 +163,7 @@ class Input:
         UsageError
             Where it cannot be written, is an input, or is named twice.
         """
-        for path in (self.file, self.votes):
+        for path in (self.file, self.votes, self.labels):
             if path is not None:
                 check_outputs(outputs, source=path)
 
@@ -153,7 +188,22 @@ _INPUT = (
         show_default=True,
         help="Several votes of an annotator on an item: an error, all count, or the last.",
     ),
-    click.option("--item", type=text, metavar="COL", help="Column of the item, to join votes by."),
+    click.option(
+        "--labels",
+        type=text,
+        metavar="FILE",
+        help="Labels kept apart: a table of item and label, joined by the item.",
+    ),
+    click.option(
+        "--item",
+        type=text,
+        metavar="COL",
+        help="Column that names the items; votes and labels are joined by it.",
+    ),
+    click.option(
+        "--annotator", type=text, metavar="COL", help="Column of the annotator of a vote."
+    ),
+    click.option("--answer", type=text, metavar="COL", help="Column of the class voted for."),
 )
 
 
@@ -161,20 +211,15 @@ def input_options(command: Command) -> Command:
     """Add FILE, votes and the column options, handed to the command as one `source` argument."""
 
     @wraps(command)
-    def wrapper(
-        file: str | None,
-        votes: str | None,
-        duplicates: str,
-        item: str | None,
-        columns: Columns,
-        **others: Any,
-    ) -> Any:
+    def wrapper(file: str | None, votes: str | None, columns: Columns, **given: Any) -> Any:
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
             raise click.UsageError(missing, click.get_current_context())
         if votes == _ALONE:
             file, votes = None, file
-        return command(source=Input(file, votes, duplicates, item, columns), **others)
+        names = ("duplicates", "item", "labels", "annotator", "answer")
+        said = {name: given.pop(name) for name in names}
+        return command(source=Input(file, votes, columns=columns, **said), **given)
 
     decorated: Any = file_options(wrapper)
     for option in reversed(_INPUT):

@@ -62,6 +62,8 @@ class Engine:
         asked = self._asked
         if source.votes is not None or source.file is None:
             held = "long votes (--votes), which are joined by item,"
+        elif source.labels is not None:
+            held = "labels kept apart (--labels), which are joined by item,"
         elif asked is None and _is_npz(source.file):
             return None
         if held is not None and asked is not None:

@@ -84,7 +84,7 @@ class Stream:
         groups = (by,) if isinstance(by, str) else tuple(by or ())
         options = column_options(classes=classes, **columns)
         roles = assign_roles(tuple(names), options, None)
-        known = decide_classes(roles, options, {})
+        known = decide_classes(roles, options, {}).positive_last()
         layout = Layout("the rows", (), roles, ())
         self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
         self.question = Question(

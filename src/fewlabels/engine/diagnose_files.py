@@ -34,7 +34,7 @@ from fewlabels.frames.doctor.labels import (
     repeat_findings,
 )
 from fewlabels.frames.doctor.votes import overlap_findings
-from fewlabels.frames.options import column_options
+from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.read import column_names
 from fewlabels.frames.table import Table
 from fewlabels.kernels.blocks import using_workers
@@ -74,7 +74,7 @@ def diagnose_files(
         If an argument is not what is said here.
     """
     options = column_options(**columns)
-    case = _Case(str(source))
+    case = _Case(str(source), options)
     try:
         layout = lay_out(source, options, skip_bad_files=True)
         case.open(layout)
@@ -103,6 +103,8 @@ class _Case:
     """What has been learnt so far."""
 
     name: str
+    options: ColumnOptions
+    reading: tuple[str, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class _Case:
     def open(self, layout: Layout) -> None:
         """The columns, and the files that cannot be opened."""
         self.described = dict(layout.roles.described())
+        self.options, self.reading = layout.options, layout.reading
         for bad in layout.skipped:
             self._error(f"{self.name}: {bad.name}: {bad.reason}")
 
@@ -184,9 +187,13 @@ class _Case:
 
     def diagnosis(self) -> Diagnosis:
         """Put it together, the worst first."""
+        found = worst_first(self.findings)
+        said = self.options
+        command = None if any(f.severity == "error" for f in found) else said.command(self.name)
         return Diagnosis(
-            self.name, self.described, self.counts, self.balance, worst_first(self.findings)
-        )
+            self.name, self.described, self.counts, self.balance, found,
+            self.reading, command, said.to_toml(),
+        )  # fmt: skip
 
     def _of_sample(self, seen: Seen, known: Predictions) -> Iterator[Finding]:
         assert seen.labels is not None

@@ -31,4 +31,5 @@ def probe_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
         histogram=np.ones((1, k)) if roles.histogram else None,
         models=roles.models,
         classes=classes,
+        positive=classes[1] if k == 2 else None,
     )

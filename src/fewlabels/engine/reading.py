@@ -159,7 +159,7 @@ def find_classes(
             if not skip_bad_files:
                 raise
     with told_of(layout.name):
-        return decide_classes(layout.roles, options, seen)
+        return decide_classes(layout.roles, options, seen).positive_last()
 
 
 def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:

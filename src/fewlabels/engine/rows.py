@@ -71,6 +71,7 @@ class Rows:
             weight=self.weight,
             models=models,
             classes=classes,
+            positive=classes[1] if len(classes) == 2 else None,
             multiplicity=multiplicity,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -16,6 +16,7 @@ from fewlabels.frames.delimited import DelimitedFile, byte_stream, is_compressed
 from fewlabels.frames.locate import SUFFIXES, Located, file_kind, locate
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.parquet import ParquetFile, open_parquet
+from fewlabels.frames.recognise import recognise
 from fewlabels.frames.roles import Roles, assign_roles
 from fewlabels.frames.sources import FolderOfTables
 from fewlabels.frames.table import Table
@@ -30,6 +31,9 @@ UNIT_BYTES = 64 << 20
 
 TO_THE_END = 2**63 - 1
 """Where a unit of compressed CSV stops: its length is not known before it is read."""
+
+HEAD_ROWS = 100_000
+"""Rows by which the columns of a file are recognised, where nobody says what they are."""
 
 _CHUNK = 1 << 18
 
@@ -68,7 +72,8 @@ class BadFile:
 class Layout:
     """What there is to read: units, the role of every column, and files that were left out.
 
-    `notes` are worth a warning: columns that were offered as groups and cannot be any.
+    `notes` are worth a warning: columns that were offered as groups and cannot be any. `reading`
+    says what was recognised in the first rows without being said, and `options` say it too.
     """
 
     name: str
@@ -76,6 +81,8 @@ class Layout:
     roles: Roles
     skipped: tuple[BadFile, ...]
     notes: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+    options: ColumnOptions = ColumnOptions()
 
     @property
     def n_bytes(self) -> int:
@@ -125,12 +132,47 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 files.append(file)
         if not files:
             raise InputError(_nothing(skipped, len(located.files) == 1))
-        roles, notes = _fit(assign_roles(files[0].opened.names, options), files)
+        reading = recognise(_Head(files[0].opened), options)
+        if reading.votes:
+            raise InputError("each row is the vote of an annotator; say so with --votes")
+        roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
         units = [unit for file in files for unit in file.units(located.name if alone else None)]
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
-    return Layout(located.name, tuple(units), roles, tuple(in_order), notes)
+    return Layout(
+        located.name, tuple(units), roles, tuple(in_order), notes, reading.lines, reading.options
+    )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first rows of a file, by which its columns are recognised."""
+
+    opened: ParquetFile | DelimitedFile
+
+    @property
+    def name(self) -> str | None:
+        return self.opened.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.opened.names
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        held, n_rows = [], 0
+        for batch in self.opened.batches(numbers, texts):
+            held.append(batch)
+            n_rows += len(batch)
+            if n_rows >= HEAD_ROWS:
+                break
+        tables = [pa.Table.from_batches([batch]) for batch in held]
+        return Table(
+            (*numbers, *texts),
+            lambda name: [table.column(name) for table in tables],
+            n_rows,
+            lambda row: f"row {row + 1}",
+        )
 
 
 @dataclass(frozen=True)

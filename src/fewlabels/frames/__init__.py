@@ -21,7 +21,7 @@ of rows of the file (from 1, after the header), Python objects of items (from 0)
 
 from fewlabels.frames.doctor import Diagnosis, Finding, diagnose
 from fewlabels.frames.native import frame_kind
-from fewlabels.frames.options import parse_model_option, parse_model_options
+from fewlabels.frames.options import parse_model_option, parse_model_options, parse_pairs
 from fewlabels.frames.read import as_predictions, column_names, read_predictions
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "frame_kind",
     "parse_model_option",
     "parse_model_options",
+    "parse_pairs",
     "read_predictions",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.door import SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN
 from fewlabels.errors import InputError
-from fewlabels.frames.classes import Classes, decide_classes
+from fewlabels.frames.classes import Classes, Counts, decide_classes
 from fewlabels.frames.names import Names
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import Roles
@@ -24,7 +24,7 @@ def assemble(
     table: Table,
     roles: Roles,
     options: ColumnOptions,
-    voted: Mapping[str, int] | None = None,
+    voted: Counts | None = None,
     found: list[InputError] | None = None,
 ) -> tuple[dict[str, Any], Classes]:
     """Arguments of `Predictions` from the columns of a table, and the classes there are.
@@ -32,7 +32,7 @@ def assemble(
     Parameters
     ----------
     voted
-        Texts of the classes that long votes beside the table name, and how many do.
+        Texts of the votes and of the known labels in long votes beside the table, by column.
     found
         Where to put what is wrong with cells, column by column; None raises the first.
 
@@ -44,10 +44,8 @@ def assemble(
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
     texts = class_columns(table, roles)
-    seen: dict[str, Mapping[str, int]] = {c: names.counts() for c, names in texts.items()}
-    if voted is not None:
-        seen["votes"] = voted
-    classes = decide_classes(roles, options, seen)
+    seen = {column: names.counts() for column, names in texts.items()}
+    classes = decide_classes(roles, options, seen | dict(voted or {}))
     return arguments_of(table, roles, classes, texts, found), classes
 
 
@@ -201,8 +199,8 @@ def _to_shares(
         raise InputError(
             f"`probabilities` must sum to 1 over the classes; got {total[row]:.6g} for "
             f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): a class "
-            "may be missing; if each class has a probability of its own (one against the rest), divide "
-            "each row by its sum"
+            "may be missing; if each class has a probability of its own (one against the rest), "
+            "divide each row by its sum"
         )
     for values in each:
         values /= total

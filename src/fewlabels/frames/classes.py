@@ -64,6 +64,12 @@ class Classes:
     def _index(self) -> dict[str, int]:
         return {text: i for i, text in enumerate(self.texts)}
 
+    def positive_last(self) -> Classes:
+        """The same classes with the positive one of two at the end, where metrics look for it."""
+        if self.positive in (None, self.texts[-1]):
+            return self
+        return replace(self, texts=self.texts[::-1])
+
     def find(self, text: str) -> int | None:
         """Index of the class; -1 where the text says that it is unknown; None if it is no class.
 

@@ -32,6 +32,7 @@ _HEADER = 4 << 20
 """Bytes that the header must fit into."""
 
 _CHUNK = 4 << 20
+_TO_THE_END = 2**62
 _NO_NUMBER = "conversion error to double"
 _DELIMITERS = ",\t;"
 
@@ -149,6 +150,16 @@ class DelimitedFile:
                     self._refuse_part(error, start)
         if text.quotes % 2 and text.line_breaks > rows + self.skip:
             self._refuse_open_quote()
+
+    def batches(self, numbers: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns from the first row on, some megabytes at a time."""
+        if self.body < self._size:
+            yield from self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, self._size)
+
+    @property
+    def _size(self) -> int:
+        """Where the rows end; nobody knows of compressed files."""
+        return _TO_THE_END if is_compressed(self.path) else self.path.stat().st_size
 
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""

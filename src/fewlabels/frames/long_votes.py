@@ -14,7 +14,7 @@ from fewlabels.frames.classes import Classes
 from fewlabels.frames.locate import locate
 from fewlabels.frames.names import Names
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.roles import ITEMS, Roles, VoteRoles, assign_vote_roles
+from fewlabels.frames.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.frames.sources import open_source
 from fewlabels.frames.table import Place, Table
 from fewlabels.frames.values import class_text, group_text
@@ -25,7 +25,7 @@ from fewlabels.wording import listed, quoted
 Duplicates = Literal["refuse", "keep", "last"]
 DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
 
-_ALONE = (("label", "label"), ("models", "model"), ("weight", "weight"))
+_ALONE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
 """Options (field, flag) that speak of the wide table."""
 
 
@@ -45,10 +45,17 @@ class LongVotes:
     domains: Names | None
     place: Place
     duplicates: Duplicates
+    known: Names | None = None
 
-    def class_texts(self) -> dict[str, int]:
-        """The texts of the labels, and how many votes have each."""
-        return self.labels.counts()
+    def class_texts(self) -> dict[str, dict[str, int]]:
+        """The texts of the votes and of the known labels, by column, and in how many rows."""
+        found = {self.labels.column: self.labels.counts()}
+        return found if self.known is None else found | {self.known.column: self.known.counts()}
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words."""
+        known = {} if self.known is None else {f"votes.{self.known.column}": "label of the item"}
+        return self.roles.described() | known
 
     def join(
         self,
@@ -100,6 +107,8 @@ class LongVotes:
         if keys and item.min() >= len(keys):
             notes.append(f"no item of {self.name} is in the other file; are the items the same?")
         grown = _grown(wide, len(keys), len(rows), len(models))
+        if self.known is not None:
+            grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
         return {
             **wide,
             **grown,
@@ -114,6 +123,23 @@ class LongVotes:
             | _item_group(list(rows), grown["groups"], keep),
             "notes": (*wide["notes"], *notes),
         }
+
+    def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
+        """The known label of every item, (n,), which all rows of the item say."""
+        said = known.class_indices(classes, self.place)[kept].astype(np.int64)
+        labels = np.full(n, UNKNOWN, dtype=np.int64)
+        there = said >= 0
+        labels[item[there][::-1]] = said[there][::-1]
+        odd = np.flatnonzero(there & (labels[item] != said))
+        if odd.size:
+            row = int(odd[0])
+            first, other = (classes.texts[k] for k in (labels[item[row]], said[row]))
+            raise InputError(
+                f"the known labels (column {quoted(known.column)}) of one item differ: "
+                f"{quoted(first)} and, in {self.place(int(kept[row]))}, {quoted(other)}; an item "
+                "has one"
+            )
+        return labels
 
     def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
         items = replace(self.items, codes=self.items.codes[kept])
@@ -217,8 +243,16 @@ class _Votes:
         return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
 
 
-def read_votes(source: Any, options: ColumnOptions, duplicates: Duplicates) -> LongVotes:
+def read_votes(
+    source: Any, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
+) -> LongVotes:
     """Read long votes from a file, a folder or a frame.
+
+    Parameters
+    ----------
+    alone
+        Whether there is no table beside them, so that `options.label` is a column of theirs: the
+        known label of the vote's item.
 
     Raises
     ------
@@ -232,7 +266,10 @@ def read_votes(source: Any, options: ColumnOptions, duplicates: Duplicates) -> L
             raise InputError("holds arrays; save votes as a table with item, annotator and label")
         opened = open_source(source, located, "votes")
         roles = assign_vote_roles(opened.names, options)
-        table = opened.read((), roles.columns)
+        known = options.label if alone else None
+        if known is not None and known not in opened.names:
+            raise InputError(missing_column(known, opened.names, "--label"))
+        table = opened.read((), (*roles.columns, *(() if known is None else (known,))))
         if table.n_rows == 0:
             raise InputError("there are no rows; a file of votes needs at least one")
         place = table.place
@@ -244,7 +281,8 @@ def read_votes(source: Any, options: ColumnOptions, duplicates: Duplicates) -> L
         )
         domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
         labels = Names.of(table, roles.label)
-        return LongVotes(name, roles, items, annotators, labels, domains, place, duplicates)
+        gold = None if known is None else Names.of(table, known)
+        return LongVotes(name, roles, items, annotators, labels, domains, place, duplicates, gold)
 
 
 def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
@@ -287,7 +325,7 @@ def refuse_options_of_wide(options: ColumnOptions) -> None:
     if given:
         raise UsageError(
             f"--{given[0]} names a column of the file beside the votes, and there is none; columns "
-            "of the votes are named under [votes] in the file of --columns"
+            "of the votes are named by --item, --annotator, --answer and --label (known labels)"
         )
 
 

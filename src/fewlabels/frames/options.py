@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,6 +122,30 @@ class ColumnOptions:
             if role in self.votes and not (role == "item" and self.item is not None):
                 out += [flag, self.votes[role]]
         return out
+
+    def to_toml(self) -> str:
+        """The same as a TOML file of --columns."""
+        lines, tables = [], []
+        for key, value in self.to_dict().items():
+            if isinstance(value, dict):
+                tables += ["", f"[{key}]"]
+                tables += [f"{_quoted_toml(k)} = {_quoted_toml(v)}" for k, v in value.items()]
+            else:
+                lines.append(f"{key} = {_quoted_toml(value)}")
+        return "\n".join([*lines, *tables]).lstrip("\n") + "\n"
+
+    def command(self, file: str, *, votes: bool = False) -> str:
+        """The command line that reads a file so; by the file of --columns where it must be."""
+        said = ["fewlabels", "estimate", file, *(["--votes"] if votes else [])]
+        try:
+            return shlex.join([*said, *self.arguments()])
+        except UsageError:
+            return shlex.join([*said, "--columns", "columns.toml"])
+
+
+def _quoted_toml(value: Any) -> str:
+    # Strings, numbers and lists of JSON are those of TOML.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _joined(names: Iterable[str]) -> str:

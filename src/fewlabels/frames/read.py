@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ import pyarrow as pa
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import assemble
 from fewlabels.frames.classes import Classes
-from fewlabels.frames.locate import Located, locate
+from fewlabels.frames.kept_labels import WithLabels, read_labels
+from fewlabels.frames.locate import locate
 from fewlabels.frames.long_votes import (
     DUPLICATES,
     Duplicates,
@@ -25,9 +27,10 @@ from fewlabels.frames.long_votes import (
 )
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
-from fewlabels.frames.roles import Roles, assign_roles
+from fewlabels.frames.recognise import recognise
+from fewlabels.frames.roles import Roles, assign_roles, missing_column
 from fewlabels.frames.sources import open_source
-from fewlabels.frames.table import NOTHING, Place
+from fewlabels.frames.table import NOTHING, Place, Source
 from fewlabels.frames.wording import told_of
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
@@ -38,6 +41,7 @@ def read_predictions(
     *,
     votes: Any = None,
     duplicates: Duplicates = "refuse",
+    labels: Any = None,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
@@ -79,6 +83,8 @@ def read_predictions(
     duplicates
         What several votes of an annotator on an item are: an error ("refuse"), votes that count
         each ("keep"; metrics go by the first), or changes of mind ("last").
+    labels
+        Labels kept apart: a path or frame with a row per label, joined by the item.
     label, domain, weight
         Columns of that role, where they have other names.
     models
@@ -130,24 +136,89 @@ def read_predictions(
         columns=columns, classes=classes, positive=positive, no_label=no_label, same=same,
         keep=keep, item=item, annotator=annotator, answer=answer, vote_columns=vote_columns,
     )  # fmt: skip
+    opened = open_input(source, options, votes, duplicates, labels)
+    with told_of(opened.name):
+        if opened.arrays is not None:
+            return Predictions(**read_npz(opened.arrays, options))
+        wide = _read_wide(opened)
+    arguments = wide.arguments
+    if opened.votes is not None:
+        with told_of(opened.votes.name):
+            arguments = opened.votes.join(arguments, wide.keys, wide.classes, options.keep)
+    pa.default_memory_pool().release_unused()
+    with told_of(opened.name):
+        return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What there is to read, none of it read yet but long votes and labels kept apart.
+
+    `name` is what messages call the input, None for a frame. `table` is None where there are votes
+    alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
+    that was recognised, and `votes_alone` that the rows of the source are votes.
+    """
+
+    name: str | None
+    options: ColumnOptions
+    table: Source | None = None
+    votes: LongVotes | None = None
+    arrays: tuple[Path, ...] | None = None
+    lines: tuple[str, ...] = ()
+    votes_alone: bool = False
+
+
+def open_input(
+    source: Any, options: ColumnOptions, votes: Any, duplicates: Duplicates, labels: Any
+) -> Opened:
+    """Open a source, and what is joined to it, and recognise its columns.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, or its columns can be read in two ways.
+    UsageError
+        If the arguments make no sense together.
+    """
     check_votes(source, votes, duplicates)
     located = locate(source)
-    long = None if votes is None else read_votes(votes, options, duplicates)
+    long = None
+    if votes is not None:
+        long = read_votes(votes, options, duplicates, alone=source is None)
     if source is None:
         refuse_options_of_wide(options)
-    name = told_name(source, located, long)
+        if labels is not None:
+            raise UsageError(
+                "labels kept apart (--labels) are joined to a file of predictions; give the votes "
+                "beside one (FILE --votes VOTES), or the labels in a column of the votes (--label)"
+            )
+        return Opened(None if long is None else long.name, options, votes=long)
+    name = None if located is None else located.name
     with told_of(name):
         if located is not None and located.kind == "NPZ":
-            refuse_arrays_beside(long)
-            return Predictions(**read_npz(located.files, options))
-        wide = _read_wide(source, located, options, long)
-    arguments = wide.arguments
-    if long is not None:
-        with told_of(long.name):
-            arguments = long.join(arguments, wide.keys, wide.classes, options.keep)
-    pa.default_memory_pool().release_unused()
-    with told_of(name):
-        return build(arguments, wide.roles, wide.place)
+            refuse_arrays_beside(long, labels)
+            return Opened(name, options, arrays=located.files)
+        table = open_source(source, located)
+        if labels is not None:
+            table, options = _with_labels(table, labels, options)
+        reading = recognise(table, options, joined=long is not None)
+    if reading.votes:
+        long = read_votes(source, reading.options, duplicates, alone=True)
+        return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
+    return Opened(name, reading.options, table, long, lines=reading.lines)
+
+
+def _with_labels(
+    table: Source, labels: Any, options: ColumnOptions
+) -> tuple[Source, ColumnOptions]:
+    """The table with the labels of a file of their own, and the options that name their column."""
+    kept = read_labels(labels, table.names, options)
+    item = options.item or ("item" if "item" in table.names else kept.item)
+    if item not in table.names:
+        missing = missing_column(item, table.names, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    label = options.label if options.label in table.names and options.label else "label"
+    return WithLabels(table, kept, item, label), replace(options, item=item, label=label)
 
 
 def as_predictions(source: Any, columns: Any = None, positive: Any = None) -> Predictions:
@@ -187,24 +258,15 @@ class _Wide(NamedTuple):
     place: Place
 
 
-def _read_wide(
-    source: Any, located: Located | None, options: ColumnOptions, long: LongVotes | None
-) -> _Wide:
-    opened = None if source is None else open_source(source, located)
-    names = () if opened is None else opened.names
-    roles = assign_roles(names, options, None if long is None else long.roles)
-    table = NOTHING if opened is None else opened.read(roles.numeric, roles.text)
+def _read_wide(opened: Opened) -> _Wide:
+    long, source = opened.votes, opened.table
+    names = () if source is None else source.names
+    roles = assign_roles(names, opened.options, None if long is None else long.roles)
+    table = NOTHING if source is None else source.read(roles.numeric, roles.text)
     voted = None if long is None else long.class_texts()
-    arguments, classes = assemble(table, roles, options, voted)
+    arguments, classes = assemble(table, roles, opened.options, voted)
     keys = [] if long is None else item_keys(table, roles, long)
     return _Wide(arguments, classes, roles, keys, table.place)
-
-
-def told_name(source: Any, located: Located | None, long: LongVotes | None) -> str | None:
-    """What messages about the items call the input; None for a frame."""
-    if located is not None:
-        return located.name
-    return long.name if source is None and long is not None else None
 
 
 def check_votes(source: Any, votes: Any, duplicates: str) -> None:
@@ -228,18 +290,18 @@ def check_votes(source: Any, votes: Any, duplicates: str) -> None:
         raise UsageError("--duplicates is about long votes, and there are none; add --votes")
 
 
-def refuse_arrays_beside(long: LongVotes | None) -> None:
-    """Refuse an NPZ file beside long votes.
+def refuse_arrays_beside(long: LongVotes | None, labels: Any) -> None:
+    """Refuse an NPZ file beside long votes or labels kept apart.
 
     Raises
     ------
     InputError
-        If there are votes.
+        If there are any.
     """
-    if long is not None:
+    if long is not None or labels is not None:
         raise InputError(
-            "holds arrays, whose items have no names to join votes by; save a table with a column "
-            "of items, or add the votes as the array `votes`"
+            "holds arrays, whose items have no names to join votes or labels by; save a table with "
+            "a column of items, or add them as the arrays `votes` and `labels`"
         )
 
 

@@ -168,9 +168,10 @@ def assign_vote_roles(names: Sequence[str], options: ColumnOptions) -> VoteRoles
         if column in names:
             found[role] = column
         elif role != "domain" or role in options.votes:
+            flag = {"label": "--answer"}.get(role, f"--{role}")
             raise InputError(
                 f"{missing_column(column, names, f'the {role} of a vote')}; say which it is with "
-                f'{role} = "COL" under [votes] in the file of --columns'
+                f"{flag} COL"
             )
     for role, column in found.items():
         other = next(r for r, c in found.items() if c == column)

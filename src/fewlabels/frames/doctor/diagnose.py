@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -28,12 +29,10 @@ from fewlabels.frames.long_votes import (
     LongVotes,
     RepeatedVotesError,
     item_keys,
-    read_votes,
-    refuse_options_of_wide,
 )
 from fewlabels.frames.npz import described, read_npz
 from fewlabels.frames.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.frames.read import build, check_votes, refuse_arrays_beside
+from fewlabels.frames.read import Opened, build, open_input
 from fewlabels.frames.roles import Roles, assign_roles
 from fewlabels.frames.sources import open_source
 from fewlabels.frames.table import NOTHING, Source, Table
@@ -59,9 +58,10 @@ def diagnose(
     *,
     votes: Any = None,
     duplicates: Duplicates = "refuse",
+    labels: Any = None,
     **columns: Unpack[ColumnArguments],
 ) -> Diagnosis:
-    """Say what each column of a file or frame is, what is wrong with it and how to mend it.
+    r"""Say what each column of a file or frame is, what is wrong with it and how to mend it.
 
     `columns` are the other parameters of `read_predictions`. What makes the data unusable is a
     finding of severity "error", and the rest is shown as far as it can be.
@@ -76,28 +76,25 @@ def diagnose(
     Examples
     --------
     >>> import pyarrow, fewlabels as fl
-    >>> table = pyarrow.table({"labels": [0, 1], "p__net__1": [0.5, 0.9]})
-    >>> for finding in fl.diagnose(table).findings:
-    ...     if finding.where == "column 'labels'":
-    ...         print(f"{finding.what} -> {finding.mend}")
-    may hold the labels -> --label labels
+    >>> table = pyarrow.table({"gold": ["cat", "dog", None], "rf_pred": ["cat", "cat", "dog"]})
+    >>> print(*fl.diagnose(table).reading, sep="\n")
+    labels: column 'gold' (2 of 3 rows)
+    hard predictions: rf = 'rf_pred'
     """
     options = column_options(**columns)
-    check_votes(source, votes, duplicates)
-    if source is None:
-        refuse_options_of_wide(options)
     located = locate(source)
-    case = _Case(_name(located, votes if source is None else source))
+    case = _Case(_name(located, votes if source is None else source), options)
     try:
-        if votes is not None:
-            case.votes = read_votes(votes, options, duplicates)
-        if located is not None and located.kind == "NPZ":
-            refuse_arrays_beside(case.votes)
-            case.read_arrays(located, options)
+        opened = open_input(source, options, votes, duplicates, labels)
+        case.take(opened, None if source is None else votes)
+        if opened.arrays is not None:
+            case.read_arrays(opened)
         else:
-            case.read_table(source, located, options)
+            case.read_table(opened)
     except InputError as error:
         case.findings.append(Finding("error", one_line(str(error)), case.name, ""))
+        if case.opened is None and source is not None:
+            case.read_anyway(source, located)
     case.look()
     return case.diagnosis()
 
@@ -114,49 +111,75 @@ class _Case:
     """What has been learnt so far; reading may stop at any step."""
 
     name: str
+    options: ColumnOptions
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
+    opened: Opened | None = None
+    beside: Any = None
     roles: Roles | None = None
     table: Table | None = None
     votes: LongVotes | None = None
     predictions: Predictions | None = None
     said: facts.Classifiers | None = None
 
-    def read_arrays(self, located: Located, options: ColumnOptions) -> None:
-        arguments = read_npz(located.files, options)
+    def take(self, opened: Opened, beside: Any) -> None:
+        """What there is to read; `beside` are the long votes that were asked for."""
+        self.opened, self.options, self.votes = opened, opened.options, opened.votes
+        self.beside = beside
+
+    def read_arrays(self, opened: Opened) -> None:
+        arguments = read_npz(opened.arrays or (), self.options)
         self.described = described(arguments)
         self.predictions = Predictions(**arguments)
 
-    def read_table(self, source: Any, located: Located | None, options: ColumnOptions) -> None:
-        opened = None if source is None else open_source(source, located)
-        names = () if opened is None else opened.names
-        single = ("label", "domain", "weight")
-        self.described = {n: n if n in single else "not recognised" for n in names}
+    def read_table(self, opened: Opened) -> None:
+        names = () if opened.table is None else opened.table.names
+        self._name_columns(names)
         votes = self.votes
         try:
-            self.roles = assign_roles(names, options, None if votes is None else votes.roles)
+            self.roles = assign_roles(names, self.options, None if votes is None else votes.roles)
         except InputError:
-            self._read_anyway(opened)
+            self._read_all(opened.table)
             raise
-        self.described = self.roles.described() | ({} if votes is None else votes.roles.described())
+        self.described = self.roles.described() | ({} if votes is None else votes.described())
         self.table = NOTHING
-        if opened is not None:
-            self.table = opened.read(self.roles.numeric, self.roles.text)
+        if opened.table is not None:
+            self.table = opened.table.read(self.roles.numeric, self.roles.text)
         voted = None if votes is None else votes.class_texts()
-        arguments, classes = assemble(self.table, self.roles, options, voted)
+        wrong: list[InputError] = []
+        arguments, classes = assemble(self.table, self.roles, self.options, voted, wrong)
+        if wrong:
+            self.findings += [Finding("error", one_line(str(e)), self.name, "") for e in wrong]
+            return
         if votes is not None:
             keys = item_keys(self.table, self.roles, votes)
+            keep = self.options.keep
             try:
-                arguments = votes.join(arguments, keys, classes, options.keep)
+                arguments = votes.join(arguments, keys, classes, keep)
             except RepeatedVotesError as error:
                 self.findings.append(Finding("error", one_line(str(error)), votes.name, ""))
                 counted = replace(votes, duplicates="keep")
-                arguments = counted.join(arguments, keys, classes, options.keep)
+                arguments = counted.join(arguments, keys, classes, keep)
                 # Said by the error already.
                 arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
         self.predictions = build(arguments, self.roles, self.table.place)
 
-    def _read_anyway(self, opened: Source | None) -> None:
+    def read_anyway(self, source: Any, located: Located | None) -> None:
+        """The columns of what cannot be read as predictions, to say what they look like."""
+        if located is not None and located.kind == "NPZ":
+            return
+        try:
+            opened = open_source(source, located)
+            self._name_columns(opened.names)
+        except InputError:
+            return
+        self._read_all(opened)
+
+    def _name_columns(self, names: Iterable[str]) -> None:
+        single = ("label", "domain", "weight")
+        self.described = {n: n if n in single else "not recognised" for n in names}
+
+    def _read_all(self, opened: Source | None) -> None:
         """Read all columns as they are, to say what they look like; the error comes later."""
         if opened is None or len(set(opened.names)) < len(opened.names):
             return
@@ -221,7 +244,27 @@ class _Case:
             balance = facts.balance(facts.Labels.of(p), self.said, p.models, p.classes)
         elif self.table is not None:
             counts = {"n_items": self.table.n_rows}
-        return Diagnosis(self.name, self.described, counts, balance, worst_first(self.findings))
+        return Diagnosis(
+            self.name,
+            self.described,
+            counts,
+            balance,
+            worst_first(self.findings),
+            () if self.opened is None else self.opened.lines,
+            self._command(),
+            self.options.to_toml(),
+        )
+
+    def _command(self) -> str | None:
+        """The command line that reads the data so; None where it would be refused."""
+        opened = self.opened
+        refused = any(finding.severity == "error" for finding in self.findings)
+        if opened is None or opened.name is None or refused:
+            return None
+        if opened.table is None and opened.arrays is None:
+            return self.options.command(opened.name, votes=True)
+        beside = [] if self.beside is None else ["--votes", str(self.beside)]
+        return " ".join([self.options.command(opened.name), *map(shlex.quote, beside)])
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

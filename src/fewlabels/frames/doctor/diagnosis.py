@@ -29,7 +29,9 @@ class Diagnosis:
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
     items, labels, classifiers and classes. `class_balance` holds the `classes`, the share of each
     among the `labels` (None without labels), and its mean probability as `predicted` by each
-    classifier (None for raw scores).
+    classifier (None for raw scores). `reading` says what was recognised without being said;
+    `command` is the command line that reads the data so (None for a frame, or where it cannot be
+    read), and `columns` the same as the TOML file of --columns.
     """
 
     name: str
@@ -37,6 +39,9 @@ class Diagnosis:
     counts: Mapping[str, int]
     class_balance: Mapping[str, Any]
     findings: tuple[Finding, ...]
+    reading: tuple[str, ...] = ()
+    command: str | None = None
+    columns: str = ""
 
     @property
     def ok(self) -> bool:
@@ -52,6 +57,8 @@ class Diagnosis:
             "roles": dict(self.roles),
             "class_balance": dict(self.class_balance),
             "findings": [asdict(finding) for finding in self.findings],
+            "reading": list(self.reading),
+            "command": self.command,
         }
 
     def summary(self, width: int = 80) -> str:

@@ -38,9 +38,11 @@ def render(diagnosis: Diagnosis, width: int) -> str:
     """Counts, roles, class balance and findings, no line longer than `width`."""
     sections = [
         _headline(diagnosis, width),
+        _reading(diagnosis.reading, width),
         _columns(diagnosis.roles, width),
         _balance(diagnosis.class_balance, width),
         _findings(diagnosis.findings, width),
+        ["Next", f"  {diagnosis.command}"] if diagnosis.command else [],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -51,6 +53,12 @@ def _headline(diagnosis: Diagnosis, width: int) -> list[str]:
     keys = ("n_items", "n_labeled", "n_models", "n_classes")
     said = [f"{counts[k]:,} {word}" for k, word in zip(keys, words, strict=True) if k in counts]
     return _wrapped(one_line(diagnosis.name) + (f": {', '.join(said)}" if said else ""), width)
+
+
+def _reading(lines: Sequence[str], width: int) -> list[str]:
+    if not lines:
+        return []
+    return ["Recognised", *(t for line in lines for t in _wrapped(one_line(line), width, "  "))]
 
 
 def _columns(roles: Mapping[str, str], width: int) -> list[str]:

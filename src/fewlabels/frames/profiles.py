@@ -1,0 +1,245 @@
+"""What a column looks like: how full, how many different values, numbers or words, and its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fewlabels.class_words import MAYBE_NO_LABEL, NO_LABEL, folded
+from fewlabels.errors import InputError
+from fewlabels.frames.families import tokens
+from fewlabels.frames.table import Table
+from fewlabels.frames.values import class_text
+from fewlabels.kernels.arrays import Floats, Ints
+
+MOST_CLASSES = 50
+"""A column of more different values holds no classes."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TRUTH = _words(
+    "gold truth true ytrue human target expert adjudicated reference biopsy pathology consensus "
+    "groundtruth actual confirmed manual labeled annotated standard"
+)
+_LABEL = _words("label labels class outcome verdict answer diagnosis status y category result")
+_PREDICTED = _words(
+    "pred preds predicted prediction predictions predict yhat hat verdict judge judgment judgement "
+    "vote votes model classifier clf output hard reader rater annotator worker coder grader "
+    "detector filter score scores prob proba probs probability conf confidence logit logits margin "
+    "decision rating grade risk flag flagged"
+)
+_PROBABILITY = _words("p pr prob proba probs probability probabilities")
+_SCORE = _words(
+    "score scores prob proba probs probability conf confidence logit logits margin decision rating "
+    "grade risk rank_score similarity likelihood"
+)
+_MODELS = re.compile(
+    r"(gpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|grok|palm|phi|gemma|command|bert|roberta|"
+    r"distilbert|deberta|electra|t5|xgb|lgbm|lightgbm|catboost|svm|svc|logreg|logistic|forest|"
+    r"randomforest|knn|mlp|cnn|rnn|lstm|resnet|vit|net|gbm|boost|bayes|perspective|detoxify|openai|"
+    r"llm|ai|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
+)
+_SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb")
+_FEATURE = _words(
+    "age length len count n num number size time latency tokens token words chars characters price "
+    "amount cost year month day date timestamp id idx index duration seconds lat lon latitude "
+    "longitude temperature seed epoch step height income salary views likes followers zip phone "
+    "fold round turn position order row ms bytes width weight bmi dose"
+)
+_GROUP = _words(
+    "sex gender female male race ethnicity country region state city lang language source site "
+    "hospital domain type split dataset batch segment platform device group subgroup category "
+    "weekend married smoker department team channel topic task subset"
+)
+_ITEM = _words(
+    "item items task question doc document example image unit comment tweet post message text "
+    "sample case id qid uid sentence utterance review patient scan instance object"
+)
+_ANNOTATOR = _words(
+    "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
+    "raterid rater_id crowdworker assessor reader"
+)
+_ANSWER = _words(
+    "label answer vote response rating category choice judgment judgement class annotation value "
+    "verdict decision"
+)
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a column's name in lower case, humps taken apart.
+
+    Examples
+    --------
+    >>> name_words("HumanLabel_2"), name_words("y_true")
+    (['human', 'label', '2'], ['y', 'true'])
+    """
+    humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
+    return [folded(word) for word in tokens(humps)]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One column: its values, and what its name says.
+
+    `counts` are texts of classes and how many rows have each, without those for no label; None
+    where there are too many. `numbers` (n,) are its numbers, None where it holds others.
+    """
+
+    name: str
+    rows: int
+    filled: int
+    distinct: int
+    counts: Mapping[str, int] | None
+    numbers: Floats | None
+    codes: Ints
+
+    @property
+    def unique(self) -> bool:
+        """Whether no value comes twice."""
+        return self.filled > 1 and self.distinct == self.filled
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it is mostly empty."""
+        return 0 < self.filled <= 0.6 * self.rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether all its numbers are whole."""
+        known = self.known
+        return bool(len(known)) and bool((known == np.round(known)).all())
+
+    @cached_property
+    def known(self) -> Floats:
+        """Its numbers, without those that are missing."""
+        return np.empty(0) if self.numbers is None else self.numbers[~np.isnan(self.numbers)]
+
+    @property
+    def in_unit(self) -> bool:
+        """Whether all its numbers are from 0 to 1."""
+        known = self.known
+        return bool(len(known)) and bool(known.min() >= 0 and known.max() <= 1)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of its name."""
+        return name_words(self.name)
+
+    def says(self, words: Collection[str]) -> bool:
+        """Whether its name has one of these words."""
+        return any(word in words for word in self.words)
+
+    @property
+    def like_truth(self) -> int:
+        """How much its name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all."""
+        words = self.words
+        if self.like_prediction and not (set(words) & _TRUTH):
+            return 1 if words in (["verdict"], ["rating"], ["grade"], ["decision"]) else 0
+        if set(words) & _TRUTH and not set(words) & {"pred", "predicted", "prediction"}:
+            return 3
+        if words in (["label"], ["labels"], ["y"], ["class"], ["target"]):
+            return 3
+        return 2 if set(words) & _LABEL or words[:1] == ["is"] else 0
+
+    @property
+    def like_prediction(self) -> bool:
+        """Whether its name is that of a classifier, or of something that one says."""
+        return self.says(_PREDICTED) or self.names_model
+
+    @property
+    def names_model(self) -> bool:
+        """Whether a word of its name is that of a kind of model."""
+        return any(_MODELS.fullmatch(w) or w in _SHORT_MODELS for w in self.words)
+
+    @property
+    def like_score(self) -> bool:
+        """Whether its name is that of a score."""
+        return self.says(_SCORE)
+
+    @property
+    def like_probability(self) -> bool:
+        """Whether its name says that it holds probabilities."""
+        return self.says(_PROBABILITY)
+
+    @property
+    def like_group(self) -> bool:
+        """Whether its name is that of a group or of a feature."""
+        return self.says(_GROUP) or self.says(_FEATURE)
+
+    @property
+    def like_item(self) -> bool:
+        """Whether its name is that of an item."""
+        return self.says(_ITEM) or not self.words or self.words[0] == "unnamed"
+
+    @property
+    def like_annotator(self) -> bool:
+        """Whether its name is that of an annotator."""
+        return self.says(_ANNOTATOR)
+
+    @property
+    def like_answer(self) -> bool:
+        """Whether its name is that of what an annotator says."""
+        return self.says(_ANSWER)
+
+
+def profile(table: Table, name: str, no_label: Collection[str] = ()) -> Profile:
+    """Look at one column of a table, which has been read as it stands."""
+    try:
+        codes, values = table.categories(name)
+    except InputError:
+        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
+    none = NO_LABEL | {folded(text) for text in no_label}
+    texts = [class_text(value) for value in values]
+    index: dict[str, int] = {}
+    place = [-1 if folded(t) in none else index.setdefault(t, len(index)) for t in texts]
+    codes = np.array([*place, -1], dtype=np.int64)[codes]
+    count = np.bincount(codes + 1, minlength=len(index) + 1)[1:]
+    held = {text: int(rows) for text, rows in zip(index, count, strict=True) if rows}
+    numbers = None
+    try:
+        numbers = table.numbers(name)
+    except InputError:
+        pass
+    else:
+        if not (~np.isnan(numbers)).any() or np.isinf(numbers).any():
+            numbers = None
+    small = held if len(held) <= MOST_CLASSES else None
+    if small is not None and set(map(folded, small)) & MAYBE_NO_LABEL and len(small) < 3:
+        small = {t: rows for t, rows in small.items() if folded(t) not in MAYBE_NO_LABEL}
+    return Profile(name, table.n_rows, int(count.sum()), len(held), small, numbers, codes)
+
+
+def without_role(name: str, shared: Iterable[str] = ()) -> str:
+    """A classifier's name: that of its column without the words for what the column holds.
+
+    Examples
+    --------
+    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("prediction")
+    ('gpt4', 'rf', 'prediction')
+    """
+    words = tokens(name)
+    lower = [folded(word) for word in words]
+    roles = _ROLE_WORDS | set(shared)
+    while len(words) > 1 and lower[-1] in roles:
+        words.pop()
+        lower.pop()
+    while len(words) > 1 and lower[0] in roles:
+        words.pop(0)
+        lower.pop(0)
+    if len(words) == 1 and lower[0] in roles:
+        return name
+    return name[name.index(words[0]) : name.rindex(words[-1]) + len(words[-1])] or name
+
+
+_ROLE_WORDS = _words(
+    "y p pr pred preds predicted prediction predictions verdict label vote votes hard score scores "
+    "prob proba probs probability probabilities conf confidence class judgment judgement decision "
+    "rating grade output logit logits answer is of"
+)

@@ -1,0 +1,540 @@
+"""Which column is what in a file that nobody has described: by its values, helped by its names.
+
+Nothing is guessed between two readings: where both are possible, the file is refused, and the
+message shows how each of them is said. What is recognised is told in the first lines of a result.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fewlabels.class_words import folded, polarity, same_answer
+from fewlabels.errors import InputError
+from fewlabels.frames.families import class_of_name, class_of_one, differences, tokens
+from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.profiles import MOST_CLASSES, Profile, profile, without_role
+from fewlabels.frames.roles import LIKE_LABELS, split_native
+from fewlabels.frames.table import Source, Table
+from fewlabels.frames.values import in_order
+from fewlabels.kernels.arrays import Array
+from fewlabels.wording import listed, quoted
+
+_LEAST_TOGETHER = 10
+"""Rows that two columns must share before their agreement says anything."""
+
+_AGREE = 0.2
+"""Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
+
+_LEAST_FILLED_TOGETHER = 2
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was recognised: the options that say it, in lines, and whether the rows are votes.
+
+    `lines` are empty where the caller and the native names say everything. `votes` says that every
+    row is the vote of an annotator.
+    """
+
+    options: ColumnOptions
+    lines: tuple[str, ...] = ()
+    votes: bool = False
+
+
+class AmbiguousError(InputError):
+    """A file can be read in two ways; `readings` are the options of each."""
+
+    def __init__(self, message: str, readings: Sequence[Sequence[str]]) -> None:
+        self.readings = tuple(" ".join(map(shlex.quote, reading)) for reading in readings)
+        super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
+
+
+def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
+    """Complete what the caller says of the columns, where nothing says which hold predictions.
+
+    Parameters
+    ----------
+    joined
+        Whether votes or labels that are kept apart are joined to this table, so that it may be
+        without predictions or labels.
+
+    Raises
+    ------
+    InputError
+        If two readings are possible, or nothing is recognised; the message says how to say it.
+    """
+    names = [name for name in source.names if name]
+    native = [name for name in names if split_native(name) is not None]
+    if len(set(names)) < len(names):
+        return Reading(options)  # `assign_roles` refuses it in better words
+    if native or options.names_classifiers or joined:
+        return _label_by_name(source, names, options)
+    if {"item", "annotator", "label"} <= set(names) or options.votes:
+        return Reading(options)  # long votes: they are read with --votes
+    table = source.read((), names)
+    if not table.n_rows:
+        return Reading(options)
+    return _Recognition(table, names, options).reading()
+
+
+def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
+    """The label, where a column is named like one and nothing else is."""
+    if options.label is not None or "label" in names:
+        return Reading(options)
+    claimed = {c for columns in options.models.values() for c in columns}
+    claimed |= {*options.hard.values(), *options.scores.values()}
+    claimed |= {c for c in (options.domain, options.weight, options.item) if c is not None}
+    free = [n for n in names if n not in claimed and split_native(n) is None]
+    alike = [name for name in free if LIKE_LABELS.fullmatch(name)]
+    if len(alike) != 1:
+        return Reading(options)
+    found = profile(source.read((), alike), alike[0], options.no_label)
+    if found.counts is None or not found.filled:
+        return Reading(options)
+    classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
+    if len(classes) > 1 and any(same_answer(t, sorted(classes)) is None for t in found.counts):
+        return Reading(options)
+    return Reading(replace(options, label=alike[0]), (_label_line(found),))
+
+
+def _label_line(label: Profile) -> str:
+    return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows)"
+
+
+@dataclass
+class _Recognition:
+    """The columns of one table, and what has been found of them so far."""
+
+    table: Table
+    names: Sequence[str]
+    options: ColumnOptions
+    probabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hard: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, str] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        named = (self.options.label, self.options.domain, self.options.weight, self.options.item)
+        self.columns = {n: profile(self.table, n, self.options.no_label) for n in self.names}
+        self.taken |= {name for name in (*named, "domain", "weight") if name in self.columns}
+
+    def free(self) -> list[Profile]:
+        """Columns that have no role yet."""
+        return [p for name, p in self.columns.items() if name not in self.taken and p.filled]
+
+    def reading(self) -> Reading:
+        """Everything, in the order in which one thing tells the next."""
+        item = self._item()
+        label = self._label()
+        classes = self._classes(label)
+        self._families(classes)
+        self._hard(label, classes)
+        self._numbers(classes)
+        votes = None if self.probabilities or self.hard or self.scores else self._long(item)
+        if votes is not None:
+            return votes
+        if not (self.probabilities or self.hard or self.scores):
+            return Reading(self.options)  # `assign_roles` says that there are no predictions
+        options = replace(
+            self.options,
+            label=None if label is None else label.name,
+            item=item,
+            models=self.probabilities,
+            hard=self.hard,
+            scores=self.scores,
+        )
+        return Reading(options, tuple(self._lines(label, item)))
+
+    def _item(self) -> str | None:
+        """The column that names the items: all different, and named so or text."""
+        if self.options.item is not None:
+            return self.options.item
+        found = [
+            p for p in self.free()
+            if p.unique and p.filled == p.rows and (p.numbers is None or p.whole)
+            and (p.like_item or {"id", "uuid", "key", "index"} & set(p.words))
+        ]  # fmt: skip
+        chosen = [p for p in found if {"id", "uuid", "key", "item"} & set(p.words)] or found
+        self.taken |= {p.name for p in found}
+        return chosen[0].name if chosen and chosen[0].name.strip() else None
+
+    # Labels -------------------------------------------------------------------------------------
+
+    def _label(self) -> Profile | None:
+        """The column of known labels.
+
+        Raises
+        ------
+        AmbiguousError
+            If two columns may be it.
+        """
+        if self.options.label is not None:
+            return self.columns.get(self.options.label)
+        candidates = [
+            p for p in self.free()
+            if p.counts and not (p.like_group and p.like_truth < 2)
+            and (p.numbers is None or p.whole) and (p.like_truth or p.sparse)
+        ]  # fmt: skip
+        held = {p.name: self._recurs(p) for p in candidates}
+        ranked: dict[int, list[Profile]] = {}
+        for p in candidates:
+            if not held[p.name] and not (p.like_truth == 3 and self._has_numbers(p)):
+                continue
+            # A name that surely says so, then one that likely does; empty cells weigh with it.
+            rank = 2 * p.like_truth + p.sparse
+            if p.like_prediction and p.like_truth < 3:
+                rank = min(rank, 1) if p.sparse else 0
+            if rank:
+                ranked.setdefault(rank, []).append(p)
+        if not ranked:
+            return None
+        best = ranked[max(ranked)]
+        exact = [p for p in best if p.name == "label"]
+        best = exact or best
+        if len(best) > 1:
+            raise AmbiguousError(
+                f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
+                [["--label", p.name] for p in best[:3]],
+            )
+        self.taken.add(best[0].name)
+        return best[0]
+
+    def _recurs(self, label: Profile) -> bool:
+        """Whether its values recur in another column, or in the names of columns."""
+        if label.counts is None:
+            return False
+        classes = list(label.counts)
+        for other in self.free():
+            if other.name == label.name or other.counts is None or other.like_group:
+                continue
+            if len(other.counts) > 1 and all(self._class_of(t, classes) for t in other.counts):
+                return True
+        if len(classes) < 2:
+            return False
+        named = [
+            part.name for p in self.free()
+            if p.numbers is not None and (part := class_of_name(p.name, classes)) is not None
+        ]  # fmt: skip
+        return bool(set(named) - {c for c in classes if c.isdigit()}) or len(set(named)) > 1
+
+    def _has_numbers(self, label: Profile) -> bool:
+        """Whether there are other columns that may be scores or probabilities."""
+        return any(
+            p.name != label.name and p.numbers is not None and not p.like_group
+            and (p.like_prediction or (p.in_unit and not p.whole))
+            for p in self.free()
+        )  # fmt: skip
+
+    @staticmethod
+    def _class_of(text: str, classes: Sequence[str]) -> str | None:
+        return same_answer(text, classes)
+
+    def _classes(self, label: Profile | None) -> tuple[str, ...]:
+        """The classes: those of the labels, which may not show all of them, or none."""
+        if self.options.classes is not None:
+            return tuple(map(str, self.options.classes))
+        if label is None or label.counts is None:
+            return ()
+        spelled: dict[str, str] = {}
+        for text in sorted(label.counts, key=lambda t: -label.counts[t] if label.counts else 0):
+            spelled.setdefault(folded(text), text)
+        return in_order(spelled.values())
+
+    # Probabilities ------------------------------------------------------------------------------
+
+    def _families(self, classes: tuple[str, ...]) -> None:
+        """Columns of numbers that are named by class, family by family."""
+        fitting = [p for p in self.free() if p.numbers is not None and not self._measures(p)]
+        for stem, columns in self._named_families(fitting, classes).items():
+            self._take_family(stem, columns)
+        if len(classes) == 2:
+            for p in [p for p in self.free() if p.numbers is not None and not self._measures(p)]:
+                one = class_of_one(p.name, classes)
+                if one is not None and self._like_shares([p]):
+                    stem = (class_of_name(p.name, classes) or (one, ""))[1]
+                    self._take_family(stem or p.name, [p])
+
+    def _measures(self, p: Profile) -> bool:
+        """Whether a column of numbers is a feature or a group by its name."""
+        return p.like_group and not p.like_prediction
+
+    def _named_families(
+        self, columns: Sequence[Profile], classes: tuple[str, ...]
+    ) -> dict[str, list[Profile]]:
+        """Columns whose names differ in the class alone and whose rows sum to one number."""
+        stems: dict[tuple[str, ...], dict[str, list[Profile]]] = {}
+        for p in columns:
+            words = tokens(p.name)
+            part = class_of_name(p.name, classes) if classes else None
+            keys = [part.rest] if part is not None else []
+            if len(words) > 1:
+                keys += ["_".join(words[:-1]), "_".join(words[1:])]
+            for i, key in enumerate(dict.fromkeys(keys)):
+                stems.setdefault((str(i if part is not None else i + 1),), {}).setdefault(
+                    key, []
+                ).append(p)
+        found: dict[str, list[Profile]] = {}
+        used: set[str] = set()
+        for level in sorted(stems):
+            for stem, members in stems[level].items():
+                left = [p for p in members if p.name not in used]
+                if len(left) > 1 and self._is_family(left, classes):
+                    found[stem] = left
+                    used |= {p.name for p in left}
+        whole = [p for p in columns if p.name not in used]
+        if classes and len(whole) == len(classes) > 1 and not found:
+            bare = {folded(p.name) for p in whole} == set(map(folded, classes))
+            if bare and self._is_family(whole, classes):
+                found["model"] = whole
+        return found
+
+    def _is_family(self, members: Sequence[Profile], classes: tuple[str, ...]) -> bool:
+        """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
+        total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
+        known = total[~np.isnan(total)]
+        if len(known) < _LEAST_FILLED_TOGETHER:
+            return False
+        least = min(float(p.known.min()) for p in members)
+        slack = 0.005 * len(members) + 1e-6
+        for whole in (1.0, 100.0):
+            if least >= 0 and (np.abs(known - whole) <= slack * whole).all():
+                return True
+        named = {part.name for p in members if (part := class_of_name(p.name, classes))}
+        several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
+        # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
+        # with what is wrong.
+        return several and not any(p.whole for p in members)
+
+    def _like_shares(self, members: Sequence[Profile]) -> bool:
+        """Whether numbers may be probabilities, or percentages written so."""
+        return all(p.in_unit and not (p.whole and not p.like_probability) for p in members)
+
+    def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
+        name = without_role(stem) if stem else columns[0].name
+        self.probabilities[self._fresh(name, self.probabilities)] = tuple(p.name for p in columns)
+        self.taken |= {p.name for p in columns}
+
+    @staticmethod
+    def _fresh(name: str, used: Mapping[str, Any]) -> str:
+        while name in used:
+            name += "_"
+        return name
+
+    # Hard predictions ---------------------------------------------------------------------------
+
+    def _hard(self, label: Profile | None, classes: tuple[str, ...]) -> None:
+        """Columns that hold the labels' values; without labels, such as share theirs.
+
+        Raises
+        ------
+        AmbiguousError
+            If a column of yes and no may be a prediction as well as a group.
+        """
+        values = classes or self._shared_values()
+        families = {name for columns in self.probabilities.values() for name in columns}
+        if len(values) < 2:
+            named = [differences(columns) for columns in self.probabilities.values()]
+            values = tuple(named[0] or ()) if named else values
+        alike: list[Profile] = []
+        unsure: list[Profile] = []
+        for p in self.free():
+            if p.name in families or p.counts is None or not values:
+                continue
+            if not all(self._class_of(text, values) for text in p.counts):
+                # A classifier may say a class that no label shows.
+                some = sum(rows for t, rows in p.counts.items() if self._class_of(t, values))
+                shown = len(p.counts) <= MOST_CLASSES // 2 and some > 0.5 * p.filled
+                if not (shown and p.like_prediction and p.numbers is None):
+                    continue
+            if p.like_prediction and not (p.like_score and self._has_finer(p)):
+                alike.append(p)
+            elif self._measures(p):
+                continue
+            elif label is None and not any(polarity(v) is None for v in values):
+                unsure.append(p)
+            else:
+                agreement = None if label is None else self._agreement(p, label, values)
+                words = any(polarity(v) is None and not v.isdigit() for v in values)
+                if words or (agreement is not None and agreement > _AGREE):
+                    alike.append(p)
+                elif len(p.counts) > 1:
+                    unsure.append(p)
+        if unsure and not alike and label is None:
+            alike, unsure = unsure, []
+        if unsure:
+            first = unsure[0]
+            said = self._options_so_far(label, alike)
+            raise AmbiguousError(
+                f"column {quoted(first.name)} holds the values of the labels: a classifier's "
+                "hard predictions, or a group",
+                [[*said, "--hard", f"{without_role(first.name)}={first.name}"], said or ["--hard"]],
+            )
+        names = [without_role(p.name) for p in alike]
+        for p, name in zip(alike, names, strict=True):
+            self.hard[name if names.count(name) == 1 else p.name] = p.name
+            self.taken.add(p.name)
+
+    def _has_finer(self, p: Profile) -> bool:
+        """Whether another column holds hard predictions of the same classifier."""
+        own = without_role(p.name)
+        return any(
+            q.name != p.name and without_role(q.name) == own and q.counts is not None
+            and not q.like_score
+            for q in self.free()
+        )  # fmt: skip
+
+    def _shared_values(self) -> tuple[str, ...]:
+        """The values that most columns of few values hold, where there are no labels."""
+        sets = [
+            frozenset(map(folded, p.counts))
+            for p in self.free()
+            if p.counts and len(p.counts) > 1 and p.like_prediction and not p.like_score
+            and (p.numbers is None or p.whole)
+        ]  # fmt: skip
+        if len(sets) < 2:
+            return ()
+        common = max(sets, key=lambda s: sum(other <= s for other in sets))
+        return in_order(common) if sum(other <= common for other in sets) > 1 else ()
+
+    def _agreement(self, p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
+        """Kappa of a column and the labels; None on too few rows."""
+        mine = self._indices(p, classes)
+        theirs = self._indices(label, classes)
+        both = (mine >= 0) & (theirs >= 0)
+        if both.sum() < _LEAST_TOGETHER:
+            return None
+        k = len(classes)
+        a, b = (np.bincount(x[both], minlength=k) / both.sum() for x in (mine, theirs))
+        chance = float(a @ b)
+        if chance >= 1:
+            return None
+        return (float((mine[both] == theirs[both]).mean()) - chance) / (1 - chance)
+
+    @staticmethod
+    def _indices(p: Profile, classes: Sequence[str]) -> Array:
+        order = list(classes)
+        index = []
+        for text in p.counts or {}:
+            meant = same_answer(text, order)
+            index.append(-1 if meant is None else order.index(meant))
+        codes = np.where(p.codes < len(index), p.codes, -1)
+        return np.array([*index, -1], dtype=np.int64)[codes]
+
+    def _options_so_far(self, label: Profile | None, hard: Iterable[Profile]) -> list[str]:
+        said = [] if label is None else ["--label", label.name]
+        for name, columns in self.probabilities.items():
+            said += ["--model", f"{name}={','.join(columns)}"]
+        for p in hard:
+            said += ["--hard", f"{without_role(p.name)}={p.name}"]
+        return said
+
+    # Scores -------------------------------------------------------------------------------------
+
+    def _numbers(self, classes: tuple[str, ...]) -> None:
+        """Other numbers: probabilities where the name says so, else scores; never features.
+
+        Raises
+        ------
+        AmbiguousError
+            If columns of numbers are all there is, and no name says what they are.
+        """
+        if len(classes) > 2 or (len(classes) < 2 and self.probabilities):
+            return
+        unnamed: list[Profile] = []
+        for p in self.free():
+            if p.numbers is None or p.distinct < 3 or p.name in self.taken or self._measures(p):
+                continue
+            name = without_role(p.name)
+            if name in self.hard and self._is_confidence(p):
+                self.unused.append(
+                    f"{quoted(p.name)}: never below 1/2, so the confidence in what {name} predicts "
+                    "and no score of the positive class"
+                )
+                self.taken.add(p.name)
+                continue
+            if not (p.like_prediction or p.like_score or name in self.hard or p.in_unit):
+                unnamed.append(p)
+                continue
+            where = self.scores
+            if p.in_unit and not p.whole and p.like_probability and name not in self.probabilities:
+                self.probabilities[name] = (p.name,)
+            else:
+                where[name if name not in where else p.name] = p.name
+            self.taken.add(p.name)
+        if unnamed and not (self.probabilities or self.hard or self.scores):
+            columns = [f"{without_role(p.name)}={p.name}" for p in unnamed]
+            raise InputError(
+                f"columns {listed(quoted(p.name) for p in unnamed)} hold numbers, and nothing says "
+                "whether classifiers gave them: if they are scores, say so with "
+                + " ".join(f"--score {shlex.quote(c)}" for c in columns[:3])
+            )
+
+    @staticmethod
+    def _is_confidence(p: Profile) -> bool:
+        """Whether numbers beside hard predictions are never below 1/2."""
+        return p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
+
+    # Long votes ---------------------------------------------------------------------------------
+
+    def _long(self, item: str | None) -> Reading | None:
+        """Rows that are votes of annotators: an item and an annotator that both recur."""
+        if item is not None:
+            return None
+        columns = [p for p in self.columns.values() if p.filled == p.rows]
+        people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
+        items = [p for p in columns if not p.unique and p.like_item and p not in people]
+        items = [p for p in items if p.counts is None or p.distinct > 2]
+        answers = [
+            p for p in self.columns.values()
+            if p.counts and len(p.counts) > 1 and p not in people and p not in items
+        ]  # fmt: skip
+        gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
+        said = [p for p in answers if p not in gold and p.like_answer]
+        if not (len(people) == 1 and len(items) == 1 and said):
+            return None
+        said = [p for p in said if p.name == "label"] or said
+        if len(said) > 1:
+            raise AmbiguousError(
+                f"each row is an annotator's vote, and columns "
+                f"{listed(quoted(p.name) for p in said)} may each hold it",
+                [["--votes", "--answer", p.name] for p in said[:3]],
+            )
+        votes = {"item": items[0].name, "annotator": people[0].name, "label": said[0].name}
+        options = replace(self.options, votes=votes, label=gold[0].name if len(gold) == 1 else None)
+        lines = [
+            f"votes, one per row: item {quoted(items[0].name)}, annotator "
+            f"{quoted(people[0].name)}, vote {quoted(said[0].name)}"
+        ]
+        if options.label is not None:
+            lines.append(f"labels: column {quoted(options.label)}, one per item")
+        return Reading(options, tuple(lines), votes=True)
+
+    # Words --------------------------------------------------------------------------------------
+
+    def _lines(self, label: Profile | None, item: str | None) -> Iterable[str]:
+        yield "labels: none recognised" if label is None else _label_line(label)
+        for what, mapped in (
+            ("probabilities", self.probabilities),
+            ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
+            ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
+        ):
+            if mapped:
+                said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
+                yield f"{what}: {'; '.join(said)}"
+        if item is not None:
+            yield f"items: named by column {quoted(item)}"
+        numbers = [
+            p.name
+            for p in self.free()
+            if p.numbers is not None and (p.counts is None or not p.whole)
+        ]
+        if numbers:
+            yield f"not used: {listed(map(quoted, numbers))} (numbers; --score NAME=COL if a score)"
+        for line in self.unused:
+            yield f"not used: {line}"
