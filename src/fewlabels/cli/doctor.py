@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -55,7 +57,7 @@ def doctor(
     if path is not None:
         writers[path] = json_writer(diagnosis.to_dict())
     if toml_path is not None and diagnosis.ok:
-        writers[toml_path] = lambda to: to.write_text(diagnosis.columns, encoding="utf-8") and None
+        writers[toml_path] = partial(_write_toml, diagnosis)
     write_outputs(writers)
     if json_path == "-":
         click.echo(json_text(diagnosis.to_dict()), nl=False)
@@ -63,6 +65,10 @@ def doctor(
         click.echo(diagnosis.summary(terminal.width()))
     if not diagnosis.ok:
         raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {_first_error(diagnosis)}")
+
+
+def _write_toml(diagnosis: Diagnosis, path: Path) -> None:
+    path.write_text(diagnosis.columns, encoding="utf-8")
 
 
 def _stream(source: Input, engine: Engine, name: EngineName, workers: int | None) -> Diagnosis:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -82,7 +82,7 @@ class Layout:
     skipped: tuple[BadFile, ...]
     notes: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
-    options: ColumnOptions = ColumnOptions()
+    options: ColumnOptions = field(default_factory=ColumnOptions)
 
     @property
     def n_bytes(self) -> int:
