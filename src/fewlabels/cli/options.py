@@ -28,6 +28,7 @@ class Columns:
     model: tuple[str, ...] = ()
     hard: tuple[str, ...] = ()
     score: tuple[str, ...] = ()
+    confidence: tuple[str, ...] = ()
     domain: str | None = None
     weight: str | None = None
     columns: str | None = None
@@ -44,6 +45,7 @@ class Columns:
             "models": parse_model_options(self.model),
             "hard": parse_pairs("--hard", "COL", self.hard),
             "scores": parse_pairs("--score", "COL", self.score),
+            "confidence": parse_pairs("--confidence", "COL", self.confidence),
             "domain": self.domain,
             "weight": self.weight,
             "columns": self.columns,
@@ -76,6 +78,14 @@ _OPTIONS = (
         metavar="NAME=COL",
         multiple=True,
         help="A classifier and its column of scores, larger is more positive. Repeatable.",
+    ),
+    click.option(
+        "--confidence",
+        type=text,
+        metavar="NAME=COL",
+        multiple=True,
+        help="A classifier with --hard and its column of how probable its own prediction is to "
+        "it (two classes). Repeatable.",
     ),
     click.option("--domain", type=text, metavar="COL", help="Column of the domain."),
     click.option("--weight", type=text, metavar="COL", help="Column of the sampling weight."),

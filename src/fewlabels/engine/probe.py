@@ -17,14 +17,14 @@ def probe_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
     p = np.full((1, m, k), np.nan)
     votes, scores = np.full((1, m), -1), np.full((1, m), np.nan)
     for j, model in enumerate(roles.models):
-        if model in roles.probabilities or model in roles.mapped:
+        if model in roles.probabilities or model in roles.mapped or model in roles.confidence:
             p[0, j] = 1 / k
         if model in roles.votes:
             votes[0, j] = 0
         if model in roles.scores:
             scores[0, j] = 0.0
     return Predictions(
-        p if roles.probabilities or roles.mapped else None,
+        p if roles.probabilities or roles.mapped or roles.confidence else None,
         [-1 if roles.label is None else 0],
         votes=votes if roles.votes else None,
         scores=scores if roles.scores else None,

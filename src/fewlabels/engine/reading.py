@@ -177,7 +177,7 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
         If the unit cannot be read.
     """
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
-    only = replace(only, domain=None, item=None, groups=())
+    only = replace(only, domain=None, item=None, groups=(), confidence={})
     seen: dict[str, Counter[str]] = {}
     with told_of(unit.name):
         for table in _tables(unit, only) if only.text else ():

@@ -13,6 +13,7 @@ from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Counts, decide_classes
 from fewlabels.frames.names import Names
 from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.profiles import names_percentages
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import NOTHING, Table
 from fewlabels.frames.values import group_text, shown_number
@@ -91,7 +92,7 @@ def arguments_of(
         return attempts.read(partial(table.numbers, column), n)
 
     said = {
-        "probabilities": _probabilities(table, roles, classes, attempts),
+        "probabilities": _probabilities(table, roles, classes, by_column, attempts),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
             [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
@@ -129,14 +130,20 @@ def _scores(columns: Sequence[Array | None], n: int, classes: Classes) -> Array 
 
 
 def _probabilities(
-    table: Table, roles: Roles, classes: Classes, attempts: _Attempts
+    table: Table,
+    roles: Roles,
+    classes: Classes,
+    texts: Mapping[str, Array],
+    attempts: _Attempts,
 ) -> Floats | None:
-    if not (roles.probabilities or roles.mapped):
+    if not (roles.probabilities or roles.mapped or roles.confidence):
         return None
     size = len(classes.texts)
     # An explicit list of one class is refused by Predictions, which sees the shape below.
     p = np.full((table.n_rows, len(roles.models), size), np.nan)
     for j, model in enumerate(roles.models):
+        if model in roles.confidence:
+            p[:, j] = _of_predicted(table, roles, model, classes, texts, attempts)
         by_class = dict(roles.probabilities.get(model, {}))
         if model in roles.mapped:
             by_class = classes.columns_of(model, roles.mapped[model])
@@ -156,6 +163,29 @@ def _probabilities(
     return p
 
 
+def _of_predicted(
+    table: Table,
+    roles: Roles,
+    model: str,
+    classes: Classes,
+    texts: Mapping[str, Array],
+    attempts: _Attempts,
+) -> Floats:
+    """Probabilities (n, 2) from those of the predicted class."""
+    if len(classes.texts) != 2:
+        raise InputError(
+            f"--confidence {model} tells all probabilities of two classes only, and there are "
+            f"{len(classes.texts)} ({listed(classes.texts)}); leave it out"
+        )
+    column, hard = roles.confidence[model], texts[roles.votes[model]]
+    sure = attempts.read(partial(table.numbers, column), table.n_rows)
+    one = {"predicted": column}
+    attempts.read(partial(_to_shares, table, model, one, {"predicted": sure}), table.n_rows)
+    sure = np.where(hard < 0, np.nan, sure)
+    last = np.where(hard == 1, sure, 1 - sure)
+    return np.stack([1 - last, last], axis=1)
+
+
 def _to_shares(
     table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
 ) -> Floats:
@@ -173,6 +203,8 @@ def _to_shares(
     total = np.sum(each, axis=0)
     known = total[~np.isnan(total)]
     several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
+    if not several:
+        _from_percentages(table, next(iter(columns.values())), each[0])
     if several and len(known) and (np.abs(known - 100) <= 0.5 * len(each)).all():
         for values in each:
             values /= 100
@@ -209,6 +241,27 @@ def _to_shares(
         f"as is so with {digits} {'digit' if digits == 1 else 'digits'}, and were renormalised"
     )
     return each[0]
+
+
+def _from_percentages(table: Table, column: str, values: Floats) -> None:
+    """Divide a column by 100, in place, whose name says that it holds percentages.
+
+    Raises
+    ------
+    InputError
+        If no value is above 1: they may be shares as well.
+    """
+    known = values[~np.isnan(values)]
+    if not names_percentages(column) or not len(known) or known.min() < 0 or known.max() > 100:
+        return
+    if known.max() <= 1:
+        raise InputError(
+            f"column {quoted(column)} is named a percentage, but no value is above 1 (the largest "
+            f"is {shown_number(known.max())}): write the cells with % if they are percentages, or "
+            "rename the column if they are shares"
+        )
+    values /= 100
+    table.notes.append(f"column {quoted(column)}: percentages read as shares")
 
 
 def _digits(columns: Sequence[Floats]) -> int:

@@ -16,7 +16,7 @@ from fewlabels.frames.wording import told_of
 from fewlabels.wording import did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
-_TABLES = ("models", "hard", "scores", "votes", "same")
+_TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
 _LISTS = ("classes", "no_label")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
 _OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
@@ -34,6 +34,7 @@ class ColumnArguments(TypedDict, total=False):
     models: Mapping[str, str | Sequence[str]] | None
     hard: Mapping[str, str] | None
     scores: Mapping[str, str] | None
+    confidence: Mapping[str, str] | None
     domain: str | None
     weight: str | None
     columns: str | Path | Mapping[str, Any] | None
@@ -53,7 +54,8 @@ class ColumnOptions:
     """Which column is what, where the caller says so; None or empty where it does not.
 
     `models` maps a classifier to its probability columns, one per class or that of the positive
-    class; `hard` and `scores` map one to its column of hard predictions or scores. `keep` names the
+    class; `hard`, `scores` and `confidence` map one to its column of hard predictions, of scores,
+    or of how sure it is of its hard prediction. `keep` names the
     columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
@@ -70,6 +72,7 @@ class ColumnOptions:
     votes: Mapping[str, str] = field(default_factory=dict)
     hard: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, str] = field(default_factory=dict)
+    confidence: Mapping[str, str] = field(default_factory=dict)
     positive: str | None = None
     no_label: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +80,7 @@ class ColumnOptions:
     @property
     def names_classifiers(self) -> bool:
         """Whether the caller says which columns are those of classifiers."""
-        return bool(self.models or self.hard or self.scores)
+        return bool(self.models or self.hard or self.scores or self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
@@ -91,7 +94,7 @@ class ColumnOptions:
             said["no_label"] = list(self.no_label)
         if self.models:
             said["models"] = {name: list(columns) for name, columns in self.models.items()}
-        for key in ("hard", "scores", "votes", "same"):
+        for key in ("hard", "scores", "confidence", "votes", "same"):
             if getattr(self, key):
                 said[key] = dict(getattr(self, key))
         return said
@@ -114,7 +117,12 @@ class ColumnOptions:
             out += ["--no-label", text]
         for name, columns in self.models.items():
             out += ["--model", f"{_name(name)}={_joined(columns)}"]
-        pairs = {"--hard": self.hard, "--score": self.scores, "--same": self.same}
+        pairs = {
+            "--hard": self.hard,
+            "--score": self.scores,
+            "--confidence": self.confidence,
+            "--same": self.same,
+        }
         for flag, mapped in pairs.items():
             for name, value in mapped.items():
                 out += [flag, f"{_name(name)}={value}"]
@@ -168,6 +176,7 @@ def column_options(
     models: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
     scores: Mapping[str, str] | None = None,
+    confidence: Mapping[str, str] | None = None,
     domain: str | None = None,
     weight: str | None = None,
     columns: str | Path | Mapping[str, Any] | None = None,
@@ -209,6 +218,7 @@ def column_options(
         },
         _single_columns(hard or {}, "hard"),
         _single_columns(scores or {}, "scores"),
+        _single_columns(confidence or {}, "confidence"),
         None if positive is None else class_text(positive),
         tuple(no_label or ()),
         {str(text): class_text(meant) for text, meant in (same or {}).items()},
@@ -227,6 +237,7 @@ def column_options(
         {**said.votes, **given.votes},
         {**said.hard, **given.hard},
         {**said.scores, **given.scores},
+        {**said.confidence, **given.confidence},
         given.positive or said.positive,
         given.no_label or said.no_label,
         {**said.same, **given.same},
@@ -340,6 +351,7 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
             models=said.get("models"),
             hard=said.get("hard"),
             scores=said.get("scores"),
+            confidence=said.get("confidence"),
             same=said.get("same"),
             vote_columns=said.get("votes"),
         )

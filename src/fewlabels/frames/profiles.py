@@ -20,6 +20,10 @@ MOST_CLASSES = 50
 """A column of more different values holds no classes."""
 
 
+_SOME = 200
+"""Values that are looked at to tell names from sentences."""
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -33,12 +37,12 @@ _PREDICTED = _words(
     "pred preds predicted prediction predictions predict yhat hat verdict judge judgment judgement "
     "vote votes model classifier clf output hard reader rater annotator worker coder grader "
     "detector filter score scores prob proba probs probability conf confidence logit logits margin "
-    "decision rating grade risk flag flagged"
+    "decision rating grade risk flag flagged pct percent percentage birads likert stars severity"
 )
 _PROBABILITY = _words("p pr prob proba probs probability probabilities")
 _SCORE = _words(
     "score scores prob proba probs probability conf confidence logit logits margin decision rating "
-    "grade risk rank_score similarity likelihood"
+    "grade risk similarity likelihood birads likert stars severity"
 )
 _MODELS = re.compile(
     r"(gpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|grok|palm|phi|gemma|command|bert|roberta|"
@@ -47,6 +51,7 @@ _MODELS = re.compile(
     r"llm|ai|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
 )
 _SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb")
+_PERCENT = _words("pct percent percentage percentages")
 _FEATURE = _words(
     "age length len count n num number size time latency tokens token words chars characters price "
     "amount cost year month day date timestamp id idx index duration seconds lat lon latitude "
@@ -60,7 +65,8 @@ _GROUP = _words(
 )
 _ITEM = _words(
     "item items task question doc document example image unit comment tweet post message text "
-    "sample case id qid uid sentence utterance review patient scan instance object"
+    "sample case id qid uid sentence utterance review patient scan instance object exam customer "
+    "account user url file filename path name page paper ticket order transaction img photo video"
 )
 _ANNOTATOR = _words(
     "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
@@ -89,7 +95,8 @@ class Profile:
     """One column: its values, and what its name says.
 
     `counts` are texts of classes and how many rows have each, without those for no label; None
-    where there are too many. `numbers` (n,) are its numbers, None where it holds others.
+    where there are too many. `numbers` (n,) are its numbers, None where it holds others. `wordy`
+    says that its values are sentences.
     """
 
     name: str
@@ -99,6 +106,7 @@ class Profile:
     counts: Mapping[str, int] | None
     numbers: Floats | None
     codes: Ints
+    wordy: bool = False
 
     @property
     def unique(self) -> bool:
@@ -213,7 +221,14 @@ def profile(table: Table, name: str, no_label: Collection[str] = ()) -> Profile:
     small = held if len(held) <= MOST_CLASSES else None
     if small is not None and set(map(folded, small)) & MAYBE_NO_LABEL and len(small) < 3:
         small = {t: rows for t, rows in small.items() if folded(t) not in MAYBE_NO_LABEL}
-    return Profile(name, table.n_rows, int(count.sum()), len(held), small, numbers, codes)
+    some = list(held)[:_SOME]
+    wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
+    return Profile(name, table.n_rows, int(count.sum()), len(held), small, numbers, codes, wordy)
+
+
+def names_percentages(name: str) -> bool:
+    """Whether a column's name says that it holds percentages."""
+    return "%" in name or bool(_PERCENT & set(name_words(name)))
 
 
 def without_role(name: str, shared: Iterable[str] = ()) -> str:
@@ -241,5 +256,5 @@ def without_role(name: str, shared: Iterable[str] = ()) -> str:
 _ROLE_WORDS = _words(
     "y p pr pred preds predicted prediction predictions verdict label vote votes hard score scores "
     "prob proba probs probability probabilities conf confidence class judgment judgement decision "
-    "rating grade output logit logits answer is of"
+    "rating grade output logit logits answer is of pct percent percentage"
 )

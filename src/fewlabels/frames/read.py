@@ -46,6 +46,7 @@ def read_predictions(
     models: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
     scores: Mapping[str, str] | None = None,
+    confidence: Mapping[str, str] | None = None,
     domain: str | None = None,
     weight: str | None = None,
     columns: str | Path | Mapping[str, Any] | None = None,
@@ -94,10 +95,13 @@ def read_predictions(
     hard, scores
         Classifier -> its column of hard predictions (any kind of values), or of scores (larger is
         more positive).
+    confidence
+        Classifier -> its column of how probable its own hard prediction is to it, for two classes:
+        what a text-classification pipeline calls the score of a label.
     columns
         TOML file that says the same: keys label, item, domain, weight, classes, positive, no_label,
-        annotator, answer, and the tables [models], [hard], [scores], [votes], [same]; or a mapping
-        with these keys.
+        annotator, answer, and the tables [models], [hard], [scores], [confidence], [votes], [same];
+        or a mapping with these keys.
     classes
         The classes in order. Default: those of the p and h columns, else those that occur; numbers
         by value, then the rest by alphabet.
@@ -132,9 +136,10 @@ def read_predictions(
     ('no', 'yes')
     """
     options = column_options(
-        label=label, models=models, hard=hard, scores=scores, domain=domain, weight=weight,
-        columns=columns, classes=classes, positive=positive, no_label=no_label, same=same,
-        keep=keep, item=item, annotator=annotator, answer=answer, vote_columns=vote_columns,
+        label=label, models=models, hard=hard, scores=scores, confidence=confidence,
+        domain=domain, weight=weight, columns=columns, classes=classes, positive=positive,
+        no_label=no_label, same=same, keep=keep, item=item, annotator=annotator, answer=answer,
+        vote_columns=vote_columns,
     )  # fmt: skip
     opened = open_input(source, options, votes, duplicates, labels)
     with told_of(opened.name):

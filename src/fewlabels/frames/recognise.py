@@ -17,7 +17,13 @@ from fewlabels.class_words import folded, polarity, same_answer
 from fewlabels.errors import InputError
 from fewlabels.frames.families import class_of_name, class_of_one, differences, tokens
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.profiles import MOST_CLASSES, Profile, profile, without_role
+from fewlabels.frames.profiles import (
+    MOST_CLASSES,
+    Profile,
+    names_percentages,
+    profile,
+    without_role,
+)
 from fewlabels.frames.roles import LIKE_LABELS, split_native
 from fewlabels.frames.table import Source, Table
 from fewlabels.frames.values import in_order
@@ -116,7 +122,7 @@ class _Recognition:
     probabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hard: dict[str, str] = field(default_factory=dict)
     scores: dict[str, str] = field(default_factory=dict)
-    unused: list[str] = field(default_factory=list)
+    confidence: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -130,15 +136,15 @@ class _Recognition:
 
     def reading(self) -> Reading:
         """Everything, in the order in which one thing tells the next."""
+        votes = self._long()
+        if votes is not None:
+            return votes
         item = self._item()
         label = self._label()
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
         self._numbers(classes)
-        votes = None if self.probabilities or self.hard or self.scores else self._long(item)
-        if votes is not None:
-            return votes
         if not (self.probabilities or self.hard or self.scores):
             return Reading(self.options)  # `assign_roles` says that there are no predictions
         options = replace(
@@ -148,6 +154,7 @@ class _Recognition:
             models=self.probabilities,
             hard=self.hard,
             scores=self.scores,
+            confidence=self.confidence,
         )
         return Reading(options, tuple(self._lines(label, item)))
 
@@ -157,7 +164,7 @@ class _Recognition:
             return self.options.item
         found = [
             p for p in self.free()
-            if p.unique and p.filled == p.rows and (p.numbers is None or p.whole)
+            if p.unique and p.filled == p.rows and (p.numbers is None or p.whole) and not p.wordy
             and (p.like_item or {"id", "uuid", "key", "index"} & set(p.words))
         ]  # fmt: skip
         chosen = [p for p in found if {"id", "uuid", "key", "item"} & set(p.words)] or found
@@ -185,6 +192,10 @@ class _Recognition:
         ranked: dict[int, list[Profile]] = {}
         for p in candidates:
             if not held[p.name] and not (p.like_truth == 3 and self._has_numbers(p)):
+                # Beside numbers alone, whose values do not recur, a mostly empty column of words.
+                words = p.numbers is None and p.sparse and len(p.counts or {}) > 1
+                if words and not p.like_group and self._has_numbers(p):
+                    ranked.setdefault(0, []).append(p)
                 continue
             # A name that surely says so, then one that likely does; empty cells weigh with it.
             rank = 2 * p.like_truth + p.sparse
@@ -192,6 +203,8 @@ class _Recognition:
                 rank = min(rank, 1) if p.sparse else 0
             if rank:
                 ranked.setdefault(rank, []).append(p)
+            elif p.sparse and not p.like_group:
+                ranked.setdefault(0, []).append(p)
         if not ranked:
             return None
         best = ranked[max(ranked)]
@@ -244,6 +257,9 @@ class _Recognition:
         spelled: dict[str, str] = {}
         for text in sorted(label.counts, key=lambda t: -label.counts[t] if label.counts else 0):
             spelled.setdefault(folded(text), text)
+        if len(spelled) == 1:
+            # Few labels of one class: the hard predictions may say what the other is.
+            return ()
         return in_order(spelled.values())
 
     # Probabilities ------------------------------------------------------------------------------
@@ -312,8 +328,12 @@ class _Recognition:
         return several and not any(p.whole for p in members)
 
     def _like_shares(self, members: Sequence[Profile]) -> bool:
-        """Whether numbers may be probabilities, or percentages written so."""
-        return all(p.in_unit and not (p.whole and not p.like_probability) for p in members)
+        """Whether numbers may be probabilities, or percentages by their names."""
+        return all(
+            (p.in_unit and not (p.whole and not p.like_probability))
+            or (names_percentages(p.name) and p.known.min() >= 0 and p.known.max() <= 100)
+            for p in members
+        )
 
     def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
         name = without_role(stem) if stem else columns[0].name
@@ -451,11 +471,8 @@ class _Recognition:
             if p.numbers is None or p.distinct < 3 or p.name in self.taken or self._measures(p):
                 continue
             name = without_role(p.name)
-            if name in self.hard and self._is_confidence(p):
-                self.unused.append(
-                    f"{quoted(p.name)}: never below 1/2, so the confidence in what {name} predicts "
-                    "and no score of the positive class"
-                )
+            if name in self.hard and name not in self.probabilities and self._is_confidence(p):
+                self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
             if not (p.like_prediction or p.like_score or name in self.hard or p.in_unit):
@@ -467,13 +484,15 @@ class _Recognition:
             else:
                 where[name if name not in where else p.name] = p.name
             self.taken.add(p.name)
-        if unnamed and not (self.probabilities or self.hard or self.scores):
-            columns = [f"{without_role(p.name)}={p.name}" for p in unnamed]
-            raise InputError(
-                f"columns {listed(quoted(p.name) for p in unnamed)} hold numbers, and nothing says "
-                "whether classifiers gave them: if they are scores, say so with "
-                + " ".join(f"--score {shlex.quote(c)}" for c in columns[:3])
-            )
+        if not (unnamed and not (self.probabilities or self.hard or self.scores)):
+            return
+        numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
+        options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
+        raise InputError(
+            f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
+            "whether classifiers gave them: if they are scores, say so with "
+            + " ".join(f"--score {option}" for option in options[:3])
+        )
 
     @staticmethod
     def _is_confidence(p: Profile) -> bool:
@@ -482,10 +501,8 @@ class _Recognition:
 
     # Long votes ---------------------------------------------------------------------------------
 
-    def _long(self, item: str | None) -> Reading | None:
+    def _long(self) -> Reading | None:
         """Rows that are votes of annotators: an item and an annotator that both recur."""
-        if item is not None:
-            return None
         columns = [p for p in self.columns.values() if p.filled == p.rows]
         people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
         items = [p for p in columns if not p.unique and p.like_item and p not in people]
@@ -523,6 +540,7 @@ class _Recognition:
             ("probabilities", self.probabilities),
             ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
             ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
+            ("probability of what is predicted", {n: (c,) for n, c in self.confidence.items()}),
         ):
             if mapped:
                 said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
@@ -536,5 +554,3 @@ class _Recognition:
         ]
         if numbers:
             yield f"not used: {listed(map(quoted, numbers))} (numbers; --score NAME=COL if a score)"
-        for line in self.unused:
-            yield f"not used: {line}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fewlabels.errors import InputError
@@ -51,6 +51,7 @@ class Roles:
     groups_asked: bool
     ignored: tuple[str, ...]
     item: str | None = None
+    confidence: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -60,7 +61,8 @@ class Roles:
         ]
         mapped = [column for columns in self.mapped.values() for column in columns]
         weight = [] if self.weight is None else [self.weight]
-        others = [*self.scores.values(), *self.histogram.values(), *weight]
+        single = [*self.scores.values(), *self.confidence.values()]
+        others = [*single, *self.histogram.values(), *weight]
         return tuple(dict.fromkeys([*native, *mapped, *others]))
 
     @property
@@ -91,7 +93,9 @@ class Roles:
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""
         score = (self.scores[model],) if model in self.scores else ()
-        return (*self.probabilities.get(model, {}).values(), *self.mapped.get(model, ()), *score)
+        sure = (self.confidence[model],) if model in self.confidence else ()
+        named = self.probabilities.get(model, {}).values()
+        return (*named, *self.mapped.get(model, ()), *sure, *score)
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words, classifier by classifier."""
@@ -112,6 +116,8 @@ class Roles:
                 said[self.votes[model]] = f"hard prediction of {model}"
             if model in self.scores:
                 said[self.scores[model]] = f"score of {model}"
+            if model in self.confidence:
+                said[self.confidence[model]] = f"probability of what {model} predicts"
         for name, column in self.histogram.items():
             said[column] = f"annotators who chose class {name}"
         if self.domain is not None:
@@ -209,7 +215,10 @@ def assign_roles(
     for model, columns in options.models.items():
         for column in columns:
             claimed.take(f"--model {model}", column)
-    for flag, singles in (("--hard", options.hard), ("--score", options.scores)):
+    flags = {
+        "--hard": options.hard, "--score": options.scores, "--confidence": options.confidence,
+    }  # fmt: skip
+    for flag, singles in flags.items():
         for model, column in singles.items():
             claimed.take(f"{flag} {model}", column)
     native = _native(names, claimed.roles)
@@ -227,9 +236,16 @@ def assign_roles(
                 )
     hard = {**native.votes, **options.hard}
     scores = {**native.scores, **options.scores}
+    for model in options.confidence:
+        if model not in hard or model in options.models or model in by_name:
+            raise InputError(
+                f"--confidence {model} is the probability of the class that {quoted(model)} "
+                "predicts: it needs hard predictions (--hard) and no other probabilities"
+            )
     together = {m: tuple(columns) for m, columns in options.models.items()}
-    for model, column in (*options.hard.items(), *options.scores.items()):
-        together[model] = (*together.get(model, ()), column)
+    for singles in flags.values():
+        for model, column in singles.items():
+            together[model] = (*together.get(model, ()), column)
     models = _models(names, native, together)
     if not models and votes is None:
         long = {"item", "annotator", "label"} <= set(names)
@@ -254,7 +270,7 @@ def assign_roles(
     return Roles(
         models, native.probabilities, options.models, hard, scores, native.histogram,
         label, domain, weight, tuple(groups), options.keep is not None,
-        tuple(ignored), item,
+        tuple(ignored), item, options.confidence,
     )  # fmt: skip
 
 
