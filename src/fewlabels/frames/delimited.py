@@ -330,8 +330,9 @@ def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> De
     except csv.Error:
         row = []
     wider = len(row) > len(file.names) and not "".join(row[len(file.names) :]).strip()
-    width = len(row) if wider else len(file.names)
-    if not named or named == width:
+    shorter = named <= len(row) < len(file.names)
+    width = len(row) if wider or shorter else len(file.names)
+    if not named or named == width == len(file.names):
         return file
     status = file.path.stat()
     stamp = (status.st_size, status.st_mtime_ns)
@@ -347,15 +348,16 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int]) -> int | No
 
     Kept, as a file is opened once for each of its parts; `stamp` tells when it has changed.
     """
-    behind = {str(i): pa.string() for i in range(named, file.width)}
+    # With a column that has a name, as there may be none behind them.
+    columns = range(named - 1, file.width)
     try:
-        table = file._parse(behind)
+        table = file._parse({str(i): pa.string() for i in columns})
     except pa.ArrowInvalid:
         return None
     filled = [
-        int(name) + 1
-        for name in behind
-        if any(value.strip() for value in table.column(name).unique().to_pylist())
+        i + 1
+        for i in columns[1:]
+        if any(value.strip() for value in table.column(str(i)).unique().to_pylist())
     ]
     return max(filled, default=named)
 

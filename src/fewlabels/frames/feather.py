@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.table import Table
 
 _MAGIC = b"ARROW1"
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""What a stream ends with; one without it may have lost its last rows."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ def _opened(
         options = pa.ipc.IpcReadOptions(included_fields=columns)
         with path.open("rb") as file:
             whole = file.read(len(_MAGIC)) == _MAGIC
+            file.seek(-len(_END), os.SEEK_END)
+            if not whole and file.read() != _END:
+                raise ValueError("the stream has no end")
         with pa.OSFile(str(path)) as source:
             read = pa.ipc.open_file if whole else pa.ipc.open_stream
             with read(source, options=options) as reader:

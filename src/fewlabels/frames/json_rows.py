@@ -14,7 +14,7 @@ from typing import Any
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.cells import Cells, Rows
 from fewlabels.frames.compression import byte_stream
-from fewlabels.wording import listed, quoted
+from fewlabels.wording import quoted
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 1 << 28
@@ -39,7 +39,7 @@ def open_json(path: Path, name: str) -> Cells:
             raise InputError("holds nothing but blanks; it needs at least one item")
         first = _attempt(head[0][1])
         if len(head) == 1:
-            by_line = isinstance(first, dict) and not _is_columns(first)
+            by_line = isinstance(first, dict) and not (_is_columns(first) or _tables(first))
         else:
             by_line = isinstance(first, dict) or _broken_row(head[0][1], head[1][1])
         if by_line:
@@ -101,9 +101,7 @@ def _is_columns(document: Mapping[str, Any]) -> bool:
     if not values:
         return False
     nested = all(isinstance(v, dict) for v in values)
-    return all(isinstance(v, list) for v in values) or (
-        nested and all(_indices(v) for v in values)
-    )
+    return all(isinstance(v, list) for v in values) or (nested and all(_indices(v) for v in values))
 
 
 def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -111,9 +109,7 @@ def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if not document:
         raise InputError("holds an object without columns; it needs at least one item")
     if set(document) == {"columns", "index", "data"} or not _is_columns(document):
-        lists = [k for k, v in document.items() if isinstance(v, list) and v]
-        tables = [k for k in lists if isinstance(document[k][0], dict)]
-        if tables:
+        if tables := _tables(document):
             raise InputError(
                 f"holds one object, and its key {quoted(tables[0])} a list of rows; save that list"
             )
@@ -131,6 +127,12 @@ def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             f"{quoted(other)} {sizes[other]:,}; make them agree"
         )
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+def _tables(document: Mapping[str, Any]) -> list[str]:
+    """The keys of an object that hold rows."""
+    lists = [key for key, value in document.items() if isinstance(value, list) and value]
+    return [key for key in lists if isinstance(document[key][0], dict)]
 
 
 def _indices(value: Mapping[str, Any]) -> bool:
@@ -153,7 +155,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 number += 1
             held += rest
             if len(held) > _LONGEST_LINE:
-                raise InputError(f"has a line of more than {_LONGEST_LINE >> 20} MB (line {number})")
+                raise InputError(
+                    f"has a line of more than {_LONGEST_LINE >> 20} MB (line {number})"
+                )
             block = stream.read(_BLOCK)
     if held.strip():
         yield number, bytes(held).strip()
@@ -172,8 +176,10 @@ def _text(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         byte = content[error.start]
+        line = content[: error.start].count(b"\n") + 1
+        where = f" in line {line}" if line > 1 else ""
         raise InputError(
-            f"is not UTF-8 (byte 0x{byte:02x}); save it again as UTF-8, or convert it: "
+            f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8, or convert it: "
             "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
         ) from None
 

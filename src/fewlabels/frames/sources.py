@@ -16,8 +16,8 @@ from fewlabels.frames.locate import Located
 from fewlabels.frames.native import open_frame
 from fewlabels.frames.parquet import open_parquet
 from fewlabels.frames.table import Source, Table, concatenate
-from fewlabels.frames.workbook import open_workbook
 from fewlabels.frames.wording import told_of
+from fewlabels.frames.workbook import open_workbook
 from fewlabels.wording import listed, one_line, quoted
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
