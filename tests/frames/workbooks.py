@@ -102,7 +102,7 @@ def _ods_cell(value: Any) -> str:
     if isinstance(value, str):
         text = f"<text:p>{escape(value)}</text:p>"
         return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
-    return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+    return f'<table:table-cell office:value-type="float" office:value="{float(value)}"/>'
 
 
 def _zipped(parts: Mapping[str, str]) -> bytes:

@@ -180,15 +180,16 @@ def _plain(value: Any) -> tuple[str, Any]:
         alone = isinstance(values, list | tuple) and len(values) == 1
         scalar = alone and isinstance(values[0], str | bool | int | float)
         return (_ONE if scalar else "list"), text
+    if (value != value) is not False:  # NaT and NA of pandas
+        return "", None
     if isinstance(value, datetime.datetime):
         midnight = value.time() == datetime.time() and value.tzinfo is None
         return "text", (value.date() if midnight else value).isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return "text", value.isoformat()
     if isinstance(value, Decimal):
-        return "text", None if value.is_nan() else str(value)
-    missing = value != value  # NaT and NA of pandas, which are no numbers
-    return "text", group_text(None if missing is not False else value)
+        return "text", str(value)
+    return "text", group_text(value)
 
 
 def _numbers(values: list[Any]) -> pa.Array:

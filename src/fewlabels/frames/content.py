@@ -35,7 +35,7 @@ _MAGIC = (
     ),
     (rb".{8}DUCK", "is a DuckDB database; export the table: COPY table TO 'table.parquet'"),
     (rb"\x89HDF\r\n", f"is an HDF5 file; read it with pandas or h5py, and {_SAVE}"),
-    (rb"ORC[\x00-\x08\x0e-\x1f\x80-\xff]", "is an ORC file; save the table as Parquet"),
+    (rb"ORC(?:\n[\x00-\x1f]|[\x00-\x08\x0e-\x1f\x80-\xff])", "is an ORC file; save the table as Parquet"),
     (rb"Obj\x01", "is an Avro file; save the table as Parquet"),
     (rb"%PDF-", "is a PDF file; save its table as CSV"),
     (rb"\{\\rtf", "is a text document (RTF); save its table as CSV"),

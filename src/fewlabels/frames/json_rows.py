@@ -189,7 +189,7 @@ def _parsed(text: str, *, whole: bool = False) -> Any:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if whole else f"column {error.colno}"
-        if error.pos >= len(text.rstrip()):
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
             where = f"it ends too early, in {where}"
         raise InputError(f"is not valid JSON ({where}: {error.msg}); correct it") from None
     except RecursionError:

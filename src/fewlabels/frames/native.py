@@ -130,21 +130,23 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
     columns: list[tuple[str, pa.ChunkedArray]] = []
     for key, value in source.items():
         name = str(key)
-        if (
-            _is_data_set(value)
-            or isinstance(value, str | bytes | Mapping)
-            or not hasattr(value, "__len__")
-        ):
+        if hasattr(value, "__array__"):
+            array = np.asarray(value)
+            shape: tuple[int, ...] = array.shape
+            # Times become counts of nanoseconds otherwise.
+            values = (array.astype(str) if array.dtype.kind in "mM" else array).tolist()
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            values = list(value)
+            shape = (len(values), *(len(v) for v in values[:1] if _is_vector(v)))
+        else:
             _refuse(source, argument)
-        array = np.asarray(value) if hasattr(value, "__array__") else None
-        if array is not None and array.ndim != 1:
+        if len(shape) != 1:
             raise UsageError(
-                f"`{argument}` has an array of shape {array.shape} for {quoted(name)}, and a "
-                "dictionary of columns has one value per item; pass arrays to fewlabels.Predictions"
+                f"`{argument}` has an array of shape {shape} for {quoted(name)}, and a dictionary "
+                "of columns has one value per item; pass arrays to fewlabels.Predictions"
             )
-        sizes[name] = len(value)
-        values = value if array is None else array.tolist()
-        columns.append((name, column_of(list(values))))
+        sizes[name] = len(values)
+        columns.append((name, column_of(values)))
     first = next(iter(sizes), "")
     for name, size in sizes.items():
         if size != sizes[first]:
@@ -153,6 +155,12 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
                 f"{quoted(name)} {size:,}; make them agree"
             )
     return Cells(None, tuple(columns), sizes.get(first, 0), _place)
+
+
+def _is_vector(value: Any) -> bool:
+    """Whether a value is several probabilities, and not what a text column may hold."""
+    several = isinstance(value, list | tuple | np.ndarray) and len(value) > 1
+    return several and isinstance(value[0], float | np.floating)
 
 
 def _of_rows(source: Sequence[Any]) -> Cells:
