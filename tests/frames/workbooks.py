@@ -16,7 +16,7 @@ class Date(float):
     """A day as spreadsheets count it, from the end of 1899."""
 
 
-def xlsx(sheets: Sheets) -> bytes:
+def xlsx(sheets: Sheets, *, compressed: bool = False) -> bytes:
     """The sheets as Excel writes them."""
     numbers = range(1, len(sheets) + 1)
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -58,7 +58,7 @@ def xlsx(sheets: Sheets) -> bytes:
         parts[f"xl/worksheets/sheet{i}.xml"] = (
             f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>'
         )
-    return _zipped(parts)
+    return _zipped(parts, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED)
 
 
 def ods(sheets: Sheets) -> bytes:
@@ -105,9 +105,9 @@ def _ods_cell(value: Any) -> str:
     return f'<table:table-cell office:value-type="float" office:value="{float(value)}"/>'
 
 
-def _zipped(parts: Mapping[str, str]) -> bytes:
+def _zipped(parts: Mapping[str, str], compression: int = zipfile.ZIP_STORED) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as file:
+    with zipfile.ZipFile(stream, "w", compression) as file:
         for name, text in parts.items():
             file.writestr(name, text)
     return stream.getvalue()

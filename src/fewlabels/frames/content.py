@@ -35,7 +35,10 @@ _MAGIC = (
     ),
     (rb".{8}DUCK", "is a DuckDB database; export the table: COPY table TO 'table.parquet'"),
     (rb"\x89HDF\r\n", f"is an HDF5 file; read it with pandas or h5py, and {_SAVE}"),
-    (rb"ORC(?:\n[\x00-\x1f]|[\x00-\x08\x0e-\x1f\x80-\xff])", "is an ORC file; save the table as Parquet"),
+    (
+        rb"ORC(?:\n[\x00-\x1f]|[\x00-\x08\x0e-\x1f\x80-\xff])",
+        "is an ORC file; save the table as Parquet",
+    ),
     (rb"Obj\x01", "is an Avro file; save the table as Parquet"),
     (rb"%PDF-", "is a PDF file; save its table as CSV"),
     (rb"\{\\rtf", "is a text document (RTF); save its table as CSV"),
@@ -103,7 +106,7 @@ def file_kind(path: Path) -> str:
     elif kind == "OLE":
         kind = _kind_of_ole(path) if codec is None else "Excel"
     wanted = _NAMED.get("." + name.rpartition(".")[2])
-    if kind == "CSV" and wanted == "JSON" and not head.strip():
+    if kind == "CSV" and wanted == "JSON" and _as_utf8(head).strip()[:1] in (b"", b"{", b"["):
         return wanted
     if kind == "CSV" and wanted is not None:
         a = "an" if wanted[0] in "EN" else "a"
