@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -65,23 +65,33 @@ class Rows:
         """
         if self.n_rows % _CHUNK_ROWS == 0:
             self._close_chunk()
-        for name, value in _flat(row):
+        self._put(row, "")
+        self.n_rows += 1
+
+    def _put(self, row: Mapping[Any, Any], before: str) -> None:
+        at = self.n_rows - self._held
+        for key, value in row.items():
+            name = f"{before}{key}"
+            if isinstance(value, dict):
+                self._put(value, f"{name}.")
+                continue
             column = self._columns.get(name)
             if column is None:
-                if len(self._columns) == _MOST_COLUMNS:
-                    raise InputError(
-                        f"has more than {_MOST_COLUMNS:,} different keys; make rows with the same "
-                        "keys each"
-                    )
-                column = self._columns[name] = _Column(self._held)
-            if not column.put(self.n_rows - self._held, value):
+                column = self._columns[name] = self._new_column()
+            if not column.put(at, value):
                 raise InputError(f"has two values for {quoted(name)}; give one of them another key")
-        self.n_rows += 1
+
+    def _new_column(self) -> _Column:
+        if len(self._columns) == _MOST_COLUMNS:
+            raise InputError(
+                f"has more than {_MOST_COLUMNS:,} different keys; make rows with the same keys each"
+            )
+        return _Column(self._held)
 
     def table(self, name: str | None, place: Place) -> Cells:
         """All rows."""
         self._close_chunk()
-        columns = tuple((key, column.arrow()) for key, column in self._columns.items())
+        columns = tuple((_clean(key), column.arrow()) for key, column in self._columns.items())
         return Cells(name, columns, self.n_rows, place)
 
     def _close_chunk(self) -> None:
@@ -214,19 +224,9 @@ def _texts(values: list[Any]) -> pa.Array:
         return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:
         # Half of a surrogate pair, as JSON of texts that were cut has it.
-        return pa.array([t and clean_text(t) for t in texts], pa.large_string())
+        return pa.array([t and _clean(t) for t in texts], pa.large_string())
 
 
-def clean_text(text: str) -> str:
+def _clean(text: str) -> str:
     r"""Text that can be stored: half a surrogate pair becomes `\udc80` and the like."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _flat(row: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Names and values; those of objects within it under `object.name`."""
-    for key, value in row.items():
-        name = clean_text(f"{before}{key}")
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
-        else:
-            yield name, value

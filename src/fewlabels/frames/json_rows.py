@@ -186,7 +186,7 @@ def _text(content: bytes) -> str:
 
 def _parsed(text: str, *, whole: bool = False) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if whole else f"column {error.colno}"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
@@ -208,6 +208,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise InputError(f"has the key {quoted(twice)} twice in one object; remove one")
     return made
 
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 _WHAT: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda value: isinstance(value, list), "a list"),

@@ -29,11 +29,7 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
     # Broken bytes raise what they will, and its panics are no exceptions but for their base.
     try:
         with path.open("rb") as file:
-            book = CalamineWorkbook.from_filelike(file)
-            chosen = _chosen_sheet(book, sheet)
-            first = book.get_sheet_by_name(chosen)
-            rows = first.to_python(skip_empty_area=True)
-            start = first.start
+            chosen, start, rows = _chosen_sheet(CalamineWorkbook.from_filelike(file), sheet)
     except (FewlabelsError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except MemoryError:
@@ -42,10 +38,14 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         raise InputError(
             f"cannot be read as a workbook, it is damaged or cut short ({error}); write it again"
         ) from None
-    return _table(rows, 0 if start is None else start[0], name, chosen)
+    return _table(rows, start, name, chosen)
 
 
-def _chosen_sheet(book: Any, sheet: str | None) -> str:
+_Sheet = tuple[str, int, list[list[Any]]]
+"""Name, row of the first filled cell (from 0), and the rows of cells from there on."""
+
+
+def _chosen_sheet(book: Any, sheet: str | None) -> _Sheet:
     names: list[str] = book.sheet_names
     if sheet is not None:
         if sheet not in names:
@@ -53,23 +53,23 @@ def _chosen_sheet(book: Any, sheet: str | None) -> str:
                 f"has no sheet {quoted(sheet)}; {did_you_mean(sheet, names)}the sheets are "
                 f"{listed(map(quoted, names))}"
             )
-        return sheet
-    filled, tables = [], []
-    for name in names:
-        rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
-        if rows:
-            filled.append(name)
-        # A note is one column, or nothing below the first row.
-        if len(rows) > 1 and sum(cell != "" for cell in rows[0]) > 1:
-            tables.append(name)
+        return _cells(book, sheet)
+    filled = [found for found in (_cells(book, name) for name in names) if found[2]]
+    # A note is one column, or nothing below the first row.
+    tables = [s for s in filled if len(s[2]) > 1 and sum(cell != "" for cell in s[2][0]) > 1]
     if len(tables) > 1:
         raise InputError(
-            f"has {len(tables)} sheets with tables ({listed(map(quoted, tables))}); choose one "
-            f"with --sheet, in Python as FILE#{tables[0]}"
+            f"has {len(tables)} sheets with tables ({listed(quoted(s[0]) for s in tables)}); "
+            f"choose one with --sheet, in Python as FILE#{tables[0][0]}"
         )
     if not filled:
         raise InputError("has no sheet with anything in it")
     return (tables or filled)[0]
+
+
+def _cells(book: Any, name: str) -> _Sheet:
+    sheet = book.get_sheet_by_name(name)
+    return name, sheet.start[0] if sheet.start else 0, sheet.to_python(skip_empty_area=True)
 
 
 def _table(rows: Sequence[Sequence[Any]], start: int, name: str, sheet: str) -> Cells:
