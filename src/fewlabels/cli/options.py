@@ -11,6 +11,7 @@ import click
 
 from fewlabels.cli.output import check_outputs
 from fewlabels.cli.text import comma_list, text
+from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,16 +174,33 @@ class Input:
         UsageError
             Where it cannot be written, is an input, or is named twice.
         """
+        from fewlabels.frames.locate import path_of
+
         for path in (self.file, self.votes, self.labels):
             if path is not None:
-                check_outputs(outputs, source=path)
+                check_outputs(outputs, source=path_of(path))
 
+
+_DASH = "-"
+"""FILE of standard input."""
 
 _ALONE = ""
 """The value of --votes where FILE itself holds the votes."""
 
 _INPUT = (
     click.argument("file", type=text, required=False, metavar="FILE"),
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"]),
+        help="What standard input is (FILE is -), where its content does not say it.",
+    ),
+    click.option(
+        "--sheet",
+        type=text,
+        metavar="NAME",
+        help="Sheet of a workbook; for others than FILE write book.xlsx#NAME.",
+    ),
     click.option(
         "--votes",
         type=text,
@@ -217,16 +235,41 @@ _INPUT = (
 )
 
 
+def _with_details(file: str | None, format_name: str | None, sheet: str | None) -> str | None:
+    """FILE with what the options say of it, behind a `#` as `frames.locate` has it."""
+    details = [detail for detail in (format_name, sheet) if detail is not None]
+    if file is None or not details:
+        return file
+    if format_name is not None and file != _DASH:
+        raise UsageError(
+            "--format says what standard input is (FILE is -), and a file says it by itself; leave "
+            "it out"
+        )
+    if sheet is not None and format_name not in (None, "excel"):
+        raise UsageError(f"--sheet is of workbooks, and --format says {format_name}; leave one out")
+    return f"{file}#{details[-1]}"
+
+
 def input_options(command: Command) -> Command:
     """Add FILE, votes and the column options, handed to the command as one `source` argument."""
 
     @wraps(command)
-    def wrapper(file: str | None, votes: str | None, columns: Columns, **given: Any) -> Any:
+    def wrapper(
+        file: str | None,
+        format_name: str | None,
+        sheet: str | None,
+        votes: str | None,
+        columns: Columns,
+        **given: Any,
+    ) -> Any:
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
             raise click.UsageError(missing, click.get_current_context())
+        file = _with_details(file, format_name, sheet)
         if votes == _ALONE:
             file, votes = None, file
+        if file is not None and votes is not None and file[:1] == votes[:1] == _DASH:
+            raise UsageError("FILE and --votes are both standard input; save one as a file")
         names = ("duplicates", "item", "labels", "annotator", "answer")
         said = {name: given.pop(name) for name in names}
         return command(source=Input(file, votes, columns=columns, **said), **given)

@@ -68,6 +68,10 @@ class Engine:
             return None
         if held is not None and asked is not None:
             raise UsageError(f"{asked} reads the files in parts, and {held} need them whole")
+        if self.resume and source.file is not None and _is_standard_input(source.file):
+            raise UsageError(
+                "--resume goes on with a file, and standard input comes once; save it as a file"
+            )
         if self.name == "memory" or (asked is None and held is not None):
             return None
         if self.name != "auto":
@@ -113,6 +117,12 @@ def _is_npz(file: str) -> bool:
     return path.suffix.lower() == ".npz"
 
 
+def _is_standard_input(file: str) -> bool:
+    from fewlabels.frames.standard_input import is_standard_input
+
+    return is_standard_input(file)
+
+
 def _is_large(source: Input) -> bool:
     """Whether there are more rows than fit well into memory; whatever cannot be told is not."""
     assert source.file is not None
@@ -122,12 +132,13 @@ def _is_large(source: Input) -> bool:
         if sum(file.stat().st_size for file in files) <= STREAMED_BYTES // 8:
             return False
     except OSError:
-        return False
+        if not _is_standard_input(source.file):
+            return False
     from fewlabels.engine.size import about_rows
     from fewlabels.errors import InputError
 
     try:
-        return about_rows(path) > STREAMED_ROWS
+        return about_rows(source.file) > STREAMED_ROWS
     except InputError:
         return False
 

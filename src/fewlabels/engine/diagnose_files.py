@@ -36,6 +36,7 @@ from fewlabels.frames.doctor.labels import (
 from fewlabels.frames.doctor.votes import overlap_findings
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.read import column_names
+from fewlabels.frames.standard_input import is_standard_input
 from fewlabels.frames.table import Table
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.predictions import Predictions
@@ -82,7 +83,7 @@ def diagnose_files(
             layout, find_classes(layout, options, skip_bad_files=True), layout.roles.groups
         )
     except InputError as error:
-        if not Path(source).exists():
+        if not (is_standard_input(str(source)) or Path(source).exists()):
             raise
         case.refuse(str(error), source)
         return case.diagnosis()

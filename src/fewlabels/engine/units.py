@@ -12,8 +12,10 @@ from typing import BinaryIO, Literal
 import pyarrow as pa
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.delimited import DelimitedFile, byte_stream, is_compressed, open_delimited
-from fewlabels.frames.locate import SUFFIXES, Located, file_kind, locate
+from fewlabels.frames.compression import byte_stream, is_plain
+from fewlabels.frames.content import file_kind
+from fewlabels.frames.delimited import DelimitedFile, open_delimited
+from fewlabels.frames.locate import Located, folder_files, locate
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.parquet import ParquetFile, open_parquet
 from fewlabels.frames.recognise import recognise
@@ -22,6 +24,9 @@ from fewlabels.frames.sources import FolderOfTables
 from fewlabels.frames.table import Table
 from fewlabels.frames.wording import told_of
 from fewlabels.wording import one_line
+
+IN_PARTS = ("CSV", "Parquet")
+"""Kinds of files that can be divided; the others are read whole."""
 
 UNIT_ROWS = 262_144
 """Rows of a unit of Parquet, about: whole row groups, and at least one."""
@@ -111,10 +116,10 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     located, skipped = _located(source, skip_bad_files)
     alone = len(located.files) == 1 and not skipped
     with told_of(located.name):
-        if located.kind == "NPZ":
+        if located.kind not in IN_PARTS:
             raise InputError(
-                "holds arrays, and NPZ files are read whole; add --engine memory, or save the "
-                "table as Parquet"
+                f"is {located.kind}, and {located.kind} files are read whole; add --engine "
+                "memory, or save the table as Parquet"
             )
         files: list[_File] = []
         for path in located.files:
@@ -229,10 +234,9 @@ def _by_itself(folder: Path, name: str) -> tuple[Located, list[BadFile]]:
     kind: str | None = None
     files: list[Path] = []
     skipped: list[BadFile] = []
-    for path in sorted(folder.iterdir()):
-        hidden = path.name.startswith((".", "_"))
-        if hidden or not path.name.lower().endswith(SUFFIXES) or not path.is_file():
-            continue
+    with told_of(name):
+        paths = folder_files(folder)
+    for path in paths:
         try:
             found = file_kind(path)
             if found != (kind or found):
@@ -295,7 +299,7 @@ def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
     """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
     if not _has_rows(file):
         return
-    if is_compressed(file.path):
+    if not is_plain(file.path):
         yield _Piece(file.body, TO_THE_END, 0, None, size)
         return
     bounds = [file.body]

@@ -3,8 +3,11 @@
 What happens, in order:
 
 1. `options`: arguments, `--model` texts and the TOML file become one `ColumnOptions`.
-2. `locate`: a path becomes files of one kind, told by their first bytes.
-3. `delimited`, `parquet`, `native` (a `Source` each): names of the columns, nothing else yet.
+2. `locate`: a path becomes files of one kind, which `content` tells by their first bytes;
+   `standard_input` is kept as a file before.
+3. `delimited`, `parquet`, `feather`, `json_rows`, `workbook`, `native` (a `Source` each): names of
+   the columns. What Python has as values comes in through `cells`, which reads all at once;
+   text comes in through `compression`, which decompresses it and knows UTF-16.
 4. `roles`: every column gets a role, by its native name or by the options.
 5. The source reads those columns into a `Table`: numbers, or categories of texts.
 6. `classes`: which classes there are, and which of them a text means.

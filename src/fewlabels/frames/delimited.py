@@ -1,4 +1,4 @@
-"""CSV and TSV, plain or compressed by gzip, through Arrow's reader."""
+"""CSV and TSV, plain or compressed, through Arrow's reader."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import itertools
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
 
-from fewlabels.errors import FewlabelsError, InputError
-from fewlabels.frames.locate import GZIP
+from fewlabels.errors import InputError
+from fewlabels.frames.compression import ENDINGS, byte_stream, is_plain
 from fewlabels.frames.table import MISSING_NUMBERS, Table
 from fewlabels.wording import quoted
 
@@ -60,7 +60,8 @@ class _Text:
             # Of a part of a file nobody knows how many lines come before it.
             where = f"at offset {at:,}" if self._start else f"in line {line}"
             raise InputError(
-                f"is not UTF-8 (byte 0x{byte:02x} {where}); save it again as UTF-8"
+                f"is not UTF-8 (byte 0x{byte:02x} {where}); save it again as UTF-8, or convert "
+                "it: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
             ) from None
         self.quotes += chunk.count(b'"')
         self.line_breaks += chunk.count(b"\n")
@@ -76,7 +77,10 @@ class _Text:
 
 @dataclass(frozen=True)
 class DelimitedFile:
-    """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item."""
+    """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item.
+
+    Rows have `width` cells; those behind the named columns are empty.
+    """
 
     path: Path
     name: str
@@ -84,6 +88,7 @@ class DelimitedFile:
     delimiter: str
     skip: int
     body: int
+    width: int
 
     @cached_property
     def _text(self) -> _Text:
@@ -212,7 +217,7 @@ class DelimitedFile:
         return {
             "read_options": pa.csv.ReadOptions(
                 # Columns by position: names may be anything, and the header is ours to read.
-                column_names=[str(i) for i in range(len(self.names))],
+                column_names=[str(i) for i in range(self.width)],
                 skip_rows_after_names=skip,
                 block_size=block or _BLOCK,
                 use_threads=threads,
@@ -310,15 +315,63 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
     delimiter = _delimiter(path, text)
     skip, lines = 0, _Lines(text)
     mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+    rows = csv.reader(lines, delimiter=delimiter)
     try:
-        for row in csv.reader(lines, delimiter=delimiter):
+        for row in rows:
             skip += 1
             if row:
                 names = tuple(column.strip() for column in row)
-                return DelimitedFile(path, name, names, delimiter, skip, mark + lines.size)
+                body = mark + lines.size
+                file = DelimitedFile(path, name, names, delimiter, skip, body, len(names))
+                return _without_empty_columns(file, rows)
     except csv.Error as error:
         raise InputError(f"has a header that cannot be read as CSV: {error}") from None
     raise InputError("has no header; the first row must name the columns")
+
+
+def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> DelimitedFile:
+    """The file without columns at its end that have neither a name nor a cell.
+
+    Spreadsheets write them, in the header or in the rows alone, of which `rows` are the next.
+    """
+    named = len(file.names)
+    while named and not file.names[named - 1]:
+        named -= 1
+    try:
+        row = next((row for row in rows if row), [])
+    except csv.Error:
+        row = []
+    wider = len(row) > len(file.names) and not "".join(row[len(file.names) :]).strip()
+    shorter = named <= len(row) < len(file.names)
+    width = len(row) if wider or shorter else len(file.names)
+    if not named or named == width == len(file.names):
+        return file
+    status = file.path.stat()
+    stamp = (status.st_size, status.st_mtime_ns)
+    filled = _filled(replace(file, width=width), named, stamp)
+    if filled is None or filled > len(file.names):
+        return file
+    return replace(file, names=file.names[:filled], width=width)
+
+
+@lru_cache(64)
+def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int]) -> int | None:
+    """How many columns there are up to the last that has a name or a cell; None if rows differ.
+
+    Kept, as a file is opened once for each of its parts; `stamp` tells when it has changed.
+    """
+    # With a column that has a name, as there may be none behind them.
+    columns = range(named - 1, file.width)
+    try:
+        table = file._parse({str(i): pa.string() for i in columns})
+    except pa.ArrowInvalid:
+        return None
+    filled = [
+        i + 1
+        for i in columns[1:]
+        if any(value.strip() for value in table.column(str(i)).unique().to_pylist())
+    ]
+    return max(filled, default=named)
 
 
 class _Lines:
@@ -336,7 +389,7 @@ class _Lines:
 
 def _delimiter(path: Path, text: str) -> str:
     """The delimiter: a tab in .tsv, else the one that the header has most of."""
-    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+    if path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
         return "\t"
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max(_DELIMITERS, key=header.count)
@@ -357,39 +410,12 @@ def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
 
 
 @contextmanager
-def byte_stream(path: Path) -> Iterator[Any]:
-    """The bytes of a file, decompressed where they are compressed."""
-    with _readable():
-        compression = "gzip" if is_compressed(path) else None
-        with pa.input_stream(str(path), compression=compression) as stream:
-            yield stream
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether the bytes of a file are those of gzip."""
-    with path.open("rb") as file:
-        return file.read(len(GZIP)) == GZIP
-
-
-@contextmanager
 def _opened_part(path: Path, start: int, stop: int) -> Iterator[Any]:
-    """The bytes from `start` to `stop`, or to the end of a compressed file."""
+    """The bytes from `start` to `stop`, or to the end of a file that is not plain text."""
     with byte_stream(path) as stream:
-        if not is_compressed(path):
+        if is_plain(path):
             yield stream.get_stream(start, stop - start)
             return
         while start and (chunk := stream.read(start)):
             start -= len(chunk)
         yield stream
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    try:
-        yield
-    except (FewlabelsError, pa.ArrowInvalid):
-        raise
-    except (OSError, ValueError, MemoryError) as error:
-        raise InputError(
-            f"cannot be read ({error}); if it is compressed, it may be damaged or cut short"
-        ) from None

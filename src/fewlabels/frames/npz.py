@@ -54,8 +54,6 @@ def _load(path: Path) -> dict[str, Array]:
     try:
         # Opened here: numpy leaves the file open where it finds no archive in it.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if "[Content_Types].xml" in file.files:
-                raise InputError("is a spreadsheet or document; export its table as CSV")
             for key in file.files:
                 if key not in KEYS and not (key.startswith(GROUP) and key != GROUP):
                     raise InputError(
