@@ -37,7 +37,12 @@ def ink(text: str, role: Role) -> str:
     >>> ink("few-labels", "warning")
     'few-labels'
     """
-    return f"\x1b[{_CODES[role]}m{text}\x1b[0m" if text.strip() and _INKED.get() else text
+    core = text.strip()
+    if not core or not _INKED.get():
+        return text
+    # Blanks stay without, so that whoever strips lines finds them.
+    before, after = text.split(core, 1)
+    return f"{before}\x1b[{_CODES[role]}m{core}\x1b[0m{after}"
 
 
 def without_ink(text: str) -> str:

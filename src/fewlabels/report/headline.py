@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fewlabels.errors import decides
+from fewlabels.ink import ink
 from fewlabels.report.blocks import Report
-from fewlabels.report.words import clean, plural
+from fewlabels.report.words import clean, plural, wrap
 
 
 def headline(report: Report) -> str:
@@ -26,6 +27,14 @@ def headline(report: Report) -> str:
 def reading(report: Report) -> Sequence[str]:
     """Which column was taken for what, where nobody had said it: a line each."""
     return report.get("reading") or ()
+
+
+def first_lines(report: Report, width: int) -> list[str]:
+    """Headline and reading as text."""
+    lines = [ink(line, "title") for line in wrap(headline(report), width)]
+    for said in reading(report):
+        lines += [ink(f"  {line}", "soft") for line in wrap(said, width - 2, "  ")]
+    return lines
 
 
 def warnings(report: Report) -> tuple[str | None, Sequence[str]]:

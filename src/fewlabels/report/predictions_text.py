@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fewlabels.ink import ink
 from fewlabels.report.blocks import Report
 from fewlabels.report.curve_text import NARROWEST, aligned
-from fewlabels.report.headline import headline, reading
-from fewlabels.report.words import clean, fit, wrap
+from fewlabels.report.headline import first_lines
+from fewlabels.report.words import clean, fit
 
 _KINDS = {"probabilities": "probabilities", "hard": "hard predictions", "scores": "scores"}
 _NAME = 40
@@ -18,15 +17,13 @@ def render_predictions(report: Report, width: int = 80) -> str:
     Parameters
     ----------
     report
-        The facts of the first line (`headline`), `reading`, and `gives`: for each of
+        The facts of the headline, `reading`, and `gives`: for each of
         "probabilities", "hard" and "scores" whether each classifier has any.
     width
         Columns of the terminal; less than 60 counts as 60.
     """
     width = max(width, NARROWEST)
-    lines = [ink(line, "title") for line in wrap(headline(report), width)]
-    for said in reading(report):
-        lines += [ink(line, "soft") for line in wrap(f"  {said}", width, "    ")]
+    lines = first_lines(report, width)
     rows = []
     for place, model in enumerate(report["models"]):
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]

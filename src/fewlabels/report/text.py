@@ -22,7 +22,7 @@ from fewlabels.report.blocks import (
     status_notes,
 )
 from fewlabels.report.comparison_text import comparison_lines
-from fewlabels.report.headline import headline, reading, warnings
+from fewlabels.report.headline import first_lines, warnings
 from fewlabels.report.heat_text import heat_lines
 from fewlabels.report.words import (
     cell_width,
@@ -92,9 +92,7 @@ def render_text(report: Report, width: int = 80) -> str:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
-    yield from (ink(line, "title") for line in wrap(headline(report), width))
-    for said in reading(report):
-        yield from (ink(line, "soft") for line in wrap(f"  {said}", width, "    "))
+    yield from first_lines(report, width)
     deciding, _ = warnings(report)
     if deciding is not None:
         yield from (ink(line, "warning") for line in wrap(f"! {deciding}", width, "  "))
