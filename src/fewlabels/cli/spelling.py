@@ -47,4 +47,5 @@ def in_options(line: str, command: click.Command | None) -> str:
         name = _ARGUMENTS.get(found[1], found[1])
         return _PLAIN.get(name) or options.get(name, found[0])
 
-    return _FIELD.sub(spelled, line)
+    # None cannot be typed: who wants it leaves the option out.
+    return _FIELD.sub(spelled, line).replace(", or None; got", "; got")
