@@ -38,8 +38,7 @@ ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
 
 MOST_COMPARED = 30
-"""Of more classifiers than these a report compares none, and joint errors are of the first so many:
-pairs are their square, which costs, and cannot be read."""
+"""Of more classifiers a report compares none (pairs are their square); joint errors are of them."""
 
 
 class Estimate(NamedTuple):
@@ -149,11 +148,9 @@ class Estimates(Estimated):
     def labels_frame(self, backend: str | None = None) -> Any:
         """The likeliest class of every item, as a table of kind `backend` (see `to_frame`).
 
-        Columns: `item`, the group of that name, else the number of the item from 0; `domain`,
-        where there is one; `likeliest`, the class of largest probability, the first of equals;
-        `known`, whether the label was given; and `p__<method>__<class>`, the probability of each
-        class. `likeliest` is not called a label, so that whoever reads the table back takes no
-        guess for a known label.
+        Columns: `item`, the group of that name, else its number from 0; `domain`, if any;
+        `likeliest`, the first class of largest probability, which is not called a label, lest it
+        be read back as known; `known`, whether the label was given; `p__<method>__<class>`.
 
         Raises
         ------
