@@ -55,7 +55,7 @@ def doubted_by_labels(
                 against = not low <= row.value <= high
         if against:
             reasons.add(
-                f"assumption: the labels alone put {row.metric} elsewhere (outside their 99% "
+                f"contradicted: the labels alone put {row.metric} elsewhere (outside their 99% "
                 "interval); get more labels, or use method labeled",
                 row.model,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 
@@ -59,3 +60,28 @@ _MESSAGES = {
     "serve it",
     Status.UNDEFINED: "the metric is not defined on these items",
 }
+
+_DECIDE = ("contradicted", "reversed", "not-converged", "shift", "few-labels", "assumption")
+"""How warnings begin that decide how far to trust an answer, the gravest first; "shift": the
+labeled items are no random sample. What begins otherwise is good to know, and decides nothing."""
+
+
+def gravest_first(warnings: Iterable[str]) -> list[str]:
+    """Warnings in the order in which they matter; those that matter alike keep theirs.
+
+    Examples
+    --------
+    >>> gravest_first(["a note", "assumption: errors are independent", "not-converged: slow"])
+    ['not-converged: slow', 'assumption: errors are independent', 'a note']
+    """
+    return sorted(warnings, key=_gravity)
+
+
+def decides(warning: str) -> bool:
+    """Whether a warning decides how far to trust an answer."""
+    return _gravity(warning) < len(_DECIDE)
+
+
+def _gravity(warning: str) -> int:
+    kind = warning.partition(":")[0]
+    return _DECIDE.index(kind) if kind in _DECIDE else len(_DECIDE)

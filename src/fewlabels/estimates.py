@@ -24,6 +24,7 @@ from fewlabels.comparison import (
 )
 from fewlabels.errors import MissingExtraError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.shown import Estimated
 from fewlabels.together import Together
 from fewlabels.wording import listed, unknown
 
@@ -37,8 +38,7 @@ ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
 
 MOST_COMPARED = 30
-"""Of more classifiers than these a report compares none, and joint errors are of the first so many:
-pairs are their square, which costs, and cannot be read."""
+"""Of more classifiers a report compares none (pairs are their square); joint errors are of them."""
 
 
 class Estimate(NamedTuple):
@@ -62,17 +62,18 @@ class GroupSize(NamedTuple):
     n_labeled: int
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(Estimated):
     """What `fewlabels.estimate` returns.
 
-    `rows` are ordered: all items first, then the groups by first appearance; classifiers as given;
-    metrics as asked. `draws` maps (metric, group) to posterior draws of it, shape (D, M), paired
-    over the classifiers. `directions` maps a metric to +1 (larger is better), -1 or 0.
-    `predictions` are those that the estimates are of; `judged`, where given, the same as they were
-    judged: weighted against a shift, or with annotators' distributions for labels. Of a stream
-    (`streamed`) they are a sample, and so is what pictures and comparisons are made from.
+    `rows` are ordered: all items, then groups by first appearance; classifiers as given; metrics as
+    asked. `draws` maps (metric, group) to posterior draws (D, M), paired over the classifiers.
+    `directions` maps a metric to +1 (larger is better), -1 or 0. `judged` are the `predictions` as
+    they were judged: weighted against a shift, or with annotators' distributions for labels. Of a
+    stream (`streamed`) they are a sample; so is what pictures and comparisons are made from.
     """
+
+    _page = "estimates"
 
     rows: tuple[Estimate, ...]
     method: str
@@ -98,11 +99,11 @@ class Estimates:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
-        plain: dict[str, Any] = plain_values(self._fields())
-        return plain
+        compared = {name: c.to_dict() for name, c in self.comparisons().items()}
+        return self._facts() | {"comparison": plain_values(compared)}
 
-    def _fields(self) -> dict[str, Any]:
-        return {
+    def _facts(self) -> dict[str, Any]:
+        facts = {
             "fewlabels": __version__,
             "method": self.method,
             "estimand": self.estimand,
@@ -115,16 +116,25 @@ class Estimates:
             "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
             "classes": self._class_values,
+            "positive": self.positive,
+            "reading": list(self.predictions.reading),
             "estimates": [row._asdict() for row in self.rows],
-            "comparison": {name: c.to_dict() for name, c in self.comparisons().items()},
             "diagnostics": dict(self.diagnostics),
             "warnings": list(self.warnings),
         }
+        return {name: plain_values(value) for name, value in facts.items()}
 
     @cached_property
     def report(self) -> dict[str, Any]:
         """Everything that a report shows, as a dictionary of plain values (computed once)."""
         return plain_values(self.to_dict() | self.describe(self))
+
+    def _in_brief(self) -> dict[str, Any]:
+        info = {metric: {"direction": way} for metric, way in self.directions.items()}
+        return self._facts() | {"metric_info": info}
+
+    def _reported(self) -> dict[str, Any]:
+        return self.report
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
@@ -138,18 +148,17 @@ class Estimates:
     def labels_frame(self, backend: str | None = None) -> Any:
         """The likeliest class of every item, as a table of kind `backend` (see `to_frame`).
 
-        Columns: `item`, the group of that name, else the number of the item from 0; `domain`,
-        where there is one; `likeliest`, the class of largest probability, the first of equals;
-        `known`, whether the label was given; and `p__<method>__<class>`, the probability of each
-        class. `likeliest` is not called a label, so that whoever reads the table back takes no
-        guess for a known label.
+        Columns: `item`, the group of that name, else its number from 0; `domain`, if any;
+        `likeliest`, the first class of largest probability, which is not called a label, lest it
+        be read back as known; `known`, whether the label was given; `p__<method>__<class>`.
 
         Raises
         ------
         UsageError
             If the method says nothing of the labels of single items.
         """
-        return frame(self.label_columns(), backend, texts=("domain",) * self._has_domain)
+        texts = () if self.predictions.domain is None else ("domain",)
+        return frame(self.label_columns(), backend, texts)
 
     def label_columns(self) -> dict[str, list[Any]]:
         """What `labels_frame` shows, by column.
@@ -193,17 +202,15 @@ class Estimates:
         return [c if isinstance(c, (int, float)) else str(c) for c in self.classes]
 
     @property
-    def _has_domain(self) -> bool:
-        return self.predictions.domain is not None
+    def positive(self) -> str | None:
+        """The positive class, as text; None with more than two."""
+        return str(self.classes[1]) if len(self.classes) == 2 else None
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""
         from fewlabels.report import render_text
 
         return render_text(self.report, width=width)
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def plot(self, metric: str | None = None) -> Any:
         """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
@@ -422,9 +429,7 @@ class Estimates:
     def _direction(self, metric: str) -> int:
         direction = self.directions.get(metric)
         if direction is None:
-            raise UsageError(
-                f"unknown metric {metric!r}; estimated here: {', '.join(self.directions)}"
-            )
+            raise UsageError(unknown("metric", metric, self.directions))
         if direction == 0:
             raise UsageError(f"metric {metric!r} does not say whether larger or smaller is better")
         return direction

@@ -35,11 +35,12 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import alone, distinguish, hash_columns, hash_rows, hash_strings
 from fewlabels.kernels.lazily import lazily
 from fewlabels.kernels.votes import by_class, count_votes, votes_of
+from fewlabels.shown import Shown
 from fewlabels.wording import unknown
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Predictions:
+class Predictions(Shown):
     """Predictions of M classifiers for n items of K classes, with the labels there are.
 
     Parameters
@@ -184,10 +185,29 @@ class Predictions:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
-    def __repr__(self) -> str:
-        return (
-            f"Predictions({self.size:,} items, {self.n_models} models, "
-            f"{self.n_classes} classes, {self.n_labeled:,} labeled)"
+    def summary(self, width: int = 80) -> str:
+        """How many items and labels there are, and what each classifier gives, as text."""
+        from fewlabels.report.predictions_text import render_predictions
+
+        kinds = {"probabilities": self.probabilities, "hard": self.votes, "scores": self.scores}
+        has = {
+            kind: (block >= 0 if kind == "hard" else ~np.isnan(block)).reshape(
+                self.n_items, self.n_models, -1
+            ).any(axis=(0, 2)).tolist()
+            for kind, block in kinds.items() if block is not None
+        }  # fmt: skip
+        return render_predictions(
+            {
+                "n_items": self.size,
+                "n_labeled": self.n_labeled,
+                "n_annotated": self.n_annotated,
+                "models": self.models,
+                "classes": self.classes,
+                "positive": self.positive,
+                "reading": self.reading,
+                "gives": has,
+            },
+            width,
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import Status
+from fewlabels.errors import Status, gravest_first
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Ints
 from fewlabels.metrics.base import Metric
@@ -43,11 +43,11 @@ class Reasons:
             models[model] = None
 
     def sentences(self) -> list[str]:
-        """One sentence per reason."""
-        return [
+        """One sentence per reason, the gravest first."""
+        return gravest_first(
             f"{reason} ({listed(models, 5)})" if models else reason
             for reason, models in self._models.items()
-        ]
+        )
 
 
 def judge(

@@ -10,7 +10,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
-NOUNS = {"errors", "wording", "class_words", "door", "predictions", "posterior", "estimates"}
+NOUNS = {"errors", "ink", "shown", "wording", "class_words", "door", "predictions"}
+NOUNS |= {"posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
 ANNOTATED = {"annotations", "calibration"}
 PIPELINE = {
@@ -35,20 +36,22 @@ ARROWS = {
     "kernels": set(),
     "errors": set(),
     "wording": set(),
+    "ink": set(),
+    "shown": set(),
     "class_words": set(),
     "door": {"errors", "wording", "kernels", "class_words"},
-    "predictions": {"errors", "wording", "kernels", "door"},
+    "predictions": {"errors", "wording", "kernels", "door", "shown"},
     "posterior": {"errors", "kernels", "predictions"},
     "comparison": {"errors", "wording", "kernels"},
     "together": {"errors", "wording"},
     "estimates": {"errors", "wording", "kernels", "predictions", "posterior", "comparison"}
-    | {"together"},
+    | {"shown", "together"},
     "models": BELOW_MIDDLE,
     "metrics": BELOW_MIDDLE,
     "annotations": BELOW_MIDDLE | {"groups", "trust"},
     "calibration": BELOW_MIDDLE,
     "frames": BELOW_MIDDLE,
-    "report": {"errors", "wording"},
+    "report": {"errors", "ink", "wording"},
     "groups": BELOW_MIDDLE,
     "label_weights": BELOW_MIDDLE,
     "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},
@@ -80,6 +83,8 @@ LAZY = {
     ("estimates", "item_variance"): "`Estimates.compare` asks it what labels would settle",
     ("estimates", "groups"): "gaps between groups name them as everybody does",
     ("pipeline", "engine"): "`estimate` of files that are streamed is the road to it",
+    ("predictions", "report"): "`Predictions.summary` is the road to the report",
+    ("shown", "report"): "a result's short form and its fragment are the report's",
     ("shifts", "report"): "`Shift.summary` is the road to the report",
     ("annotations", "report"): "so are those of `Assessment`",
     ("operating", "report"): "so are those of `Curve`, `Curves` and `Thresholds`",

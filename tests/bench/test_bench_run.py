@@ -304,3 +304,10 @@ def test_a_protocol_object(short: Run, tmp_path: Path) -> None:
     found = short(protocol)
     assert found.protocol.name == "mine"
     assert (tmp_path / "out" / "results.csv").is_file()
+
+
+def test_repr_of_results_is_short(short: Callable[..., Results]) -> None:
+    text = repr(short())
+    assert text.startswith("Results: protocol ssme-binary, ")
+    assert "array(" not in text
+    assert text.count("\n") <= 10

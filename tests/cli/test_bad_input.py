@@ -79,12 +79,12 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
     "negative weights": (
         lambda t: t | {"weight": [-1] + [1] * 79},
         [],
-        r"`weight` must not be negative",
+        r"--weight must not be negative",
     ),
     "weights all zero": (
         lambda t: t | {"weight": [0] * 80},
         [],
-        r"`weight` is zero for every item",
+        r"--weight is zero for every item",
     ),
     "unknown label column": (lambda t: t, ["--label", "lable"], r"lable"),
     "unknown domain column": (lambda t: t, ["--domain", "nowhere"], r"nowhere"),
@@ -94,7 +94,7 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
     "no such TOML file": (lambda t: t, ["--columns", "none.toml"], r"none\.toml"),
     "unknown method": (lambda t: t, ["--method", "ssme_kde"], r"did you mean 'ssme-kde'"),
     "unknown metric": (lambda t: t, ["--metrics", "acuracy"], r"did you mean 'accuracy'"),
-    "no metric": (lambda t: t, ["--metrics", ","], r"`metrics`"),
+    "no metric": (lambda t: t, ["--metrics", ","], r"--metrics"),
     "unknown group": (lambda t: t, ["--by", "sight"], r"sight.*site"),
     "unknown model": (lambda t: t, ["--models", "god"], r"did you mean 'good'.*poor"),
     "confidence level 1": (lambda t: t, ["--confidence-level", "1"], r"`?confidence.level`?.*1"),
@@ -211,7 +211,7 @@ def test_two_outputs_may_not_share_a_file(cli: Run, tmp_path: Path, predictions_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["estimat"], "No such command 'estimat'"),
+        (["estimat"], "unknown command 'estimat'; did you mean 'estimate'?"),
         (["estimate"], "FILE"),
         (["estimate", "a.csv", "b.csv"], "b.csv"),
         (["estimate", "a.csv", "--modles", "x"], "--modles"),

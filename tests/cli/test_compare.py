@@ -88,7 +88,7 @@ def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
         (["--model", "good"], "--model 'good' is one classifier; name two"),
         (["--model", "good", "--model", "bad"], "unknown model 'bad'"),
         (["--by", "place"], "no column 'place'"),
-        (["--confidence-level", "1"], "`confidence_level` must be between 0 and 1"),
+        (["--confidence-level", "1"], "--confidence-level must be between 0 and 1"),
         (["--method", "autoeval", "--metric", "f1"], "defined for 0 of 2"),
         (["--json", "nowhere/c.json"], "cannot write --json"),
     ],

@@ -94,11 +94,11 @@ def test_what_cannot_be_met(cli: Run, predictions_file: Path) -> None:
 
 REFUSED = {
     "nothing asked": ([], r"say what the threshold must meet"),
-    "bound": (["--min-recall", "1.5"], r"min_recall.*1\.5"),
-    "nan": (["--min-recall", "nan"], r"min_recall.*nan"),
+    "bound": (["--min-recall", "1.5"], r"--min-recall.*1\.5"),
+    "nan": (["--min-recall", "nan"], r"--min-recall.*nan"),
     "no number": (["--min-recall", "many"], r"'many' is not a valid float"),
-    "one cost": (["--max-cost", "1", "--cost", "3"], r"`--cost` must be two costs.*got '3'"),
-    "bad cost": (["--max-cost", "1", "--cost", "1,inf"], r"`--cost` must be two costs"),
+    "one cost": (["--max-cost", "1", "--cost", "3"], r"--cost must be two costs.*got '3'"),
+    "bad cost": (["--max-cost", "1", "--cost", "1,inf"], r"--cost must be two costs"),
     "unknown rate": (["--condition", "recal >= .5"], r"'recal'.*did you mean 'recall'"),
     "no comparison": (["--condition", "recall"], r"recall"),
     "code": (["--condition", "__import__('os') >= 1"], r"condition"),

@@ -61,7 +61,7 @@ def test_duplicates(cli: Run, write: Write) -> None:
     assert (code, out) == (2, "")
     assert "--duplicates keep" in err
     for option, words in (("keep", "1 repeated votes"), ("last", "1 votes are left out")):
-        assert words in answer(cli, path, "--votes", "--duplicates", option)["warnings"][0]
+        assert words in answer(cli, path, "--votes", "--duplicates", option)["warnings"][-1]
 
 
 def test_doctor(cli: Run, votes: Path, tmp_path: Path) -> None:

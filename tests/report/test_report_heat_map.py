@@ -187,7 +187,7 @@ def test_text_has_the_table_where_it_fits(coupled: fl.Estimates, width: int) -> 
     assert "Error rates by domain" not in render_text(domains(), width)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_text_of_a_crowd_shows_the_best_and_the_worst(width: int) -> None:
     report = crowd()
     lines = render_text(report, width).splitlines()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 
 import pytest
 from report_samples import SAMPLES, STATUS_MESSAGES, Report, minimal, two_classes
 
+from fewlabels.ink import inked, without_ink
 from fewlabels.report import render_text
 from fewlabels.report.words import cell_width
 
@@ -34,12 +36,83 @@ def test_a_width_below_the_narrowest_counts_as_it() -> None:
 
 
 def test_the_heading_says_what_was_estimated() -> None:
-    head = render_text(two_classes()).split("\n")[:3]
-    assert head == [
-        "fewlabels 0.1.0, tempered-ensemble, seed 0",
-        "1,020 items, 20 labeled; classes: ok, spam (spam is positive)",
-        "95% intervals for the population that the items come from",
+    report = two_classes()
+    report |= {"positive": "spam", "reading": ["labels: column 'gold' (20 of 1,020 rows)"]}
+    report["warnings"] = ["few-labels: only 3 of class spam", "a note"]
+    assert render_text(report).split("\n")[:4] == [
+        f"1,020 items, 20 labeled, {len(report['models'])} classifiers, 2 classes; positive: spam",
+        "  labels: column 'gold' (20 of 1,020 rows)",
+        "! few-labels: only 3 of class spam",
+        "",
     ]
+    assert render_text(report).endswith("\nWarnings\n- a note")
+
+
+def test_a_note_does_not_come_before_the_table() -> None:
+    lines = render_text(minimal() | {"warnings": ["a note"]}).split("\n")
+    assert lines[0] == "1,020 items, 20 labeled, 2 classifiers, 2 classes"
+    assert lines[1] == ""
+
+
+def test_how_the_estimates_were_made_stands_below_them() -> None:
+    text = " ".join(render_text(two_classes()).split())
+    assert (
+        "95% intervals for the population that the items come from; method tempered-ensemble, "
+        "seed 0, fewlabels 0.1.0; classes: ok, spam"
+    ) in text
+
+
+def test_classifiers_are_in_the_order_of_the_first_metric() -> None:
+    report = two_classes()
+    first = {r["model"]: r["value"] for r in report["estimates"] if r["metric"] == "accuracy"
+             and r["group"] is None}  # fmt: skip
+    order = sorted(first, key=lambda model: -first[model])
+    lines = render_text(report).split("\n")
+    for metric in ("accuracy", "ece", "auc", "log_loss"):
+        start = next(k for k, line in enumerate(lines) if line.startswith(f"{metric} ("))
+        shown = lines[start:][: len(order) + 4]
+        places = [
+            next(k for k, line in enumerate(shown) if line.startswith(f"  {model} "))
+            for model in order
+        ]
+        assert places == sorted(places)
+    assert [r["model"] for r in report["estimates"][:1]] == report["models"][:1]
+
+
+def test_metrics_that_do_not_apply_take_one_line() -> None:
+    report = two_classes()
+    for row in report["estimates"]:
+        if row["metric"] in ("ece", "auc"):
+            row |= {"value": None, "low": None, "high": None, "status": "not-applicable"}
+    report["warnings"] = ["a note", "not-applicable: ece needs probabilities"]
+    text = render_text(report)
+    assert text.count("not applicable") == 1
+    assert "not-applicable" not in text
+    assert "\nnot applicable here: ece and auc (" in text
+    assert "- a note" in text
+
+
+def test_metrics_lie_beside_each_other_where_there_is_room() -> None:
+    report = minimal()
+    narrow, wide = (render_text(report, width).split("\n") for width in (60, 120))
+    assert not any(line.startswith("accuracy") and "  ece" in line for line in narrow)
+    assert any(line.startswith("accuracy") and "  ece" in line for line in wide)
+    assert len(wide) < len(narrow)
+    # Nothing is lost: every number of the narrow one is in the wide one.
+    numbers = [set(re.findall(r"\d\.\d{3}", "\n".join(lines))) for lines in (narrow, wide)]
+    assert numbers[0] == numbers[1]
+
+
+def test_colour_only_where_it_is_asked_for() -> None:
+    report = two_classes() | {"warnings": ["assumption: one"]}
+    report["estimates"][0]["status"] = "few-labels"
+    plain = render_text(report, 120)
+    assert "\x1b" not in plain
+    with inked():
+        coloured = render_text(report, 120)
+    assert without_ink(coloured) == plain
+    assert "\x1b[33m! assumption: one\x1b[0m" in coloured
+    assert "\x1b[33mfew-labels" in coloured
 
 
 def _report(*rows: tuple[str, float | None, float | None, float | None, str]) -> Report:
@@ -64,15 +137,17 @@ def test_a_table_to_the_letter() -> None:
     )
     report["best"] = {"accuracy": {"first": 0.999, "second": 0.001, "third": 0.0}}
     report["truth"] = {"first": {"accuracy": 0.5}, "second": {"accuracy": 1.0}}
-    table = render_text(report).split("\n")[4:]
+    table = render_text(report).split("\n")[2:]
     assert table == [
         "accuracy (larger is better): share right",
         "          value [90% interval]  truth  P(best)  0.00            1.00  status",
-        "  first   0.500 [0.000, 1.000]  0.500     >99%  |---------*--------|  ok",
+        "  first   0.500 [0.000, 1.000]  0.500     >99%  |---------*--------|",
         "  second  0.250 [0.250, 0.250]  1.000      <1%       o             x  few-labels",
         "  third   undefined                 -        -                        undefined",
         "",
         "o estimate, |--| interval, x truth, * both",
+        "95% intervals for the population that the items come from; method",
+        "tempered-ensemble, seed 0, fewlabels 0.1.0; classes: 0, 1",
         "few-labels: very few labels, or none for a class or for this group: the interval",
         "  is wide and leans on the prior",
         "undefined: the metric is not defined on these items",
@@ -116,17 +191,17 @@ def test_groups_of_a_metric_share_their_scale() -> None:
     lines = render_text(two_classes()).split("\n")
     scales = [lines[k + 1] for k, line in enumerate(lines) if line == "ece (smaller is better)"]
     assert len(scales) == 3
-    assert len(set(scales)) == 1
+    assert len({scale.removesuffix("  status") for scale in scales}) == 1
 
 
 def test_a_narrow_terminal_keeps_names_before_extras_and_plot() -> None:
-    report = _report(("a-rather-long-name", 1e9, 1e8, 1e10, "not-applicable"))
+    report = _report(("a-rather-long-name", 1e9, 1e8, 1e10, "not-converged"))
     report["truth"] = {"a-rather-long-name": {"accuracy": 2e9}}
     report["best"] = {"accuracy": {"a-rather-long-name": 0.5}}
     wide, narrow = render_text(report, 132), render_text(report, 60)
     assert "|--" in wide
     assert "P(best)" in wide
-    assert "  a-ra...name  1.00e+09" in narrow
+    assert re.search(r"\n  a-\w+\.\.\.\w+  1\.00e\+09", narrow)
     assert "P(best)" not in narrow
 
 

@@ -35,11 +35,12 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
+from fewlabels.shown import Estimated
 from fewlabels.wording import listed, unknown
 
 
-@dataclass(frozen=True, eq=False)
-class Assessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessment(Estimated):
     """What `assess` returns.
 
     `rows` are ordered: all items first, then the groups; classifiers as given; metrics as in
@@ -47,6 +48,8 @@ class Assessment:
     `high` are NaN without a confidence level. `reliability`, `disagreement_reliability` and
     `dispersion` are those of all items, by classifier.
     """
+
+    _page = "annotations"
 
     rows: tuple[Estimate, ...]
     seed: int
@@ -125,8 +128,11 @@ class Assessment:
 
         return render_annotations(self.to_dict(), width)
 
-    def __str__(self) -> str:
-        return self.summary()
+    def _in_brief(self) -> dict[str, Any]:
+        return self.to_dict()
+
+    def _reported(self) -> dict[str, Any]:
+        return self.to_dict()
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file.

@@ -15,7 +15,7 @@ from fewlabels.bench.files import replace_file
 from fewlabels.bench.protocol import Protocol, from_plain
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Array
-from fewlabels.wording import one_line
+from fewlabels.wording import listed, one_line
 
 COLUMNS: Mapping[str, type] = {
     "dataset": str,
@@ -87,7 +87,7 @@ class DatasetFacts:
         return cls(**values)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Results:
     """Everything a benchmark found.
 
@@ -114,6 +114,13 @@ class Results:
     traits: Mapping[str, Array]
     skipped: tuple[str, ...] = ()
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        names = listed(dataset.name for dataset in self.datasets)
+        rows = len(next(iter(self.columns.values()), ()))
+        lines = [f"Results: protocol {self.protocol.name}, {rows:,} rows; data sets: {names}"]
+        lines += [f"  skipped: {one_line(text, 100)}" for text in self.skipped[:10]]
+        return "\n".join(lines)
 
     def save(self, folder: Path) -> None:
         """Write results.parquet, results.csv and traits.csv.

@@ -11,16 +11,20 @@ from collections.abc import Sequence
 import click
 
 from fewlabels import __version__
+from fewlabels.cli import terminal
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark
 from fewlabels.cli.calibrate import calibrate
 from fewlabels.cli.compare import compare
+from fewlabels.cli.completion import completed
 from fewlabels.cli.curve import curve
 from fewlabels.cli.demo import demo
 from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
+from fewlabels.cli.help import Commands
 from fewlabels.cli.label_next import label_next
 from fewlabels.cli.shift import shift
+from fewlabels.cli.spelling import in_options
 from fewlabels.cli.threshold import threshold
 from fewlabels.errors import FewlabelsError
 from fewlabels.wording import one_line
@@ -33,6 +37,7 @@ EXIT_BROKEN_PIPE = 141
 
 
 @click.group(
+    cls=Commands,
     help="How good is each classifier, when few labels are known?",
     epilog="Exit codes: 0 fine, 1 a --require or --probability is not met, 2 bad input or usage.",
     invoke_without_command=True,
@@ -72,18 +77,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What follows the program's name; `sys.argv[1:]` unless given.
     """
     _never_fail_to_print()
+    answered = completed(app)
+    if answered is not None:
+        return answered
+    context: click.Context | None = None
     try:
         # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
         # that a requirement is not met.
         given = sys.argv[1:] if arguments is None else list(arguments)
-        with app.make_context("fewlabels", given) as context:
+        context = app.make_context("fewlabels", given)
+        with context, terminal.colours(context):
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except FewlabelsError as error:
-        return _fail(str(error))
+        name = None if context is None else context.invoked_subcommand
+        return _fail(in_options(str(error), app.commands.get(name or "")))
     except click.ClickException as error:
         return _fail(_click_message(error))
     except MemoryError as error:
@@ -114,7 +125,8 @@ def _click_message(error: click.ClickException) -> str:
 
 def _fail(message: str) -> int:
     with contextlib.suppress(OSError):  # nobody to tell; the exit code still says it
-        click.echo(f"error: {one_line(message)}", err=True)
+        word = click.style("error:", fg="red") if terminal.has_colours(sys.stderr) else "error:"
+        click.echo(f"{word} {one_line(message)}", err=True, color=True)
     return EXIT_BAD_INPUT
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.options import Columns, file_options
+from fewlabels.cli.spelling import in_options
 from fewlabels.cli.text import comma_list, text
 from fewlabels.errors import InputError, UsageError
 from fewlabels.wording import one_line, quoted
@@ -29,8 +29,6 @@ STUDY = "study"
 """The study of errors and intervals, which chooses its own sets of classifiers."""
 
 _OF_STUDY = ("runs", "methods", "seed", "sets", "reduced")
-
-_FIELD = re.compile(r"`([a-z_]+)`")
 
 
 @click.command(short_help="Compare methods by a protocol of the papers, on labeled data.")
@@ -274,13 +272,7 @@ def _study(name: str) -> _Study:
 
 def _as_options(line: str) -> str:
     """A line of the engine, which names arguments of Python, as the command line spells them."""
-    known = {option.name for option in benchmark.params}
-
-    def spelled(found: re.Match[str]) -> str:
-        name = found[1]
-        return f"--{name.replace('_', '-')}" if name in known else found[0]
-
-    return _FIELD.sub(spelled, line)
+    return in_options(line, benchmark)
 
 
 def _interrupted(name: str, out: str | None, folder: Path) -> str:

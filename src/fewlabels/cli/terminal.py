@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import IO
 
 import click
 
+from fewlabels.ink import inked
 from fewlabels.wording import one_line
 
 Progress = Callable[[int, int], None]
@@ -19,6 +22,29 @@ def width() -> int:
     if sys.stdout is None or not sys.stdout.isatty():
         return 80
     return min(max(shutil.get_terminal_size().columns, 60), 120)
+
+
+def has_colours(stream: IO[str] | None) -> bool:
+    """Whether a stream shows colours: a terminal does, unless NO_COLOR is set.
+
+    FORCE_COLOR gives any other stream colours too; NO_COLOR is stronger.
+    """
+    if stream is None or os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def colours(context: click.Context) -> Iterator[None]:
+    """Texts that are made in this block have colours where standard output shows any."""
+    if not has_colours(sys.stdout):
+        yield
+        return
+    context.color = True
+    with inked():
+        yield
 
 
 @contextmanager

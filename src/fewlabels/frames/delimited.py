@@ -164,7 +164,7 @@ class DelimitedFile:
     @property
     def _size(self) -> int:
         """Where the rows end; nobody knows of compressed files."""
-        return _TO_THE_END if is_compressed(self.path) else self.path.stat().st_size
+        return self.path.stat().st_size if is_plain(self.path) else _TO_THE_END
 
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from fewlabels.errors import Status
 from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
 from fewlabels.operating.question import Question
+from fewlabels.shown import Shown
 
 _EQUAL = 1e-8
 """Intervals whose lengths differ by less are equally long."""
@@ -29,8 +30,8 @@ class Interval(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Answer:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Answer(Shown):
     """Whom an answer is about, how it was come by, and how far it can be trusted."""
 
     model: str
@@ -56,7 +57,7 @@ class Answer:
         return out | plain(trust)
 
 
-_FACTS = tuple(Answer.__annotations__)[:-3]
+_FACTS = tuple(field.name for field in fields(Answer))[:-3]
 
 
 def facts_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fewlabels.errors import Status
+from fewlabels.errors import Status, gravest_first
 from fewlabels.evaluate import MOST_DRAWS
 from fewlabels.groups import Group
 from fewlabels.metrics.registry import METRICS
@@ -49,7 +49,10 @@ def facts(question: Question, level: float) -> list[str]:
     absent = [c for k, c in enumerate(question.asked.classes) if not (labels == k).any()]
     if not _informed(question):
         prior = " (the prior alone)" if question.method == AUTO else ""
-        said.append(f"no labels at all: the answer is what the method believes beforehand{prior}")
+        said.append(
+            "assumption: no labels at all, so the answer is what the method believes beforehand"
+            f"{prior}"
+        )
     elif len(labels) and absent:
         said.append(f"no labeled item of class {listed(absent)}")
     if question.asked.n_annotated and question.posterior.support is None:
@@ -70,4 +73,4 @@ def facts(question: Question, level: float) -> list[str]:
             f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
             "ends may lie further out"
         )
-    return [*said, *question.posterior.warnings]
+    return gravest_first([*said, *question.posterior.warnings])

@@ -35,7 +35,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Drawn(Answer, ABC):
     """What a curve and several curves have in common.
 
@@ -47,6 +47,8 @@ class _Drawn(Answer, ABC):
         P(positive) of every item of the predictions, (n,).
     """
 
+    _page = "curves"
+
     prevalence: Interval
     recalibrated: Floats
     draw_picture: Callable[[], dict[str, Any]] = field(repr=False)
@@ -54,6 +56,10 @@ class _Drawn(Answer, ABC):
     @abstractmethod
     def report(self) -> dict[str, Any]:
         """Everything but the picture, as a dictionary of plain values."""
+
+    @final
+    def _reported(self) -> dict[str, Any]:
+        return self.report()
 
     @final
     def picture(self) -> dict[str, Any]:
@@ -66,9 +72,6 @@ class _Drawn(Answer, ABC):
         from fewlabels.report.curve_text import render_curves
 
         return render_curves(self.report(), width=width)
-
-    def __str__(self) -> str:
-        return self.summary()
 
     @final
     def plot(self) -> Any:
@@ -85,7 +88,7 @@ class _Drawn(Answer, ABC):
         save_curves_html(self.report(), self.picture(), path)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Curve(_Drawn):
     """What `fewlabels.curve` returns: a curve of 100 points with its band.
 
@@ -136,7 +139,7 @@ class Curve(_Drawn):
         return frame(self.to_dict() | {"threshold": self.threshold}, backend)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Curves(_Drawn):
     """What `fewlabels.curves` returns: `curves`, of several kinds by name, from one fit."""
 

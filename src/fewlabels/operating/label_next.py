@@ -47,7 +47,7 @@ _TIE = 1e-9
 """Gains that agree so closely are equal: the order of the rows must not decide."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LabelNext(Answer):
     """What `fewlabels.label_next` returns.
 
@@ -83,6 +83,12 @@ class LabelNext(Answer):
         """Everything, as a dictionary of plain values."""
         answer = {"kind": self.kind, **self.to_dict(), "statement": self.statement}
         return self._report("label-next", answer)
+
+    def summary(self, width: int = 80) -> str:
+        """The items in the order to label them, as text; rows count from 1, as a file's do."""
+        from fewlabels.report.label_next_text import render_label_next
+
+        return render_label_next(self.report(), width)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row per item: item, score, probability, gain ("pandas", "polars" or "pyarrow")."""

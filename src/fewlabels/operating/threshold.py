@@ -39,7 +39,7 @@ SHOWN = (
 """Rates that are given at the best threshold; `cost` as well where it is asked about."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Thresholds(Answer):
     """What `fewlabels.threshold` returns.
 
@@ -64,6 +64,8 @@ class Thresholds(Answer):
     conditions
         The conditions in words.
     """
+
+    _page = "threshold"
 
     thresholds: Floats
     probability: Floats
@@ -111,6 +113,9 @@ class Thresholds(Answer):
             },
         )
 
+    def _reported(self) -> dict[str, Any]:
+        return self.report()
+
     def to_frame(self, backend: str | None = None) -> Any:
         """Thresholds and probabilities as a table: "pandas", "polars" or "pyarrow"."""
         return frame({"threshold": self.thresholds, "probability": self.probability}, backend)
@@ -120,9 +125,6 @@ class Thresholds(Answer):
         from fewlabels.report.threshold_text import render_threshold
 
         return render_threshold(self.report(), width=width)
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""

@@ -21,7 +21,7 @@ from fewlabels.report.annotations_blocks import (
     statistic_meaning,
 )
 from fewlabels.report.blocks import Block, Report, common_axis
-from fewlabels.report.html import environment
+from fewlabels.report.html import FRAGMENT, environment
 from fewlabels.report.page_file import save_page
 from fewlabels.report.profiles import Profile, profile
 
@@ -73,13 +73,15 @@ class Portrait:
     hidden: int
 
 
-def render_annotations_html(report: Report) -> str:
+def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
     """The report as a page of HTML that needs no other file, no network and no script.
 
     Parameters
     ----------
     report
         The dictionary of `Assessment.to_dict`; plain JSON values.
+    fragment
+        Whether it is a part of another page, which shows no diagrams.
     """
     found = Assessed(report)
     tables = {"losses": list(LOSSES), "pairs": list(OF_PAIRS)}
@@ -97,9 +99,10 @@ def render_annotations_html(report: Report) -> str:
             (name, statistic_meaning(name), [f"{metric}_{name}" for metric in OF_STATISTIC])
             for name in found.statistics
         ],
-        portraits=_portraits(found),
+        portraits=[] if fragment else _portraits(found),
         meanings=MEANINGS,
         unbiased=UNBIASED if found.negative else "",
+        **({"frame": FRAGMENT, "sheets": ("annotations.css",)} if fragment else {}),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from fewlabels.errors import Status
 from fewlabels.report.axis import Axis, fit_axis
 from fewlabels.report.words import NumberFormat, number_format
 
@@ -14,6 +15,8 @@ Report = Mapping[str, Any]
 
 MOST_ROWS = 60
 """Of more classifiers than these the best and the worst are shown first."""
+
+NOT_APPLICABLE = Status.NOT_APPLICABLE.value
 
 ENDS = 20
 """How many of the best, and of the worst."""
@@ -44,7 +47,7 @@ class Row:
     @property
     def reason(self) -> str:
         """What stands in the place of a value that is missing."""
-        return "not applicable" if self.status == "not-applicable" else "undefined"
+        return "not applicable" if self.status == NOT_APPLICABLE else "undefined"
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,12 @@ class Block:
         statuses = {row.status for row in self.rows}
         return statuses.pop() if len(statuses) == 1 and "ok" not in statuses else ""
 
+    def in_order(self, models: Sequence[str]) -> Block:
+        """The block with its classifiers in this order; who is not named keeps the place behind."""
+        place = {model: k for k, model in enumerate(models)}
+        rows = sorted(self.rows, key=lambda row: place.get(row.model, len(place)))
+        return replace(self, rows=tuple(rows))
+
     def ranked(self) -> list[Row]:
         """Rows, best value first; in the given order where no direction is better."""
         if not self.direction:
@@ -149,6 +158,20 @@ def blocks(report: Report) -> list[Block]:
         for other, metric in rows
         if other == group
     ]
+
+
+def applicable(shown: Sequence[Block]) -> tuple[list[Block], list[str]]:
+    """Blocks of the metrics that apply to any classifier, and the names of the other metrics."""
+    applying = {
+        block.metric for block in shown for row in block.rows if row.status != NOT_APPLICABLE
+    }
+    others = dict.fromkeys(block.metric for block in shown if block.metric not in applying)
+    return [block for block in shown if block.metric in applying], list(others)
+
+
+def ranking(shown: Sequence[Block]) -> list[str]:
+    """Classifiers by the first metric on all items, the best first."""
+    return [row.model for row in shown[0].ranked()] if shown else []
 
 
 def _block(

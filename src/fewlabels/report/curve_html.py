@@ -25,7 +25,7 @@ from fewlabels.report.curve_plot import (
     recalibration_view,
     threshold_view,
 )
-from fewlabels.report.html import environment
+from fewlabels.report.html import FRAGMENT, environment
 from fewlabels.report.page_file import save_page
 from fewlabels.report.words import clean, fit
 
@@ -81,7 +81,12 @@ class Sheet:
         return fit(clean(text), room // pixels)
 
 
-def render_curves_html(report: Report, picture: Mapping[str, Any] | None = None) -> str:
+_FRAGMENT = {"frame": FRAGMENT, "sheets": ("curve_series.css", "curve.css")}
+
+
+def render_curves_html(
+    report: Report, picture: Mapping[str, Any] | None = None, *, fragment: bool = False
+) -> str:
     """One curve, or several from one fit, as a page that needs no other file and no script.
 
     Parameters
@@ -90,6 +95,8 @@ def render_curves_html(report: Report, picture: Mapping[str, Any] | None = None)
         The dictionary of `Curve.report` or `Curves.report`; plain JSON values.
     picture
         The dictionary of `Curve.picture`; without it the page does not show what a score means.
+    fragment
+        Whether it is a part of another page.
     """
     shown = curve_blocks(report)
     return _render(
@@ -99,16 +106,19 @@ def render_curves_html(report: Report, picture: Mapping[str, Any] | None = None)
         views=[curve_view(block, report) for block in shown],
         prevalence=interval(report.get("prevalence")),
         recalibration=recalibration_view(report, picture) if picture else None,
+        **(_FRAGMENT if fragment else {}),
     )
 
 
-def render_threshold_html(report: Report) -> str:
+def render_threshold_html(report: Report, *, fragment: bool = False) -> str:
     """Where to put the threshold, as a page that needs no other file and no script.
 
     Parameters
     ----------
     report
         The dictionary of `Thresholds.report`; plain JSON values.
+    fragment
+        Whether it is a part of another page.
     """
     block = ThresholdBlock(report)
     return _render(
@@ -118,6 +128,7 @@ def render_threshold_html(report: Report) -> str:
         asked=any(rate.asked for rate in block.rates),
         # Where no draw meets the conditions the line would lie on the axis.
         view=threshold_view(block) if block.verdict in ("met", "unlikely") else None,
+        **(_FRAGMENT if fragment else {}),
     )
 
 

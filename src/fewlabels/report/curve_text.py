@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fewlabels.ink import ink
 from fewlabels.report.curve_blocks import (
     ESTIMANDS,
     CurveBlock,
@@ -63,10 +64,11 @@ def foot(report: Report, width: int) -> Iterator[str]:
     """Status and warnings in plain words."""
     note = status_note(report)
     if note:
-        yield from ["", *wrap(f"{report['status']}: {note}", width, "  ")]
+        said = wrap(f"{report['status']}: {note}", width, "  ")
+        yield from ["", *(ink(line, "warning") for line in said)]
     warnings: Sequence[str] = report.get("warnings") or ()
     if warnings:
-        yield from ["", "Warnings"]
+        yield from ["", ink("Warnings", "title")]
         for warning in warnings:
             yield from wrap(f"- {warning}", width, "  ")
 

@@ -11,12 +11,26 @@ from typing import TYPE_CHECKING, Any
 from fewlabels.report import comparison_html, heat_map, words
 from fewlabels.report.answer import Verdict, verdict
 from fewlabels.report.axis import Axis
-from fewlabels.report.blocks import Block, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Report,
+    Row,
+    applicable,
+    blocks,
+    common_axis,
+    status_notes,
+)
+from fewlabels.report.headline import headline, reading, warnings
 from fewlabels.report.page_file import save_page
 from fewlabels.report.profiles import profile
+from fewlabels.report.scoped import scoped
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+FRAGMENT = "fragment.html.j2"
+"""The frame of what is shown within another page."""
 
 _OPEN_PLOTS = 24
 """With more plots than these only the leading classifier's are unfolded."""
@@ -66,35 +80,58 @@ def render_html(report: Report) -> str:
     report
         The dictionary of `Estimates.report`; plain JSON values.
     """
-    shown = blocks(report)
+    return environment().get_template("report.html.j2").render(_shown(report))
+
+
+def render_estimates_fragment(report: Report) -> str:
+    """The answer and the estimates, as a part of another page; see `fragment.render_fragment`.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Estimates.report`; plain JSON values.
+    """
+    page = environment().get_template("report_fragment.html.j2")
+    return page.render(_shown(report), frame=FRAGMENT, sheets=[])
+
+
+def _shown(report: Report) -> dict[str, Any]:
+    """What the templates of estimates show."""
+    every = blocks(report)
+    applying, unfit = applicable(every)
+    # Where no metric applies, each says so itself.
+    shown, unfit = (applying, unfit) if applying else (every, [])
     metrics = _metrics(shown)
     profiles = [profile(entry) for entry in report.get("profiles") or ()]
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            blocks=shown,
-            metrics=metrics,
-            glance=_glance(report, metrics),
-            sizes={size["group"]: size for size in report.get("groups", ())},
-            answer=metrics[0].verdict if metrics else None,
-            statuses=status_notes(report, shown),
-            hits=_hits(shown),
-            balance=_balance(report),
-            listed=len(report["estimates"]) <= _MOST_LISTED,
-            comparisons=comparison_html.compared(report),
-            together=comparison_html.whole(report),
-            error_map=heat_map.error_map(report),
-            confusion_maps=heat_map.confusion_maps(report),
-            hidden_matrices=heat_map.hidden_matrices(report),
-            similarity_maps=heat_map.similarity_maps(report),
-            partition=heat_map.partition(report),
-            diagnostics=_diagnostics(report),
-            profiles=profiles,
-            unfolded=sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
-        )
-    )
+    deciding, notes = warnings(report)
+    kept = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    return {
+        "report": report,
+        "headline": headline(report),
+        "reading": reading(report),
+        "deciding": deciding,
+        "notes": [said for said in notes if kept or not said.startswith(NOT_APPLICABLE)],
+        "unfit": unfit,
+        "blocks": shown,
+        "metrics": metrics,
+        "glance": _glance(report, metrics),
+        "sizes": {size["group"]: size for size in report.get("groups", ())},
+        "answer": metrics[0].verdict if metrics else None,
+        "statuses": status_notes(report, shown),
+        "hits": _hits(shown),
+        "balance": _balance(report),
+        "listed": len(report["estimates"]) <= _MOST_LISTED,
+        "comparisons": comparison_html.compared(report),
+        "together": comparison_html.whole(report),
+        "error_map": heat_map.error_map(report),
+        "confusion_maps": heat_map.confusion_maps(report),
+        "hidden_matrices": heat_map.hidden_matrices(report),
+        "similarity_maps": heat_map.similarity_maps(report),
+        "partition": heat_map.partition(report),
+        "diagnostics": _diagnostics(report),
+        "profiles": profiles,
+        "unfolded": sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
+    }
 
 
 def save_html(report: Report, path: str | os.PathLike[str]) -> None:
@@ -132,6 +169,8 @@ def environment() -> Environment:
         "percent": words.percent,
         "plural": words.plural,
         "probability": words.probability,
+        # Markup, as styles hold quotes; they are of this package, never of the report.
+        "scoped": lambda css: Markup(scoped(str(css))),  # noqa: S704
         "sentence": _sentence,
         "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),

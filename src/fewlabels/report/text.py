@@ -6,9 +6,23 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fewlabels.errors import Status
+from fewlabels.ink import Role, ink
 from fewlabels.report.axis import Axis
-from fewlabels.report.blocks import Block, Gap, Report, Row, blocks, common_axis, status_notes
+from fewlabels.report.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Gap,
+    Report,
+    Row,
+    applicable,
+    blocks,
+    common_axis,
+    ranking,
+    status_notes,
+)
 from fewlabels.report.comparison_text import comparison_lines
+from fewlabels.report.headline import first_lines, warnings
 from fewlabels.report.heat_text import heat_lines
 from fewlabels.report.words import (
     cell_width,
@@ -27,6 +41,8 @@ NARROWEST = 60
 
 _INDENT = 2
 _GAP = 2
+_GUTTER = 2  # Between tables that lie beside each other.
+_WIDEST = 10_000  # More columns than any terminal has.
 _NAMES = (10, 18)  # Columns of the names, if they need them: at least; before the plot is wide.
 _PLOT = (10, 16, 36)  # Columns of the plot: at least; before long names get more; at most.
 
@@ -37,7 +53,10 @@ _ESTIMANDS = {
 
 
 def render_text(report: Report, width: int = 80) -> str:
-    """The estimates as a table per group and metric.
+    """What was read, what decides how far to trust it, and a table per group and metric.
+
+    Classifiers are in the order of the first metric, the best first. Where there is room, two
+    metrics lie beside each other.
 
     Parameters
     ----------
@@ -49,44 +68,49 @@ def render_text(report: Report, width: int = 80) -> str:
     Returns
     -------
     str
-        Lines of at most `width` columns (wide characters count as two), without colour codes;
-        control characters in names are escaped.
+        Lines of at most `width` columns (wide characters count as two), with colour codes only
+        within `fewlabels.ink.inked`; control characters in names are escaped.
     """
     width = max(width, NARROWEST)
-    shown = [block.abridged() for block in blocks(report)]
-    layouts = {
-        overall: _layout(alike, width)
-        for overall in (True, False)
-        if (alike := [block for block in shown if (block.group is None) == overall])
-    }
+    applying, unfit = applicable(blocks(report))
+    order = ranking(applying)
+    groups: dict[str | None, list[Block]] = {}
+    for block in applying:
+        groups.setdefault(block.group, []).append(block.in_order(order).abridged())
+    overall = [found for group, found in groups.items() if group is None]
+    columns = {True: _columns(overall, width)}
+    columns[False] = _columns([f for group, f in groups.items() if group is not None], width)
     lines = list(_head(report, width))
-    group: str | None = None
-    for block in shown:
-        if block.group is not None and block.group != group:
-            heading = fit(clean(block.group) + _size(report, block.group), width)
-            lines += ["", heading, "=" * cell_width(heading)]
-        group = block.group
-        lines += ["", *_table(block, layouts[group is None], width)]
+    for group, found in groups.items():
+        if group is not None:
+            heading = fit(clean(group) + _size(report, group), width)
+            lines += ["", ink(heading, "title"), "=" * cell_width(heading)]
+        lines += _tables(found, columns[group is None])
     lines += heat_lines(report, width)
-    lines += _foot(report, shown, width)
+    lines += _foot(report, applying, unfit, width)
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
-    facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
-    yield from wrap(", ".join(facts), width)
-    annotated = report.get("n_annotated")
-    yield from wrap(
-        f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled"
-        + (f", {count(annotated)} with counts of annotators" if annotated else "")
-        + f"; classes: {', '.join(clean(c) for c in report['classes'])}"
-        + (f" ({clean(report['classes'][1])} is positive)" if len(report["classes"]) == 2 else ""),
-        width,
-    )
-    estimand = f"intervals {_ESTIMANDS.get(report['estimand'], report['estimand'])}"
-    if report.get("against") == "distribution":
-        estimand += ", against the distribution of annotators' labels"
-    yield from wrap(f"{percent(report['confidence_level'])} {estimand}", width)
+    yield from first_lines(report, width)
+    deciding, _ = warnings(report)
+    if deciding is not None:
+        yield from (ink(line, "warning") for line in wrap(f"! {deciding}", width, "  "))
+
+
+def _tables(found: Sequence[Block], columns: Sequence[_Side]) -> Iterator[str]:
+    """The tables of a group, in rows of as many as lie beside each other."""
+    for start in range(0, len(found), len(columns)):
+        shown = list(zip(found[start:], columns, strict=False))
+        tables = [_table(block, side.layout, side.width) for block, side in shown]
+        yield ""
+        # Headings of several lines must not push the rows of one table below those of the other.
+        for part in zip(*tables, strict=True):
+            for lines in itertools.zip_longest(*part, fillvalue=""):
+                cells = (
+                    pad(line, side.width) for line, (_, side) in zip(lines, shown, strict=True)
+                )
+                yield (" " * _GUTTER).join(cells)
 
 
 def _size(report: Report, group: str) -> str:
@@ -104,13 +128,18 @@ class _Column:
     heading: str
     cells: Sequence[str]
     right: bool = False
+    role: Role | None = None
 
     @property
     def width(self) -> int:
         return max(map(cell_width, [self.heading, *self.cells]))
 
     def lines(self) -> list[str]:
-        return [pad(text, self.width, right=self.right) for text in [self.heading, *self.cells]]
+        heading, *cells = (
+            pad(text, self.width, right=self.right) for text in [self.heading, *self.cells]
+        )
+        inked = cells if self.role is None else [ink(cell, self.role) for cell in cells]
+        return [ink(heading, "soft"), *inked]
 
 
 @dataclass(frozen=True)
@@ -121,6 +150,37 @@ class _Layout:
     extras: int
     name: int
     plot: int
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Tables below one another, and the columns they have."""
+
+    layout: _Layout
+    width: int
+
+
+def _columns(groups: Sequence[Sequence[Block]], width: int) -> list[_Side]:
+    """Two sides where every table fits with all it has, and no name is cut; else one."""
+    sides = [[block for found in groups for block in found[k::2]] for k in (0, 1)]
+    if all(sides):
+        least = [max(map(_least, side)) for side in sides]
+        spare = width - _GUTTER - sum(least)
+        if spare >= 0:
+            rooms = (least[0] + spare // 2, least[1] + spare - spare // 2)
+            pairs = zip(sides, rooms, strict=True)
+            return [_Side(_layout(side, room), room) for side, room in pairs]
+    everything = [block for found in groups for block in found]
+    return [_Side(_layout(everything, width), width)] if everything else []
+
+
+def _least(block: Block) -> int:
+    """Columns that a table needs with all it has."""
+    name = max(cell_width(clean(row.model)) for row in block.rows)
+    if name > _NAMES[1]:
+        return _WIDEST
+    plot = sum(map(len, common_axis([block]).ends)) + 1
+    return name + _GAP + plot - _room(block, 2, 0)
 
 
 def _layout(alike: Sequence[Block], width: int) -> _Layout:
@@ -144,26 +204,31 @@ def _layout(alike: Sequence[Block], width: int) -> _Layout:
 
 def _room(block: Block, extras: int, width: int) -> int:
     """Columns that are left for names and plot."""
-    return width - _INDENT - sum(c.width + _GAP for c in [*_numbers(block, extras), _status(block)])
+    columns = [*_numbers(block, extras), *_status(block)]
+    return width - _INDENT - sum(column.width + _GAP for column in columns)
 
 
-def _table(block: Block, layout: _Layout, width: int) -> Iterator[str]:
+def _table(block: Block, layout: _Layout, width: int) -> tuple[list[str], list[str]]:
+    """The heading of a table, and its rows."""
     better = f" ({block.preference})" if block.preference else ""
     # The description is said once, with all items.
     about = f": {block.description}" if block.description and block.group is None else ""
-    yield from wrap(clean(block.metric) + better + about, width)
+    first, *rest = wrap(clean(block.metric) + better + about, width)
+    name = clean(block.metric)
+    heading = [ink(name, "title") + ink(first.removeprefix(name), "soft")]
+    heading += [ink(line, "soft") for line in rest]
     names = short_names([row.model for row in block.rows], layout.name)
     columns = [_Column("", list(names.values())), *_numbers(block, layout.extras)]
     if layout.plot:
         columns.append(_plots(block, layout.scales[block.metric], layout.plot))
-    columns.append(_status(block))
+    columns += _status(block)
     lines = [
         " " * _INDENT + (" " * _GAP).join(cells)
         for cells in zip(*(column.lines() for column in columns), strict=True)
     ]
     if block.gap is not None:
         lines[1 + block.gap.after : 1 + block.gap.after] = _left_out(block.gap, width)
-    yield from lines
+    return heading, lines
 
 
 def _left_out(gap: Gap, width: int) -> list[str]:
@@ -177,8 +242,10 @@ def _numbers(block: Block, extras: int) -> list[_Column]:
     return [_estimates(block), *itertools.islice(_extras(block), extras)]
 
 
-def _status(block: Block) -> _Column:
-    return _Column("status", [clean(row.status) for row in block.rows])
+def _status(block: Block) -> list[_Column]:
+    """The statuses other than "ok", where there are any."""
+    cells = ["" if row.status == Status.OK else clean(row.status) for row in block.rows]
+    return [_Column("status", cells, role="warning")] if any(cells) else []
 
 
 def _estimates(block: Block) -> _Column:
@@ -229,19 +296,37 @@ def _plot(row: Row, axis: Axis, width: int) -> str:
     return "".join(cells)
 
 
-def _foot(report: Report, shown: Sequence[Block], width: int) -> Iterator[str]:
-    if shown:
-        truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
-        yield from ["", *wrap(f"o estimate, |--| interval{truth}", width)]
+def _foot(
+    report: Report, shown: Sequence[Block], unfit: Sequence[str], width: int
+) -> Iterator[str]:
+    truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
+    legend = [f"o estimate, |--| interval{truth}"] if shown else []
+    yield ""
+    for line in [*legend, _made(report)]:
+        yield from (ink(part, "soft") for part in wrap(line, width))
     for status, message in status_notes(report, shown):
         yield from wrap(f"{status}: {message}", width, "  ")
+    if unfit:
+        names = " and ".join(filter(None, (", ".join(unfit[:-1]), unfit[-1])))
+        why = report.get("status_messages", {}).get(NOT_APPLICABLE)
+        yield from wrap(f"not applicable here: {names}" + (f" ({why})" if why else ""), width, "  ")
     yield from comparison_lines(report, width)
-    yield from _warnings(report, width)
-
-
-def _warnings(report: Mapping[str, object], width: int) -> Iterator[str]:
-    warnings = report.get("warnings") or []
-    if isinstance(warnings, Sequence) and warnings:
-        yield from ["", "Warnings"]
-        for warning in warnings:
+    _, others = warnings(report)
+    applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
+    if said:
+        yield from ["", ink("Warnings", "title")]
+        for warning in said:
             yield from wrap(f"- {warning}", width, "  ")
+
+
+def _made(report: Report) -> str:
+    """How the estimates were made, and what they speak of."""
+    estimand = f"intervals {_ESTIMANDS.get(report['estimand'], report['estimand'])}"
+    if report.get("against") == "distribution":
+        estimand += ", against the distribution of annotators' labels"
+    return (
+        f"{percent(report['confidence_level'])} {estimand}; method {report['method']}, seed "
+        f"{report['seed']}, fewlabels {report['fewlabels']}; classes: "
+        f"{', '.join(clean(c) for c in report['classes'])}"
+    )

@@ -7,6 +7,8 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
+from fewlabels.ink import without_ink
+
 NumberFormat = Callable[[float | None], str]
 
 UNDEFINED = "undefined"
@@ -40,6 +42,7 @@ def _escaped(character: str) -> str:
 
 def cell_width(text: str) -> int:
     """Columns that the text takes in a terminal; wide characters and emoji take two."""
+    text = without_ink(text)
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 

@@ -35,6 +35,7 @@ from fewlabels.shifts.sampling_test import (
     Sizes,
     sampling_test,
 )
+from fewlabels.shown import Shown
 from fewlabels.wording import listed
 
 ALPHA = 0.05
@@ -44,8 +45,8 @@ Kind = Literal["none", "label", "covariate"]
 Verdict = Literal["none", "not-decidable", "not-label-alone"]
 
 
-@dataclass(frozen=True, eq=False)
-class Shift:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shift(Shown):
     """What `fewlabels.shift` found.
 
     `verdict`: "none" where the labeled items look like a random sample; "not-label-alone" where

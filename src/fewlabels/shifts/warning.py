@@ -37,9 +37,9 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
     if test.p_value >= ALPHA:
         return None
     return (
-        f"labeled items do not look like a random sample of all items (p = {_p(test.p_value)}): "
-        f"{worst(test)}; {_consequence(method)}; shift='auto' (--shift auto) corrects by weights, "
-        "`fewlabels shift` and docs/shift.md say more"
+        "shift: labeled items do not look like a random sample of all items (p = "
+        f"{_p(test.p_value)}): {worst(test)}; {_consequence(method)}; shift='auto' (--shift auto) "
+        "corrects by weights, `fewlabels shift` and docs/shift.md say more"
     )
 
 

@@ -17,6 +17,7 @@ from fewlabels.bench.study.protocol import FIGURES, METRICS, Study
 from fewlabels.bench.study.statistics import Figure, coverage, mean
 from fewlabels.estimates import plain_values
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.wording import listed
 
 JSON = "cells.json"
 
@@ -47,7 +48,7 @@ class Runs:
         return self.values[:, FIGURES.index(name), METRICS.index(metric)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudyResults:
     """Everything a study found; `table` maps a place and a method to its runs.
 
@@ -59,6 +60,10 @@ class StudyResults:
     table: Mapping[tuple[Place, str], Runs]
     notes: tuple[str, ...]
     folder: Path
+
+    def __repr__(self) -> str:
+        methods = listed(self.study.methods)
+        return f"StudyResults: {len(self.sets)} sets, {len(self.places)} places; methods: {methods}"
 
     @property
     def places(self) -> list[Place]:

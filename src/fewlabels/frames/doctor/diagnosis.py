@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from fewlabels.shown import Shown
+
 Severity = Literal["error", "warning", "info"]
 
 
@@ -22,8 +24,8 @@ class Finding:
     mend: str
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
     """What `fewlabels.diagnose` returns.
 
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
@@ -66,6 +68,3 @@ class Diagnosis:
         from fewlabels.frames.doctor.text import render
 
         return render(self, width)
-
-    def __str__(self) -> str:
-        return self.summary()

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fewlabels.ink import ink
 from fewlabels.wording import listed, one_line
 
 if TYPE_CHECKING:
@@ -100,7 +101,10 @@ def _findings(findings: Sequence[Finding], width: int) -> list[str]:
         # An error's message already names the place and the mend.
         where = "" if finding.severity == "error" else f"{finding.where}: "
         text = one_line(f"{where}{finding.what}")
-        lines += _wrapped(text, width, f"  {finding.severity}".ljust(11))
+        first, *rest = _wrapped(text, width, f"  {finding.severity}".ljust(11))
+        kind = finding.severity
+        shown = ink(kind, kind) if kind != "info" else kind
+        lines += [first.replace(kind, shown, 1), *rest]
         if finding.mend:
             lines += _wrapped(one_line(finding.mend), width, " " * 11 + "-> ")
     return lines
