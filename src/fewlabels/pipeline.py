@@ -28,7 +28,7 @@ from fewlabels.profiles import describe
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
 from fewlabels.trust import Reasons, judge, partly_undefined
-from fewlabels.wording import listed
+from fewlabels.wording import listed, no_level
 
 Against = Literal["auto", "class", "distribution"]
 
@@ -206,7 +206,7 @@ def check_settings(confidence_level: float | None, estimand: str, workers: int |
     if confidence_level is not None and not (
         isinstance(confidence_level, Real) and 0 < confidence_level < 1
     ):
-        raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
+        raise UsageError(no_level(confidence_level))
     if workers is not None and (not isinstance(workers, Integral) or workers < 1):
         raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
     if estimand not in ("population", "sample"):

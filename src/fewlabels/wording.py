@@ -33,6 +33,19 @@ def listed(values: Iterable[object], limit: int = 8) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
 
 
+def no_level(level: object) -> str:
+    """Say that a confidence level is none, and what a percentage would be.
+
+    Examples
+    --------
+    >>> no_level(95.0)
+    '`confidence_level` must be between 0 and 1; got 95.0 (95% is 0.95)'
+    """
+    percent = isinstance(level, (int, float)) and 1 < level < 100
+    meant = f" ({level:g}% is {level / 100:g})" if percent else ""  # type: ignore[operator]
+    return f"`confidence_level` must be between 0 and 1; got {level!r}{meant}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a question with a space behind it, or nothing."""
     near = difflib.get_close_matches(name, list(known), n=1)

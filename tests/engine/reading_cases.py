@@ -35,7 +35,7 @@ def joined(batches: list[Batch], name: str) -> np.ndarray | None:
 
 def check_same(source: Path, **options: Any) -> Layout:
     """Refuse a stream whose batches together are not what is read whole."""
-    whole = fl.read_predictions(source, **options)
+    whole = fl.read_predictions(source, **options).with_positive()
     reader = opened(source, **options)
     units = all_batches(reader)
     batches = [batch for unit in units for batch in unit]

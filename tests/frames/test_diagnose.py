@@ -286,8 +286,11 @@ def test_proposed_names_are_free(healthy):
 @pytest.mark.parametrize("name", ["labels", "target", "y_true", "ground_truth", "Label", "class"])
 def test_columns_that_may_hold_the_labels(healthy, name):
     table = {name: healthy["label"]} | {c: v for c, v in healthy.items() if c != "label"}
-    assert the(findings(table), "may hold the labels").mend == f"--label {name}"
+    assert diagnose(pd.DataFrame(table)).reading[0].startswith(f"labels: column '{name}'")
     none(findings(healthy | {name: healthy["label"]}), "may hold the labels")
+    # Values that are no classes are no labels, whatever the name says.
+    odd = table | {name: ["x"] * len(healthy["label"])}
+    assert the(findings(odd), "may hold the labels").mend == f"--label {name}"
 
 
 @pytest.mark.parametrize(
@@ -371,7 +374,9 @@ def test_npz(tmp_path, healthy):
 def test_to_dict_is_json(healthy):
     diagnosis = diagnose(pd.DataFrame(healthy | {"p__z__1": np.ones(N), "s__v": np.arange(N)}))
     said = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
-    assert set(said) == {"name", "ok", "counts", "roles", "class_balance", "findings"}
+    assert set(said) == {
+        *("name", "ok", "counts", "roles", "class_balance", "findings", "reading", "command"),
+    }
     assert set(said["findings"][0]) == {"severity", "what", "where", "mend"}
 
 

@@ -178,7 +178,7 @@ def test_other_names(write):
 @pytest.mark.parametrize(
     ("votes", "options", "message"),
     [
-        ("item,worker,label\n1,a,0\n", {}, r"no column 'annotator' .*under \[votes\]"),
+        ("item,worker,label\n1,a,0\n", {}, r"no column 'annotator' .*--annotator COL"),
         (HEAD + ",a,0\n", {}, "row 1 after the header has no item in column 'item'"),
         (HEAD + "1,a,0\n1, ,1\n", {}, "row 2 after the header has no annotator"),
         (HEAD + "1,a,\n", {}, "there are no votes; column 'label' is empty"),
@@ -233,8 +233,8 @@ def test_bad_wide_tables(write, wide, message):
         ({"source": pa.table({"y__a": [1]}), "duplicates": "keep"}, "--duplicates .*add --votes"),
         ({"votes": [1]}, "`votes` must be a path or a frame"),
         (
-            {"votes": pa.table(REPEATED), "label": "gold"},
-            "--label names a column of the file beside",
+            {"votes": pa.table(REPEATED), "models": {"a": "gold"}},
+            "--model names a column of the file beside",
         ),
         ({"votes": pa.table(REPEATED), "vote_columns": {"itm": "x"}}, "unknown key 'itm'"),
     ],
@@ -247,7 +247,7 @@ def test_arguments(arguments, message):
 def test_arrays_have_no_items(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, votes=[[0], [1]])
-    with pytest.raises(fl.InputError, match="no names to join votes by"):
+    with pytest.raises(fl.InputError, match="no names to join votes or labels by"):
         fl.read_predictions(path, votes=long(**REPEATED), duplicates="last")
     with pytest.raises(fl.InputError, match="holds arrays; save votes as a table"):
         fl.read_predictions(votes=path)

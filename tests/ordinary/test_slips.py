@@ -130,7 +130,6 @@ SLIPS: dict[str, Slip] = {
     "empty file": content("", "empty"),
     "header alone": content(HEADER + "\n", "no rows"),
     "Latin-1": content(table().replace(",n,", ",Zürich,").encode("latin-1"), "UTF-8"),
-    "UTF-16": content(table().encode("utf-16"), "UTF-8"),
     "folder without tables": Slip(
         "estimate {}/results", ("results", "CSV"), {"results/notes.md": "# Notes\n"}
     ),
@@ -168,9 +167,6 @@ SLIPS: dict[str, Slip] = {
         "s__net",
     ),
     "negative weight": content(cell(4, 6, "-3"), "-3", "weight", "negative"),
-    "no label known": content(
-        column(0, lambda i: ""), "label", "labeled", options="--method labeled"
-    ),
     "too many groups": content(column(5, str), "80", "50", options="--by site"),
     "vote given twice": content(
         LONG + "7,x,no\n", "'7'", "'x'", "--duplicates", options="--votes", name="votes.csv"

@@ -13,6 +13,7 @@ from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.label_histograms import Annotated
+from fewlabels.wording import no_level
 
 _ROUNDING = 1e-5
 """Sums of probabilities this close to 1 differ by the rounding of float32."""
@@ -251,7 +252,7 @@ def checked_level(level: Any) -> float | None:
     if level is None:
         return None
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
-        raise UsageError(f"`confidence_level` must be between 0 and 1, or None; got {level!r}")
+        raise UsageError(no_level(level))
     return float(level)
 
 

@@ -88,8 +88,8 @@ def arguments_of(
     texts.clear()
     groups, notes = _groups(table, roles)
 
-    def numbers(column: str) -> Array:
-        return attempts.read(partial(table.numbers, column), n)
+    def numbers(column: str, what: str) -> Array:
+        return attempts.read(partial(_finite, table, column, what), n)
 
     said = {
         "probabilities": _probabilities(table, roles, classes, by_column, attempts),
@@ -99,7 +99,10 @@ def arguments_of(
             np.full(n, UNKNOWN, dtype=np.int8),
         ),
         "scores": _scores(
-            [numbers(roles.scores[m]) if m in roles.scores else None for m in roles.models],
+            [
+                numbers(roles.scores[m], "scores") if m in roles.scores else None
+                for m in roles.models
+            ],
             n,
             classes,
         ),
@@ -112,7 +115,7 @@ def arguments_of(
             np.empty(0),
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
-        "weight": None if roles.weight is None else numbers(roles.weight),
+        "weight": None if roles.weight is None else numbers(roles.weight, "weight"),
         "groups": groups,
         "models": roles.models,
         "classes": classes.names,
@@ -120,6 +123,18 @@ def arguments_of(
         "item": roles.item if roles.item in groups else None,
     }
     return said | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
+
+
+def _finite(table: Table, column: str, what: str) -> Floats:
+    """Numbers, none of them infinite."""
+    values = table.numbers(column)
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise InputError(
+            f"`{what}` must be finite or NaN; got {values[row]} in {table.place(row)}: correct it, "
+            f"or leave it empty (column {quoted(column)})"
+        )
+    return values
 
 
 def _scores(columns: Sequence[Array | None], n: int, classes: Classes) -> Array | None:

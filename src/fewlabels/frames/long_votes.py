@@ -49,8 +49,10 @@ class LongVotes:
 
     def class_texts(self) -> dict[str, dict[str, int]]:
         """The texts of the votes and of the known labels, by column, and in how many rows."""
-        found = {self.labels.column: self.labels.counts()}
-        return found if self.known is None else found | {self.known.column: self.known.counts()}
+        found = {f"votes.{self.labels.column}": self.labels.counts()}
+        if self.known is not None:
+            found[f"votes.{self.known.column}"] = self.known.counts()
+        return found
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words."""

@@ -18,7 +18,6 @@ from fewlabels.errors import InputError
 from fewlabels.frames.families import class_of_name, class_of_one, differences, tokens
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import (
-    MOST_CLASSES,
     Profile,
     names_percentages,
     profile,
@@ -368,9 +367,10 @@ class _Recognition:
                 continue
             if not all(self._class_of(text, values) for text in p.counts):
                 # A classifier may say a class that no label shows.
-                some = sum(rows for t, rows in p.counts.items() if self._class_of(t, values))
-                shown = len(p.counts) <= MOST_CLASSES // 2 and some > 0.5 * p.filled
-                if not (shown and p.like_prediction and p.numbers is None):
+                known = [rows for t, rows in p.counts.items() if self._class_of(t, values)]
+                shown = len(known) > 1 and len(p.counts) == len(known) + 1
+                often = sum(known) > 0.5 * p.filled
+                if not (shown and often and p.like_prediction and p.numbers is None):
                     continue
             if p.like_prediction and not (p.like_score and self._has_finer(p)):
                 alike.append(p)

@@ -201,11 +201,17 @@ def assign_roles(
     """
     _refuse_repeated(names)
     claimed = _Claims(names)
-    label = claimed.named("--label", options.label, "label")
+    alone = votes is not None and not names
+    label = None if alone else claimed.named("--label", options.label, "label")
+    if label is not None and label != "label" and split_native(label) is not None:
+        raise InputError(
+            f"column {quoted(label)} is a prediction by its name, and --label says that it holds "
+            "the known labels; name the column of the labels, or rename it"
+        )
     item = None
     if votes is not None and names:
         item = claimed.required("--item", options.item, "item")
-    elif options.item is not None:
+    elif options.item is not None and not alone:
         item = claimed.named("--item", options.item, "item")
     # A domain that is asked for may be that of the votes alone.
     asked = options.domain

@@ -36,7 +36,7 @@ from fewlabels.shifts.sampling_test import (
     sampling_test,
 )
 from fewlabels.shown import Shown
-from fewlabels.wording import listed
+from fewlabels.wording import listed, no_level
 
 ALPHA = 0.05
 """Level at which `shift` speaks of a shift; `estimate` warns at .01, as it tests unasked."""
@@ -181,7 +181,7 @@ def shift(
     (True, True)
     """
     if not 0 < confidence_level < 1:
-        raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
+        raise UsageError(no_level(confidence_level))
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
     if not _comparable(predictions):

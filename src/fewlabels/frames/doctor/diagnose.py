@@ -208,7 +208,9 @@ class _Case:
             self.findings.extend(label_findings(judged, labels, weighted=weighted))
             self.findings.extend(class_findings(predictions))
             self.findings.extend(row_findings(predictions))
-            self.findings.extend(group_findings(facts.Groups.of(predictions).sizes(cut=False)))
+            sizes = facts.Groups.of(predictions).sizes(cut=False)
+            sizes.pop(predictions.item or "", None)
+            self.findings.extend(group_findings(sizes))
             self.findings.extend(note_findings(predictions.notes, self.name))
         if self.roles is not None or predictions is None:
             self._look_at_columns()
