@@ -81,15 +81,19 @@ def log_predictive(
     quick = replace(model, burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=_CHAINS)
     out = np.full(predictions.n_items, np.nan)
     names = item_domains(predictions)
-    for part, own in zip(parts, rng.spawn(len(parts)), strict=True):
-        if not part.any() or part.all():
-            continue
-        fitted = quick.fit(predictions.take(np.flatnonzero(~part)), own)
+    some = [
+        (part, own)
+        for part, own in zip(parts, rng.spawn(len(parts)), strict=True)
+        if part.any() and not part.all()
+    ]
+    if not some:
+        return out
+    rest = [predictions.take(np.flatnonzero(~part)) for part, _ in some]
+    for (part, _), fitted in zip(some, quick.fit_each(rest, [own for _, own in some]), strict=True):
         # A domain of a single item is not there when it is held out.
         held = np.array([i for i in np.flatnonzero(part).tolist() if names[i] in fitted.domains])
-        if not held.size:
-            continue
-        out[held] = fitted.log_predictive(predictions.take(held))
+        if held.size:
+            out[held] = fitted.log_predictive(predictions.take(held))
     return out
 
 
