@@ -21,8 +21,10 @@ from fewlabels.cli.doctor import doctor
 from fewlabels.cli.estimate import estimate
 from fewlabels.cli.label_next import label_next
 from fewlabels.cli.shift import shift
+from fewlabels.cli.terminal import print_warnings
 from fewlabels.cli.threshold import threshold
 from fewlabels.errors import FewlabelsError
+from fewlabels.kernels.notices import hearing
 from fewlabels.wording import one_line
 
 EXIT_BAD_INPUT = 2
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
         # that a requirement is not met.
         given = sys.argv[1:] if arguments is None else list(arguments)
-        with app.make_context("fewlabels", given) as context:
+        with app.make_context("fewlabels", given) as context, hearing(_say_before):
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -102,6 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return EXIT_BUG
     return code if isinstance(code, int) else 0
+
+
+def _say_before(line: str) -> None:
+    print_warnings([line])
 
 
 def _click_message(error: click.ClickException) -> str:

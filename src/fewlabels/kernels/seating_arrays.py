@@ -32,7 +32,7 @@ def draw_rates_of_chains(concentration: Floats, generators: Generators) -> Float
 
 def first_above(uniform: Floats, weights: Floats) -> Ints:
     """One place of every row (n, S), with probability proportional to its weight, (n,)."""
-    cumulative = np.cumsum(weights, axis=1)
+    cumulative = weights.cumsum(axis=1)
     left = uniform * (cumulative[:, -1] * _BELOW_ONE)
     out: Ints = (left[:, None] >= cumulative).sum(axis=1)
     return out
@@ -146,7 +146,7 @@ class _Franchise:
         self.log_concentration = np.log(concentration)
         self.gamma = concentration[:, 1]
         self._number_anew()
-        chains, n_domains, n_models = table.shape
+        chains, n_domains, _ = table.shape
         b, d = np.arange(chains)[:, None, None], np.arange(n_domains)[:, None]
         atom = dish[b, d, table].reshape(chains, -1)
         self.counts = _Counts(cells, prior, atom)
@@ -163,7 +163,7 @@ class _Franchise:
     def _number_anew(self) -> None:
         """Number tables and dishes without gaps, so that few are looked at."""
         table, dish, phi = self.table, self.dish, self.phi
-        chains, n_domains, n_models = table.shape
+        chains, n_domains, _ = table.shape
         b, d = np.arange(chains)[:, None, None], np.arange(n_domains)[:, None]
         seated = np.zeros(table.shape, dtype=bool)
         seated[b, d, table] = True
@@ -199,7 +199,7 @@ class _Franchise:
     def _dish(self, b: Ints, weights: Floats, cells: Floats) -> Ints:
         """Draw a dish for a table of each of these chains; a new one gets rates."""
         out = _pick(weights, b, self.generators)
-        for i in np.flatnonzero(out == weights.shape[1] - 1).tolist():
+        for i in (out == weights.shape[1] - 1).nonzero()[0].tolist():
             out[i] = np.argmin(self.serving[b[i]] > 0)
             if not self.collapsed:
                 _draw_anew(
@@ -234,7 +234,7 @@ class _Franchise:
         options[:, :-1] = self.logs[guests[:, :size]] + like[b[:, None], dish[:, :size]]
         options[:, -1] = anew
         new = _pick(options, b, self.generators)
-        founds = np.flatnonzero(new == size)
+        founds = (new == size).nonzero()[0]
         if founds.size:
             new[founds] = np.argmin(guests[founds] > 0, axis=1)
             dish[founds, new[founds]] = self._dish(founds, weights[founds], cells[founds])
@@ -245,7 +245,7 @@ class _Franchise:
 
     def serve(self, d: int, t: int) -> None:
         """Give table t of restaurant d, with all its guests, a dish, in chains where it has any."""
-        b = np.flatnonzero(self.guests[:, d, t])
+        b = self.guests[:, d, t].nonzero()[0]
         if not b.size:
             return
         n_models = self.table.shape[2]
@@ -288,8 +288,8 @@ def seat_classifiers_of_chains(
         if shared:
             for t in range(franchise.n_tables[d]):
                 franchise.serve(d, t)
-    b, d = np.arange(chains)[:, None, None], np.arange(n_domains)[:, None]
-    atom[:] = dish[b, d, table].reshape(chains, -1)
+    b, every = np.arange(chains)[:, None, None], np.arange(n_domains)[:, None]
+    atom[:] = dish[b, every, table].reshape(chains, -1)
 
 
 def _logs(most: int) -> Floats:

@@ -7,13 +7,14 @@ order in which the loops of `vote_gibbs` do, so both end in the same place but f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Bools, Ints
 from fewlabels.kernels.seating import draw_concentration
 from fewlabels.kernels.seating_arrays import (
     draw_rates_of_chains,
@@ -47,7 +48,7 @@ class ChainArrays:
     ) -> None:
         self.tables, self.prior, self.generators = tables, prior, generators
         ends = np.cumsum([0, *(len(table.items) for table in tables)])
-        self.rows = [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        self.rows = [slice(*pair) for pair in itertools.pairwise(ends.tolist())]
         stacked = {name: np.stack([getattr(state, name) for state in states])
                    for name in VoteState._fields if name != "labels"}  # fmt: skip
         self.labels = np.concatenate([state.labels for state in states])
@@ -74,7 +75,7 @@ class ChainArrays:
         single = [table.items == 1 for table in tables]
         self.single = np.flatnonzero(np.concatenate(single))
         ends = np.cumsum([0, *(own.sum() for own in single)])
-        self.asks = [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        self.asks = [slice(*pair) for pair in itertools.pairwise(ends.tolist())]
         self.several = [np.flatnonzero(~own) + rows.start
                         for own, rows in zip(single, self.rows, strict=True)]  # fmt: skip
         blocks = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +26,19 @@ from fewlabels.kernels.vote_table import (
 _BATCH = 2**16
 """Votes of chains that advance at once: with more of them numpy's overhead does not matter."""
 
+_ENOUGH = 0.3
+"""Seconds of sampling that show how long the rest will take."""
+
 
 class _Told:
-    """Counts sweeps of all chains, and reports them now and then."""
+    """Counts sweeps of all chains, and reports them now and then.
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.last = total, 0, 0
+    And says once, soon after the start, how many seconds these and `ahead` more will take.
+    """
+
+    def __init__(self, total: int, ahead: int, expect: Callable[[float], None] | None) -> None:
+        self.total, self.ahead, self.expect = total, ahead, expect
+        self.done, self.last, self.started = 0, 0, perf_counter()
         self.lock = Lock()
 
     def add(self, sweeps: int) -> None:
@@ -39,6 +47,10 @@ class _Told:
             if self.done - self.last >= self.total / 100 or self.done == self.total:
                 self.last = self.done
                 report(self.done, self.total)
+            passed = perf_counter() - self.started
+            if self.expect is not None and passed > _ENOUGH:
+                self.expect(passed * (self.total + self.ahead) / self.done)
+                self.expect = None
 
 
 def new_state(
@@ -81,19 +93,27 @@ class _Chain(NamedTuple):
 
 
 def run_chains(
-    runs: Sequence[Run], rules: Rules, burn_in_rules: Rules, schedule: Schedule
+    runs: Sequence[Run],
+    rules: Rules,
+    burn_in_rules: Rules,
+    schedule: Schedule,
+    ahead: int = 0,
+    expect: Callable[[float], None] | None = None,
 ) -> list[VoteDraws]:
     """Draws of every run, each chain with a generator of its own.
 
-    The answer depends neither on the threads nor on what else runs.
+    The answer depends neither on the threads nor on what else runs. Where loops are not compiled
+    `expect` is told how many seconds this will take, with `ahead` more sweeps like these to come.
     """
     kept = schedule.sweeps // schedule.thin
     each = schedule.burn_in + kept * schedule.thin
-    told = _Told(len(runs) * schedule.chains * each)
+    told = _Told(len(runs) * schedule.chains * each, ahead, None if IS_COMPILED else expect)
+    # Without a compiler a sweep may take long, and is worth a word.
+    step = max(schedule.burn_in // 20, 1) if IS_COMPILED else 1
 
     def sample(chains: list[_Chain]) -> list[tuple[Floats, Floats, Ints, Floats]]:
         sampler = _Loops(chains) if IS_COMPILED else _arrays(chains)
-        for part in spans(schedule.burn_in, max(schedule.burn_in // 20, 1)):
+        for part in spans(schedule.burn_in, step):
             sampler.advance(burn_in_rules, part.stop - part.start)
             told.add(len(chains) * (part.stop - part.start))
         drawn = [

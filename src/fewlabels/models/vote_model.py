@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
+from time import perf_counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,7 +29,12 @@ from fewlabels.models.constraints import Constraints
 from fewlabels.models.vote_clusters import summary
 from fewlabels.models.vote_data import States, VoteData, by_domain, domains_of
 from fewlabels.models.vote_rates import LabelDraws, RateDraws, VoteRates
-from fewlabels.models.vote_warnings import not_identified, straddling
+from fewlabels.models.vote_warnings import (
+    announce_wait,
+    not_identified,
+    straddling,
+    told_wait,
+)
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -109,13 +115,25 @@ class VoteModel(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedVoteModel:
         """Run the chains on the distinct rows of votes."""
+        started = perf_counter()
         (out,) = self.fit_each([predictions], [rng])
-        return out
+        return out.after(perf_counter() - started)
+
+    @property
+    def work(self) -> int:
+        """Sweeps of all chains of a fit."""
+        return self.chains * (self.burn_in + self.sweeps)
 
     def fit_each(
-        self, samples: Sequence[Predictions], generators: Sequence[np.random.Generator]
+        self,
+        samples: Sequence[Predictions],
+        generators: Sequence[np.random.Generator],
+        ahead: int = 0,
     ) -> list[FittedVoteModel]:
-        """Fit to every one of some samples, as `fit` does; together that is quicker."""
+        """Fit to every one of some samples, as `fit` does; together that is quicker.
+
+        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes.
+        """
         # Compilers are slow to load: not before there is something to sample.
         from fewlabels.kernels.vote_chains import Run, run_chains
 
@@ -152,7 +170,10 @@ class VoteModel(LabelModel):
                 salt=int(run.rng.integers(2**63)),
             )
             for (model, served, domains, states), run, draws in zip(
-                fits, runs, run_chains(runs, after, burn_in, schedule), strict=True
+                fits,
+                runs,
+                run_chains(runs, after, burn_in, schedule, ahead, announce_wait),
+                strict=True,
             )
         ]
 
@@ -187,6 +208,13 @@ class FittedVoteModel(FittedLabelModel):
     draws: VoteDraws
     voted: Bools
     salt: int
+    notes: tuple[str, ...] = ()
+
+    def after(self, seconds: float) -> FittedVoteModel:
+        """The same, with a note if these seconds were many for want of a compiler."""
+        from fewlabels.kernels.compiled import IS_COMPILED
+
+        return self if IS_COMPILED else replace(self, notes=told_wait(seconds))
 
     def pooled(self) -> RateDraws:
         """Draws of all chains, in turns."""
@@ -294,4 +322,4 @@ class FittedVoteModel(FittedLabelModel):
                 f"not-converged: the chains do not agree (R-hat {r_hat:.2f}, should be below "
                 f"{CONVERGED}); use more sweeps, or get labels"
             )
-        return tuple(said)
+        return (*said, *self.notes)
