@@ -289,7 +289,7 @@ def test_columns_that_may_hold_the_labels(healthy, name):
     assert diagnose(pd.DataFrame(table)).reading[0].startswith(f"labels: column '{name}'")
     none(findings(healthy | {name: healthy["label"]}), "may hold the labels")
     # Values that are no classes are no labels, whatever the name says.
-    odd = table | {name: ["x"] * len(healthy["label"])}
+    odd = table | {name: ["x", "y"] * (len(healthy["label"]) // 2)}
     assert the(findings(odd), "may hold the labels").mend == f"--label {name}"
 
 

@@ -25,8 +25,10 @@ from fewlabels.cli.help import Commands
 from fewlabels.cli.label_next import label_next
 from fewlabels.cli.shift import shift
 from fewlabels.cli.spelling import in_options
+from fewlabels.cli.terminal import print_warnings
 from fewlabels.cli.threshold import threshold
 from fewlabels.errors import FewlabelsError
+from fewlabels.kernels.notices import hearing
 from fewlabels.wording import one_line
 
 EXIT_BAD_INPUT = 2
@@ -86,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # that a requirement is not met.
         given = sys.argv[1:] if arguments is None else list(arguments)
         context = app.make_context("fewlabels", given)
-        with context, terminal.colours(context):
+        with context, terminal.colours(context), hearing(_say_before):
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -113,6 +115,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return EXIT_BUG
     return code if isinstance(code, int) else 0
+
+
+def _say_before(line: str) -> None:
+    print_warnings([line])
 
 
 def _click_message(error: click.ClickException) -> str:

@@ -102,7 +102,8 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     if found.counts is None or not found.filled:
         return Reading(options)
     classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
-    if len(classes) > 1 and any(same_answer(t, sorted(classes)) is None for t in found.counts):
+    strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
+    if classes and len(strangers) > (len(classes) == 1):
         return Reading(options)
     return Reading(replace(options, label=alike[0]), (_label_line(found),))
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from threading import Lock
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, report, spans
+from fewlabels.kernels.compiled import IS_COMPILED
+from fewlabels.kernels.vote_arrays import ChainArrays
 from fewlabels.kernels.vote_gibbs import advance, start_state
 from fewlabels.kernels.vote_table import (
     Rules,
@@ -18,12 +23,22 @@ from fewlabels.kernels.vote_table import (
     VoteTable,
 )
 
+_BATCH = 2**16
+"""Votes of chains that advance at once: with more of them numpy's overhead does not matter."""
+
+_ENOUGH = 0.3
+"""Seconds of sampling that show how long the rest will take."""
+
 
 class _Told:
-    """Counts sweeps of all chains, and reports them now and then."""
+    """Counts sweeps of all chains, and reports them now and then.
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.last = total, 0, 0
+    And says once, soon after the start, how many seconds these and `ahead` more will take.
+    """
+
+    def __init__(self, total: int, ahead: int, expect: Callable[[float], None] | None) -> None:
+        self.total, self.ahead, self.expect = total, ahead, expect
+        self.done, self.last, self.started = 0, 0, perf_counter()
         self.lock = Lock()
 
     def add(self, sweeps: int) -> None:
@@ -32,6 +47,10 @@ class _Told:
             if self.done - self.last >= self.total / 100 or self.done == self.total:
                 self.last = self.done
                 report(self.done, self.total)
+            passed = perf_counter() - self.started
+            if self.expect is not None and passed > _ENOUGH:
+                self.expect(passed * (self.total + self.ahead) / self.done)
+                self.expect = None
 
 
 def new_state(
@@ -57,37 +76,120 @@ def new_state(
     )
 
 
+class Run(NamedTuple):
+    """What a model is fitted on; concentration is alpha and gamma."""
+
+    table: VoteTable
+    prior: VotePrior
+    n_units: int
+    concentration: tuple[float, float]
+    rng: np.random.Generator
+
+
+class _Chain(NamedTuple):
+    run: Run
+    state: VoteState
+    rng: np.random.Generator
+
+
 def run_chains(
-    table: VoteTable,
-    prior: VotePrior,
+    runs: Sequence[Run],
     rules: Rules,
     burn_in_rules: Rules,
-    n_units: int,
-    concentration: tuple[float, float],
     schedule: Schedule,
-    rng: np.random.Generator,
-) -> VoteDraws:
-    """Run every chain with a generator of its own; the answer does not depend on the threads."""
+    ahead: int = 0,
+    expect: Callable[[float], None] | None = None,
+) -> list[VoteDraws]:
+    """Draws of every run, each chain with a generator of its own.
+
+    The answer depends neither on the threads nor on what else runs. Where loops are not compiled
+    `expect` is told how many seconds this will take, with `ahead` more sweeps like these to come.
+    """
     kept = schedule.sweeps // schedule.thin
-    told = _Told(schedule.chains * (schedule.burn_in + kept * schedule.thin))
+    each = schedule.burn_in + kept * schedule.thin
+    told = _Told(len(runs) * schedule.chains * each, ahead, None if IS_COMPILED else expect)
+    # Without a compiler a sweep may take long, and is worth a word.
+    step = max(schedule.burn_in // 20, 1) if IS_COMPILED else 1
 
-    def run(generator: np.random.Generator) -> tuple[Floats, Floats, Ints, Floats]:
-        state = new_state(table, prior, n_units, *concentration)
-        start_state(table, prior, state, generator)
-        for part in spans(schedule.burn_in, max(schedule.burn_in // 20, 1)):
-            advance(table, prior, state, burn_in_rules, part.stop - part.start, generator)
-            told.add(part.stop - part.start)
-        rates = np.empty((kept, *state.phi.shape))
-        shares = np.empty((kept, *state.shares.shape))
-        atom = np.empty((kept, n_units), dtype=np.int64)
-        strength = np.empty((kept, 2))
+    def sample(chains: list[_Chain]) -> list[tuple[Floats, Floats, Ints, Floats]]:
+        sampler = _Loops(chains) if IS_COMPILED else _arrays(chains)
+        for part in spans(schedule.burn_in, step):
+            sampler.advance(burn_in_rules, part.stop - part.start)
+            told.add(len(chains) * (part.stop - part.start))
+        drawn = [
+            (
+                np.empty((kept, *state.phi.shape)),
+                np.empty((kept, *state.shares.shape)),
+                np.empty((kept, *state.atom.shape), dtype=np.int64),
+                np.empty((kept, 2)),
+            )
+            for state in sampler.states
+        ]
         for t in range(kept):
-            advance(table, prior, state, rules, schedule.thin, generator)
-            told.add(schedule.thin)
-            rates[t] = state.phi[state.atom]
-            shares[t], atom[t], strength[t] = state.shares, state.atom, state.concentration
-        return rates, shares, atom, strength
+            sampler.advance(rules, schedule.thin)
+            told.add(len(chains) * schedule.thin)
+            for state, (rates, shares, atom, strength) in zip(sampler.states, drawn, strict=True):
+                rates[t] = state.phi[state.atom]
+                shares[t], atom[t], strength[t] = state.shares, state.atom, state.concentration
+        return drawn
 
-    parts = list(map_blocks(run, rng.spawn(schedule.chains)))
-    stacked = (np.stack(kind, axis=1) for kind in zip(*parts, strict=True))
-    return VoteDraws(*stacked)
+    chains = [
+        _Chain(run, new_state(run.table, run.prior, run.n_units, *run.concentration), rng)
+        for run in runs
+        for rng in run.rng.spawn(schedule.chains)
+    ]
+    batches = [[chain] for chain in chains] if IS_COMPILED else _batches(chains)
+    parts = [part for drawn in map_blocks(sample, batches) for part in drawn]
+    out = []
+    for own in spans(len(parts), schedule.chains):
+        stacked = (np.stack(kind, axis=1) for kind in zip(*parts[own], strict=True))
+        out.append(VoteDraws(*stacked))
+    return out
+
+
+class _Loops:
+    """A chain of its own, by compiled loops."""
+
+    def __init__(self, chains: list[_Chain]) -> None:
+        ((self.run, state, self.rng),) = chains
+        self.states = [state]
+        start_state(self.run.table, self.run.prior, state, self.rng)
+
+    def advance(self, rules: Rules, sweeps: int) -> None:
+        """Run some sweeps."""
+        advance(self.run.table, self.run.prior, self.states[0], rules, sweeps, self.rng)
+
+
+def _arrays(chains: list[_Chain]) -> ChainArrays:
+    for run, state, rng in chains:
+        start_state(run.table, run.prior, state, rng)
+    return ChainArrays(
+        [run.table for run, _, _ in chains],
+        chains[0].run.prior,
+        [state for _, state, _ in chains],
+        [rng for _, _, rng in chains],
+    )
+
+
+def _batches(chains: list[_Chain]) -> list[list[_Chain]]:
+    """Neighbours whose arrays can stand side by side, while that makes them quicker."""
+    out: list[list[_Chain]] = []
+    votes = 0
+    for chain in chains:
+        size = len(chain.run.table.vote)
+        if not out or votes + size > _BATCH or not _alike(out[-1][0].run, chain.run):
+            out.append([])
+            votes = 0
+        out[-1].append(chain)
+        votes += size
+    return out
+
+
+def _alike(one: Run, other: Run) -> bool:
+    """Whether two runs have the same units, states and prior."""
+    return (
+        one.n_units == other.n_units
+        and np.array_equal(one.table.class_of, other.table.class_of)
+        and np.array_equal(one.prior.share, other.prior.share)
+        and np.array_equal(one.prior.rates, other.prior.rates)
+    )

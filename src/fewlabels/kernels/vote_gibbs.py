@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.compiled import IS_COMPILED, compiled, compiled_part
+from fewlabels.kernels.compiled import compiled, compiled_part
 from fewlabels.kernels.seating import (
     add,
     draw_concentration,
@@ -81,7 +81,7 @@ def _sweep(
     """Parameters and labels, given who shares rates, some times over."""
     for _ in range(sweeps):
         _draw_parameters(table, prior, state, flip, rng)
-        draw_labels(table, state, rng)
+        _draw_labels(table, state, rng)
 
 
 @compiled
@@ -215,29 +215,40 @@ def _mark(table: VoteTable, cells: Floats, r: int, s: int, amount: float) -> Non
 
 
 @compiled_part
-def _draw_labels_by_row(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
-    """Labels of every row, and the counts of votes that follow."""
-    n_states, n_domains = table.class_of.shape
-    n_models = state.cells.shape[0] // n_domains
+def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
+    """Labels of every row, and the counts of votes that follow.
+
+    Rows of one item come first, which asks for random numbers in an order that arrays can keep.
+    """
     state.cells[:] = 0.0
-    weights = np.empty(n_states)
+    weights = np.empty(table.class_of.shape[0])
     for r in range(len(table.items)):
-        for s in range(n_states):
-            weights[s] = math.log(state.shares[table.group[r], s]) + table.evidence[r, s]
-        for e in range(table.start[r], table.start[r + 1]):
-            u = table.unit[e]
-            d = u // n_models
-            for s in range(n_states):
-                rate = state.log_rates[u, table.class_of[s, d], table.vote[e]]
-                weights[s] += table.times[e] * rate
         if table.items[r] == 1:
+            _weigh(table, state, r, weights)
             state.labels[r] = 0
-            state.labels[r, pick(weights, n_states, rng)] = 1
-        else:
+            state.labels[r, pick(weights, len(weights), rng)] = 1
+    for r in range(len(table.items)):
+        if table.items[r] != 1:
+            _weigh(table, state, r, weights)
             _multinomial(weights, table.items[r], state.labels[r], rng)
-        for s in range(n_states):
+        for s in range(len(weights)):
             if state.labels[r, s] > 0:
                 _mark(table, state.cells, r, s, float(state.labels[r, s]))
+
+
+@compiled_part
+def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
+    """Log P(state, votes, evidence) of a row, into `weights` (S,)."""
+    n_states, n_domains = table.class_of.shape
+    n_models = state.cells.shape[0] // n_domains
+    for s in range(n_states):
+        weights[s] = math.log(state.shares[table.group[r], s]) + table.evidence[r, s]
+    for e in range(table.start[r], table.start[r + 1]):
+        u = table.unit[e]
+        d = u // n_models
+        for s in range(n_states):
+            rate = state.log_rates[u, table.class_of[s, d], table.vote[e]]
+            weights[s] += table.times[e] * rate
 
 
 @compiled_part
@@ -259,16 +270,6 @@ def _multinomial(weights: Floats, count: int, out: Ints, rng: np.random.Generato
     if left > 0 and weights[len(weights) - 1] == 0:
         out[len(weights) - 1] = 0
         out[np.argmax(weights)] += left
-
-
-def _draw_labels_at_once(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
-    """As `_draw_labels_by_row`, by arrays: what is quick where loops are not compiled."""
-    weights = np.log(state.shares)[table.group] + table.evidence
-    row, classes = _entries(table, len(state.atom))
-    for s in range(len(classes)):
-        said = table.times * state.log_rates[table.unit, classes[s], table.vote]
-        weights[:, s] += np.bincount(row, weights=said, minlength=len(weights))
-    _draw_rows(table, state, weights, rng)
 
 
 def start_state(
@@ -308,9 +309,6 @@ def _draw_rows(
         amount = table.times * state.labels[row, s]
         counts = np.bincount(cell, weights=amount, minlength=state.cells.size)
         state.cells[:] += counts.reshape(state.cells.shape)
-
-
-draw_labels = _draw_labels_by_row if IS_COMPILED else _draw_labels_at_once
 
 
 @compiled
@@ -402,12 +400,13 @@ def _flip(table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.G
         d = _root(parent, u // n_models)
         if seen[state.atom[u]] < 0:
             seen[state.atom[u]] = d
-        parent[d] = _root(parent, seen[state.atom[u]])
+        other = _root(parent, seen[state.atom[u]])
+        parent[max(d, other)] = min(d, other)
     for d in range(n_domains):
         if parent[d] != d:
             continue
-        one = int(rng.integers(0, n_classes))
-        two = int((one + 1 + rng.integers(0, n_classes - 1)) % n_classes)
+        one = int(rng.random() * n_classes)
+        two = (one + 1 + int(rng.random() * (n_classes - 1))) % n_classes
         log_ratio = 0.0
         for a in range(len(seen)):
             if seen[a] < 0 or _root(parent, seen[a]) != d:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 
 ALONE, DOMAINS, FRANCHISE, TABLES = 0, 1, 2, 3
@@ -106,3 +108,15 @@ class VoteDraws:
     shares: Floats
     atom: Ints
     concentration: Floats
+
+
+def log_rates(rates: Floats, n_classes: int) -> Floats:
+    """Log P(vote | class), (..., K classes, K votes), of rates (..., Q, C); see `VotePrior`."""
+    if rates.shape[-2] > 1:
+        out: Floats = np.log(rates)
+        return out
+    wrong = np.log(rates[..., 0, 0] / (n_classes - 1))
+    shape = (*rates.shape[:-2], n_classes, n_classes)
+    out = np.broadcast_to(wrong[..., None, None], shape).copy()
+    out[..., np.arange(n_classes), np.arange(n_classes)] = np.log(rates[..., 0, 1])[..., None]
+    return out

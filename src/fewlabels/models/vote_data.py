@@ -267,15 +267,3 @@ def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Ar
         [given[part].sum(axis=0) if times is None else times[part] @ given[part] for part in parts],
         dtype=np.int64,
     )
-
-
-def log_rates(rates: Floats, n_classes: int) -> Floats:
-    """Log P(vote | class), (..., K classes, K votes), of rates (..., Q, C); see `VotePrior`."""
-    if rates.shape[-2] > 1:
-        out: Floats = np.log(rates)
-        return out
-    wrong = np.log(rates[..., 0, 0] / (n_classes - 1))
-    shape = (*rates.shape[:-2], n_classes, n_classes)
-    out = np.broadcast_to(wrong[..., None, None], shape).copy()
-    out[..., np.arange(n_classes), np.arange(n_classes)] = np.log(rates[..., 0, 1])[..., None]
-    return out

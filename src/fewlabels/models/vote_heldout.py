@@ -35,6 +35,11 @@ _BURN_IN, _SWEEPS, _THIN, _CHAINS = 250, 500, 2, 1
 """A fit to compare by needs fewer draws than one to report."""
 
 
+def held_out_work(parts: list[Bools]) -> int:
+    """Sweeps of all chains of `log_predictive`."""
+    return len(parts) * _CHAINS * (_BURN_IN + _SWEEPS)
+
+
 def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
     """Which items are held out in each fit, (n,) each: every domain in equal parts.
 
@@ -75,21 +80,33 @@ def _parts(place: Ints, selection: Selection) -> list[Bools]:
 
 
 def log_predictive(
-    model: VoteModel, predictions: Predictions, parts: list[Bools], rng: np.random.Generator
+    model: VoteModel,
+    predictions: Predictions,
+    parts: list[Bools],
+    rng: np.random.Generator,
+    ahead: int = 0,
 ) -> Floats:
-    """Log P(votes) of every item that is held out in some part, (n,); NaN of the others."""
+    """Log P(votes) of every item that is held out in some part, (n,); NaN of the others.
+
+    `ahead` is as of `VoteModel.fit_each`, in addition to what is held out here.
+    """
     quick = replace(model, burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=_CHAINS)
     out = np.full(predictions.n_items, np.nan)
     names = item_domains(predictions)
-    for part, own in zip(parts, rng.spawn(len(parts)), strict=True):
-        if not part.any() or part.all():
-            continue
-        fitted = quick.fit(predictions.take(np.flatnonzero(~part)), own)
+    some = [
+        (part, own)
+        for part, own in zip(parts, rng.spawn(len(parts)), strict=True)
+        if part.any() and not part.all()
+    ]
+    if not some:
+        return out
+    rest = [predictions.take(np.flatnonzero(~part)) for part, _ in some]
+    fits = quick.fit_each(rest, [own for _, own in some], ahead)
+    for (part, _), fitted in zip(some, fits, strict=True):
         # A domain of a single item is not there when it is held out.
         held = np.array([i for i in np.flatnonzero(part).tolist() if names[i] in fitted.domains])
-        if not held.size:
-            continue
-        out[held] = fitted.log_predictive(predictions.take(held))
+        if held.size:
+            out[held] = fitted.log_predictive(predictions.take(held))
     return out
 
 
@@ -109,8 +126,18 @@ def chosen_strengths(
     seed = int(rng.integers(2**63))
     pairs = itertools.product(_COARSE, _COARSE) if both else zip(GRID, GRID, strict=True)
     models = [make(alpha, gamma) for alpha, gamma in pairs]
+    work = held_out_work(parts)
     scores = np.stack(
-        [log_predictive(model, predictions, parts, np.random.default_rng(seed)) for model in models]
+        [
+            log_predictive(
+                model,
+                predictions,
+                parts,
+                np.random.default_rng(seed),
+                (len(models) - 1 - i) * work + model.work,
+            )
+            for i, model in enumerate(models)
+        ]
     )
     seen = ~np.isnan(scores).any(axis=0)
     if not seen.any():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
+from time import perf_counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,7 +29,12 @@ from fewlabels.models.constraints import Constraints
 from fewlabels.models.vote_clusters import summary
 from fewlabels.models.vote_data import States, VoteData, by_domain, domains_of
 from fewlabels.models.vote_rates import LabelDraws, RateDraws, VoteRates
-from fewlabels.models.vote_warnings import not_identified, straddling
+from fewlabels.models.vote_warnings import (
+    announce_wait,
+    not_identified,
+    straddling,
+    told_wait,
+)
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -109,42 +115,67 @@ class VoteModel(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedVoteModel:
         """Run the chains on the distinct rows of votes."""
-        # Compilers are slow to load: not before there is something to sample.
-        from fewlabels.kernels.vote_chains import run_chains
+        started = perf_counter()
+        (out,) = self.fit_each([predictions], [rng])
+        return out.after(perf_counter() - started)
 
-        served, _ = with_hard_votes(predictions, self.name)
-        model = self.with_strengths(served, rng)
-        # In the order of their names, so that the order of the items does not matter.
-        domains = tuple(sorted(domains_of(served), key=str))
-        states = States.of(served.n_classes, domains, self.constraints)
-        data = VoteData.of(
-            served, domains, states, self.constraints, labeled_at_random=self.labeled_at_random
-        )
-        burn_in, after = model.rules()
+    @property
+    def work(self) -> int:
+        """Sweeps of all chains of a fit."""
+        return self.chains * (self.burn_in + self.sweeps)
+
+    def fit_each(
+        self,
+        samples: Sequence[Predictions],
+        generators: Sequence[np.random.Generator],
+        ahead: int = 0,
+    ) -> list[FittedVoteModel]:
+        """Fit to every one of some samples, as `fit` does; together that is quicker.
+
+        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes.
+        """
+        # Compilers are slow to load: not before there is something to sample.
+        from fewlabels.kernels.vote_chains import Run, run_chains
+
+        fits, runs = [], []
+        for predictions, rng in zip(samples, generators, strict=True):
+            served, _ = with_hard_votes(predictions, self.name)
+            model = self.with_strengths(served, rng)
+            # In the order of their names, so that the order of the items does not matter.
+            domains = tuple(sorted(domains_of(served), key=str))
+            states = States.of(served.n_classes, domains, self.constraints)
+            data = VoteData.of(
+                served, domains, states, self.constraints, labeled_at_random=self.labeled_at_random
+            )
+            alpha, gamma = (1.0 if isinstance(s, str) else float(s) for s in model.strengths)
+            n_units = len(domains) * served.n_models
+            prior = self.prior(states, served.n_classes)
+            runs.append(Run(data.table, prior, n_units, (alpha, gamma), rng))
+            fits.append((model, served, domains, states))
+        # Concentrations that were chosen are given ones; whether others are learned is the same.
+        burn_in, after = fits[0][0].rules()
         if self.constraints is not None:
             # Rules tell classes apart: a mirror image is not as likely.
             burn_in, after = burn_in._replace(flip=False), after._replace(flip=False)
-        alpha, gamma = (1.0 if isinstance(s, str) else float(s) for s in model.strengths)
-        draws = run_chains(
-            data.table,
-            self.prior(states, served.n_classes),
-            after,
-            burn_in,
-            len(domains) * served.n_models,
-            (alpha, gamma),
-            Schedule(self.burn_in, self.sweeps, self.thin, self.chains),
-            rng,
-        )
-        return FittedVoteModel(
-            model=model,
-            models=served.models,
-            classes=tuple(map(str, served.classes)),
-            domains=domains,
-            states=states,
-            draws=draws,
-            voted=np.bincount(data.table.unit, minlength=draws.rates.shape[2]) > 0,
-            salt=int(rng.integers(2**63)),
-        )
+        schedule = Schedule(self.burn_in, self.sweeps, self.thin, self.chains)
+        return [
+            FittedVoteModel(
+                model=model,
+                models=served.models,
+                classes=tuple(map(str, served.classes)),
+                domains=domains,
+                states=states,
+                draws=draws,
+                voted=np.bincount(run.table.unit, minlength=run.n_units) > 0,
+                salt=int(run.rng.integers(2**63)),
+            )
+            for (model, served, domains, states), run, draws in zip(
+                fits,
+                runs,
+                run_chains(runs, after, burn_in, schedule, ahead, announce_wait),
+                strict=True,
+            )
+        ]
 
 
 def check_strength(name: str, value: Any) -> None:
@@ -177,6 +208,13 @@ class FittedVoteModel(FittedLabelModel):
     draws: VoteDraws
     voted: Bools
     salt: int
+    notes: tuple[str, ...] = ()
+
+    def after(self, seconds: float) -> FittedVoteModel:
+        """The same, with a note if these seconds were many for want of a compiler."""
+        from fewlabels.kernels.compiled import IS_COMPILED
+
+        return self if IS_COMPILED else replace(self, notes=told_wait(seconds))
 
     def pooled(self) -> RateDraws:
         """Draws of all chains, in turns."""
@@ -284,4 +322,4 @@ class FittedVoteModel(FittedLabelModel):
                 f"not-converged: the chains do not agree (R-hat {r_hat:.2f}, should be below "
                 f"{CONVERGED}); use more sweeps, or get labels"
             )
-        return tuple(said)
+        return (*said, *self.notes)

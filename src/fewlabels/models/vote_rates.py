@@ -11,8 +11,8 @@ import scipy.sparse
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.kernels.vote_table import VoteTable
-from fewlabels.models.vote_data import States, VoteData, log_rates, votes_given
+from fewlabels.kernels.vote_table import VoteTable, log_rates
+from fewlabels.models.vote_data import States, VoteData, votes_given
 from fewlabels.predictions import Predictions
 
 _CACHED = 2**23

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,13 @@ from fewlabels.models.checks import check_choice
 from fewlabels.models.hcbee import HCBEE, ConfusionHCBEE
 from fewlabels.models.method import Method
 from fewlabels.models.vote_data import domains_of
-from fewlabels.models.vote_heldout import SELECTIONS, Selection, in_parts, log_predictive
+from fewlabels.models.vote_heldout import (
+    SELECTIONS,
+    Selection,
+    held_out_work,
+    in_parts,
+    log_predictive,
+)
 from fewlabels.models.vote_model import FittedVoteModel, VoteModel
 from fewlabels.models.vote_words import COUPLED_DIAGNOSTICS, FAILS, SOURCE
 from fewlabels.posterior import LabelPosterior
@@ -63,6 +70,7 @@ class VoteSelection(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Compare the candidates, and fit the best on all items."""
+        started = perf_counter()
         served, _ = with_hard_votes(predictions, "vote-selection")
         candidates = self.candidates or _candidates(served)
         some, parts = in_parts(_some(served), self.selection)
@@ -71,7 +79,7 @@ class VoteSelection(LabelModel):
         scores, times = scores[:, seen], some.times[seen]
         best = int(np.argmax(np.average(scores, axis=1, weights=times))) if seen.any() else 0
         return _FittedSelection(
-            candidates[best].fit(predictions, rng),
+            candidates[best].fit(predictions, rng).after(perf_counter() - started),
             _names(candidates),
             best,
             scores,
@@ -112,7 +120,8 @@ def _compare(
         with reporting(None):
             # The same random numbers for all: less noise in their differences.
             own = np.random.default_rng(seed)
-            out.append(log_predictive(model, predictions, parts, own))
+            ahead = (len(candidates) - 1 - done) * held_out_work(parts) + model.work
+            out.append(log_predictive(model, predictions, parts, own, ahead))
     return np.stack(out)
 
 

@@ -7,12 +7,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.notices import announce
 from fewlabels.kernels.votes import in_triangle
 from fewlabels.models.vote_data import domain_texts
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
 
 LEAST_OVERLAP = 3
+
+LONG_WAIT = 10.0
+"""Seconds that are worth a word."""
+
+
+def announce_wait(seconds: float) -> None:
+    """Say before a long wait for want of a compiler how long it will be."""
+    if seconds >= LONG_WAIT:
+        announce(_wait("are sampled", "takes", seconds))
+
+
+def told_wait(seconds: float) -> tuple[str, ...]:
+    """The same after it, for who did not hear."""
+    return (_wait("were sampled", "took", seconds),) if seconds >= LONG_WAIT else ()
+
+
+def _wait(sampled: str, takes: str, seconds: float) -> str:
+    """How long votes take without a compiler, and what to install."""
+    about = float(f"{seconds:.1g}" if seconds < 100 else f"{seconds:.2g}")
+    long = f"{about:.0f} s" if about < 100 else f"{about / 60:.0f} minutes"
+    return (
+        f"votes {sampled} without numba, which {takes} about {long} here; "
+        "pip install 'fewlabels[fast]' makes it some three times as fast after its first call"
+    )
 
 
 def not_identified(
