@@ -115,6 +115,7 @@ class Estimates:
             "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
             "classes": self._class_values,
+            "positive": self.positive,
             "estimates": [row._asdict() for row in self.rows],
             "comparison": {name: c.to_dict() for name, c in self.comparisons().items()},
             "diagnostics": dict(self.diagnostics),
@@ -149,7 +150,9 @@ class Estimates:
         UsageError
             If the method says nothing of the labels of single items.
         """
-        return frame(self.label_columns(), backend, texts=("domain",) * self._has_domain)
+        return frame(
+            self.label_columns(), backend, texts=("domain",) * (self.predictions.domain is not None)
+        )
 
     def label_columns(self) -> dict[str, list[Any]]:
         """What `labels_frame` shows, by column.
@@ -193,8 +196,9 @@ class Estimates:
         return [c if isinstance(c, (int, float)) else str(c) for c in self.classes]
 
     @property
-    def _has_domain(self) -> bool:
-        return self.predictions.domain is not None
+    def positive(self) -> str | None:
+        """The positive class, as text; None with more than two."""
+        return str(self.classes[1]) if len(self.classes) == 2 else None
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""

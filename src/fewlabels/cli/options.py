@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,6 +11,8 @@ import click
 
 from fewlabels.cli.output import check_outputs
 from fewlabels.cli.text import comma_list, text
+from fewlabels.errors import UsageError
+from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +63,23 @@ _OPTIONS = (
 )
 
 
+def _check_mapped(models: Sequence[str]) -> None:
+    """Refuse a name without columns, which selects: another option does, or none."""
+    known = {parameter.name: parameter for parameter in click.get_current_context().command.params}
+    if known["model"].metavar == SELECTS:
+        return
+    for said in models:
+        if "=" not in said:
+            selects = "--models NAME selects, " if "models" in known else ""
+            raise UsageError(
+                f"--model {quoted(said)} names no columns: {selects}--model NAME=COL maps"
+            )
+
+
+SELECTS = "NAME"
+"""Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
+
+
 def file_options(command: Command) -> Command:
     """Add the column options, handed to the command as one `columns` argument."""
 
@@ -74,6 +93,7 @@ def file_options(command: Command) -> Command:
         classes: str | None,
         **others: Any,
     ) -> Any:
+        _check_mapped(model)
         said = Columns(label, model, domain, weight, columns, classes)
         return command(columns=said, **others)
 
@@ -92,6 +112,7 @@ class Input:
     duplicates: str
     item: str | None
     columns: Columns
+    positive: str | None = None
 
     @property
     def name(self) -> str:
@@ -104,10 +125,18 @@ class Input:
         return {"source": self.file, **said, **self.columns.arguments()}
 
     def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups."""
-        from fewlabels.frames import read_predictions
+        """The predictions, with some other columns, or all (None), as groups.
 
-        return read_predictions(keep=groups, **self.arguments())
+        Raises
+        ------
+        UsageError
+            Where the positive class is none.
+        """
+        from fewlabels.frames import read_predictions
+        from fewlabels.sources import predictions_of
+
+        found = read_predictions(keep=groups, **self.arguments())
+        return predictions_of(found, positive=self.positive)
 
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""
@@ -179,4 +208,20 @@ def input_options(command: Command) -> Command:
     decorated: Any = file_options(wrapper)
     for option in reversed(_INPUT):
         decorated = option(decorated)
+    return cast(Command, decorated)
+
+
+def positive_option(command: Command) -> Command:
+    """Add the positive class, which becomes that of the `source` argument."""
+
+    @wraps(command)
+    def wrapper(source: Input, positive: str | None, **others: Any) -> Any:
+        return command(source=replace(source, positive=positive), **others)
+
+    decorated: Any = click.option(
+        "--positive",
+        type=text,
+        metavar="CLASS",
+        help="The positive class; of two, the last. Of more, it is judged against the rest.",
+    )(wrapper)
     return cast(Command, decorated)

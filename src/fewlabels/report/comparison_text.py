@@ -58,7 +58,7 @@ def render_comparison(report: Report, width: int = 80) -> str:
     Parameters
     ----------
     report
-        The dictionary of `fewlabels.profiles.comparison_report`; plain JSON values.
+        The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
     width
         Columns of the terminal; less than 60 counts as 60.
     """

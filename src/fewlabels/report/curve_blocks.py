@@ -197,7 +197,7 @@ def who(report: Report) -> str:
 
 def level(report: Report) -> str:
     """The confidence level of the report's intervals; thresholds may give it with their rates."""
-    known = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.9)
+    known = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
     return percent(known)
 
 

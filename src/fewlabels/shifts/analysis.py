@@ -35,6 +35,7 @@ from fewlabels.shifts.sampling_test import (
     Sizes,
     sampling_test,
 )
+from fewlabels.sources import predictions_of
 from fewlabels.wording import listed
 
 ALPHA = 0.05
@@ -102,6 +103,7 @@ class Shift:
                 "seed": self.seed,
                 "n_items": self.n_items,
                 "n_labeled": self.n_labeled,
+                "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "compared": {"labeled": test.n_labeled, "unlabeled": test.n_unlabeled},
                 "confidence_level": self.confidence_level,
                 "statement": self.statement,
@@ -140,18 +142,21 @@ def _name(value: Any) -> Any:
 
 
 def shift(
-    predictions: Predictions,
+    predictions: Any,
     *,
     method: str | LabelModel = "auto",
-    confidence_level: float = 0.9,
+    confidence_level: float = 0.95,
     random_state: int | None = 0,
+    columns: Any = None,
+    positive: Any = None,
 ) -> Shift:
     """Test whether labeled items differ from unlabeled ones, and estimate by how much.
 
     Parameters
     ----------
     predictions
-        What the classifiers said, and the labels there are.
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read.
     method
         The label model that learns P(class | scores) for the class frequencies of the unlabeled
         items. Where it learns none from labels (mixtures, `labeled`), or there are votes or scores
@@ -160,6 +165,8 @@ def shift(
         Probability that the intervals of frequencies and weights are meant to hold.
     random_state
         Seed; the same seed gives the same bits. None means 0.
+    columns, positive
+        As for `fewlabels.estimate`.
 
     Raises
     ------
@@ -181,6 +188,7 @@ def shift(
     """
     if not 0 < confidence_level < 1:
         raise UsageError(f"`confidence_level` must be between 0 and 1; got {confidence_level!r}")
+    predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
     if not _comparable(predictions):
@@ -245,7 +253,7 @@ def corrected(
     if not _comparable(predictions):
         why = f"no correction for shift: {_how_many(predictions)}"
     else:
-        found = analyse(predictions, method, model, seed, 0.9)
+        found = analyse(predictions, method, model, seed, 0.95)
         kind = found.suggested
         if kind == "label" and method == "autoeval":  # its proxies cannot be adjusted
             kind = "covariate"
