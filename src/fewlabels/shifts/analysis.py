@@ -103,6 +103,7 @@ class Shift:
                 "seed": self.seed,
                 "n_items": self.n_items,
                 "n_labeled": self.n_labeled,
+                "classes": [_name(c) for c in self.classes],
                 "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "compared": {"labeled": test.n_labeled, "unlabeled": test.n_unlabeled},
                 "confidence_level": self.confidence_level,
