@@ -235,7 +235,7 @@ def analyse(
         n_items=predictions.n_items,
         n_labeled=int(sides(predictions)[0].sum()),
         classes=predictions.classes,
-        warnings=_warnings(predictions),
+        warnings=(*predictions.notes, *_warnings(predictions)),
     )
 
 
