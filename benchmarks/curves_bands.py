@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,11 @@ from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number
 from fewlabels.kernels.arrays import Floats
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.models.registry import resolve
+
+# Of these very items and at 90%, as the papers have it.
+OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+sample_curve = partial(fl.curve, **OF_THESE)
+sample_threshold = partial(fl.threshold, **OF_THESE)
 
 SIZES = (5, 10, 20, 50, 100)
 THRESHOLD_SIZES = (10, 20, 100)
@@ -67,7 +73,7 @@ def measure(
 
     All are NaN where there is no curve: the labels alone, without a positive one among them.
     """
-    curve = fl.curve(
+    curve = sample_curve(
         predictions, method=way.model, interval=way.interval, random_state=seed, workers=1
     )
     held = (curve.low <= truth.y + _ROUNDING) & (truth.y <= curve.high + _ROUNDING)
@@ -104,7 +110,7 @@ def _measure_threshold(
     predictions: fl.Predictions, model: Any, scores: Scores, seed: int
 ) -> Record:
     """Claimed probabilities of the condition, in bins, against whether it holds by all labels."""
-    answer = fl.threshold(
+    answer = sample_threshold(
         predictions, None, BOUND, BOUND, method=model, random_state=seed, workers=1
     )
     last = len(answer.thresholds) - 1

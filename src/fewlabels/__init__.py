@@ -16,6 +16,7 @@ _LAZY = {
     "Predictions": "fewlabels.predictions",
     "Status": "fewlabels.errors",
     "UsageError": "fewlabels.errors",
+    "compare": "fewlabels.comparisons",
     "curve": "fewlabels.operating.curve",
     "curves": "fewlabels.operating.curve",
     "diagnose": "fewlabels.frames",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
+    from fewlabels.comparisons import compare
     from fewlabels.engine.stream import estimate_files
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
@@ -58,6 +60,7 @@ __all__ = [
     "annotations",
     "bench",
     "calibration",
+    "compare",
     "curve",
     "curves",
     "diagnose",

@@ -18,6 +18,7 @@ from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
 from fewlabels.metrics.base import Metric
+from fewlabels.metrics.registry import asked_of
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel, refuse_multiplicity, whole_items
 from fewlabels.models.label_distribution import LabelDistribution
@@ -27,18 +28,17 @@ from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
+from fewlabels.sources import predictions_of
 from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed, no_level
 
 Against = Literal["auto", "class", "distribution"]
 
-DEFAULT_METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
-
 
 def estimate(
-    predictions: Predictions,
+    predictions: Any,
     method: str | LabelModel = "auto",
-    metrics: str | Metric | Callable[..., Any] | Sequence[Any] = DEFAULT_METRICS,
+    metrics: str | Metric | Callable[..., Any] | Sequence[Any] | None = None,
     by: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
     estimand: Estimand = "population",
@@ -47,18 +47,25 @@ def estimate(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     shift: Correction | None = None,
+    *,
+    columns: Any = None,
+    positive: Any = None,
 ) -> Estimates:
     """Estimate how good each classifier is, with intervals, from few labels.
 
     Parameters
     ----------
     predictions
-        What the classifiers said, and the labels there are.
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read.
     method
         Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
     metrics
         Names (`fewlabels.metrics.METRICS`, `ALIASES`), metrics, or functions of
-        (y_true, y_proba).
+        (y_true, y_proba). None: what the predictions can answer; accuracy, ece, roc_auc and
+        average_precision where there are probabilities; roc_auc and average_precision where there
+        are scores; error_rate and cohen_kappa where there are hard predictions alone, or beside
+        scores. "default" among the names stands for these.
     by
         Names of groups to estimate separately as well; "domain" groups by the domain.
     confidence_level
@@ -86,6 +93,11 @@ def estimate(
         and the classes' frequencies are estimated anew. "auto": what `fewlabels.shift` suggests,
         which may be nothing. None: no correction, only a warning where labeled items do not look
         like a random sample.
+    columns
+        What the columns of a path or frame are, as in `read_predictions`.
+    positive
+        The positive class; of more than two it is judged against the rest, and a warning says so.
+        None: the last of two.
 
     Raises
     ------
@@ -105,9 +117,10 @@ def estimate(
     >>> row.low <= row.value <= row.high
     True
     """
-    check(predictions, confidence_level, estimand, workers)
+    check_settings(confidence_level, estimand, workers)
     seed = seed_of(random_state)
-    chosen = resolve_metrics(metrics)
+    predictions = predictions_of(predictions, columns, positive)
+    chosen = resolve_metrics(asked_of(metrics, predictions))
     name, model = resolve_method(method, predictions)
     given = predictions
     judged = judged_against(predictions, against, name)
@@ -175,24 +188,6 @@ def estimate(
         judged=predictions,
         describe=partial(describe, predictions, posterior, name, chosen, workers),
     )
-
-
-def check(
-    predictions: Any, confidence_level: float | None, estimand: str, workers: int | None
-) -> None:
-    """Refuse arguments that no estimate can be made with.
-
-    Raises
-    ------
-    UsageError
-        One line that says what is wrong and how to mend it.
-    """
-    if not isinstance(predictions, Predictions):
-        raise UsageError(
-            f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}: read "
-            "files and frames with fewlabels.read_predictions"
-        )
-    check_settings(confidence_level, estimand, workers)
 
 
 def check_settings(confidence_level: float | None, estimand: str, workers: int | None) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewlabels.comparison import Comparison
 from fewlabels.errors import Status, UsageError
-from fewlabels.estimates import MOST_COMPARED, plain_values
+from fewlabels.estimates import MOST_COMPARED
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
@@ -54,7 +53,7 @@ def describe(
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
     mass = predictions.weight * predictions.times
     shown = dict.fromkeys(row.status for row in estimates.rows)
-    level = 0.9 if math.isnan(estimates.confidence_level) else estimates.confidence_level
+    level = 0.95 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):
         profiles = [
             _profile(predictions, posterior.of(j), j, rows, times, level)
@@ -88,65 +87,6 @@ def describe(
         "votes": _votes(predictions, posterior, level),
         "together": _together(estimates, workers),
     }
-
-
-def comparison_report(
-    estimates: Estimates, models: Sequence[str] | None = None, workers: int | None = None
-) -> dict[str, Any]:
-    """Everything that the comparison of classifiers shows, as plain values.
-
-    Parameters
-    ----------
-    models
-        The classifiers to compare; None: all.
-
-    Raises
-    ------
-    UsageError
-        If, on all items, there is nothing to compare by one of the metrics.
-    """
-    compared, said = [], list(estimates.warnings)
-    with using_workers(workers):
-        for size in estimates.groups:
-            for metric in estimates.directions:
-                try:
-                    found = estimates.compare(metric, size.group, models)
-                except UsageError as nothing:
-                    if size.group is None:
-                        raise
-                    said.append(str(nothing))
-                    continue
-                compared.append(found.to_dict() | {"standings": _standings(estimates, found)})
-        gaps = [
-            {"metric": metric, "column": column, **dataclasses.asdict(gap)}
-            for metric in estimates.directions
-            for column in estimates.columns
-            for gap in estimates.group_gaps(metric, column)
-            if models is None or gap.model in models
-        ]
-    shared = estimates.to_dict()
-    for name in ("estimates", "comparison", "diagnostics"):
-        del shared[name]
-    whole: list[dict[str, Any]] = []
-    for size in estimates.groups:
-        try:
-            with using_workers(workers):
-                whole.append(estimates.together(size.group).to_dict())
-        except UsageError as nothing:
-            if size.group is None:
-                said.append(str(nothing))
-    parts = {"comparisons": compared, "group_gaps": gaps, "together": whole, "warnings": said}
-    plain: dict[str, Any] = plain_values(shared | parts)
-    return plain
-
-
-def _standings(estimates: Estimates, found: Comparison) -> list[dict[str, Any]]:
-    """Places in the ranking, with the intervals of the values."""
-    out = []
-    for standing in found.standings:
-        row = estimates.get(standing.model, found.metric, found.group)
-        out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
-    return out
 
 
 def _together(estimates: Estimates, workers: int | None) -> dict[str, Any] | None:

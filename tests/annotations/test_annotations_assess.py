@@ -165,7 +165,7 @@ def test_bad_arguments():
     for error, message, call in (
         (InputError, "no classifier has probabilities", lambda: assess(votes)),
         (InputError, "no item has a label", lambda: assess(bare)),
-        (UsageError, "must be fewlabels.Predictions", lambda: assess([1])),
+        (UsageError, "`source` must be a path or a frame", lambda: assess(1)),
         (UsageError, "unknown model 'c'", lambda: assess(p, concentration={"c": 1.0})),
         (InputError, "a column per", lambda: assess(p, concentration=np.ones((120, 3)))),
         (UsageError, "unknown statistic", lambda: assess(p, statistics="unanimous")),

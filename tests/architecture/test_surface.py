@@ -29,6 +29,7 @@ SURFACE = [
     "annotations",
     "bench",
     "calibration",
+    "compare",
     "curve",
     "curves",
     "diagnose",

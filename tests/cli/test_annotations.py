@@ -193,7 +193,7 @@ def test_requirements_decide_the_exit_code(cli: Run, file: Path) -> None:
     assert (
         len(re.findall(r"not met: L_unanimity_2<=0: model '(good|poor)' has 0\.\d+ \(", err)) == 2
     )
-    assert out.startswith("fewlabels ")
+    assert out.startswith("90 items; ")
     assert cli("annotations", file, "--require", "accuracy>=.999", "--json", "-")[0] == 1
 
 

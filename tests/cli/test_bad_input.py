@@ -104,7 +104,22 @@ TABLES: dict[str, tuple[Callable[[Table], Any], list[str], str]] = {
     "no workers": (lambda t: t, ["--workers", "0"], r"workers.*0"),
     "malformed requirement": (lambda t: t, ["--require", "accuracy"], r"in quotes.*'accuracy'"),
     "requirement of nan": (lambda t: t, ["--require", "ece<nan"], r"'ece<nan'"),
-    "unknown required metric": (lambda t: t, ["--require", "acc>=1"], r"unknown metric 'acc'"),
+    "unknown required metric": (lambda t: t, ["--require", "accu>=1"], r"unknown metric 'accu'"),
+    "unknown required classifier": (
+        lambda t: t,
+        ["--require", "god:accuracy>=1"],
+        r"--require 'god:accuracy>=1': unknown model 'god'; did you mean 'good'",
+    ),
+    "unknown positive class": (
+        lambda t: t,
+        ["--positive", "spam"],
+        r"unknown class 'spam'; choose from 0, 1",
+    ),
+    "name without columns": (
+        lambda t: t,
+        ["--model", "good"],
+        r"--model 'good' names no columns: --models NAME selects, --model NAME=COL maps",
+    ),
 }
 
 

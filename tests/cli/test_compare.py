@@ -47,9 +47,7 @@ def test_files(cli: Cli, predictions_file: Path, tmp_path: Path) -> None:
 
 
 def test_only_some_classifiers(cli: Cli, predictions_file: Path) -> None:
-    code, out, _ = cli(
-        "compare", str(predictions_file), "--model", "poor", "--model", "good", "--json", "-"
-    )
+    code, out, _ = cli("compare", str(predictions_file), "--models", "poor,good", "--json", "-")
     assert code == 0
     assert len(json.loads(out)["comparisons"][0]["pairs"]) == 1
     # Columns may be mapped as anywhere else.
@@ -77,7 +75,7 @@ def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
     assert "Which is best? (95%, all classifiers looked at together)" in out
     assert "All together" in out
     code, out, _ = cli("estimate", str(predictions_file), "--json", "-")
-    assert set(json.loads(out)["comparison"]) == {"accuracy", "ece", "auc", "auprc"}
+    assert set(json.loads(out)["comparison"]) == {"accuracy", "ece", "roc_auc", "average_precision"}
 
 
 @pytest.mark.parametrize(
@@ -85,8 +83,10 @@ def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
     [
         (["--metric", "acuracy"], "unknown metric 'acuracy'; did you mean 'accuracy'?"),
         (["--method", "auot"], "unknown method 'auot'"),
-        (["--model", "good"], "--model 'good' is one classifier; name two"),
-        (["--model", "good", "--model", "bad"], "unknown model 'bad'"),
+        (["--models", "good"], "`models` names 1 classifier; name two or more"),
+        (["--models", "good,bad"], "unknown model 'bad'"),
+        (["--model", "good"], "names no columns: --models NAME selects, --model NAME=COL maps"),
+        (["--positive", "2"], "unknown class '2'"),
         (["--by", "place"], "no column 'place'"),
         (["--confidence-level", "1"], "--confidence-level must be between 0 and 1"),
         (["--method", "autoeval", "--metric", "f1"], "defined for 0 of 2"),

@@ -35,7 +35,9 @@ def test_json_on_stdout_is_alone(cli: Run, predictions_file: Path) -> None:
     assert set(first) == {
         *("model", "metric", "group", "value", "low", "high", "confidence_level", "status")
     }
-    assert [r["metric"] for r in result["estimates"][:4]] == ["accuracy", "ece", "auc", "auprc"]
+    assert [r["metric"] for r in result["estimates"][:4]] == [
+        "accuracy", "ece", "roc_auc", "average_precision",
+    ]  # fmt: skip
     assert (result["seed"], result["n_items"], result["n_labeled"]) == (0, 80, 20)
 
 

@@ -30,7 +30,10 @@ def test_rows_count_from_1_in_the_order_to_label(
     lines = [line.split() for line in out.splitlines()]
     start = lines.index(["row", "score", "P(positive)", "gain"]) + 1
     assert [cells[0] for cells in lines[start : start + 4]] == rows
-    assert out.startswith("good: label 4 items for the ROC curve\n")
+    assert out.split("\n")[:2] == [
+        "80 items, 20 labeled, 11 of them positive; 2 classes, positive: 1",
+        "good: label 4 items for the ROC curve",
+    ]
     assert " ".join(found.statement.split()) in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
     with table.open(newline="") as file:

@@ -1,4 +1,4 @@
-"""`--labels` and `Estimates.labels_frame`: the likeliest class of every item."""
+"""`--labels-out` and `Estimates.labels_frame`: the likeliest class of every item."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def votes(write: Write) -> Path:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_file(cli: Run, predictions_file: Path, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"labels.{ending}"
-    code, out, err = cli("estimate", predictions_file, *QUICK, "--labels", path)
+    code, out, err = cli("estimate", predictions_file, *QUICK, "--labels-out", path)
     assert (code, err) == (0, "")
     assert out.endswith(f"\nLikeliest labels: {path}\n")
     found = rows(path)
     expected = fl.estimate(fl.read_predictions(predictions_file, keep=()), metrics="accuracy")
     p = expected.posterior.marginals()
     assert list(found[0]) == [
-        "item", "likeliest", "known", "p__learned-ensemble__0", "p__learned-ensemble__1",
+        "row", "likeliest", "known", "p__learned-ensemble__0", "p__learned-ensemble__1",
     ]  # fmt: skip
-    assert [row["item"] for row in found] == list(range(80))
+    assert [row["row"] for row in found] == list(range(1, 81))
     assert [row["known"] for row in found] == [True] * 20 + [False] * 60
     assert [row["likeliest"] for row in found] == p.argmax(axis=1).tolist()
     for k in (0, 1):
@@ -66,12 +66,12 @@ def test_the_answer_is_the_same_with_and_without(
     options = ("estimate", predictions_file, *QUICK, "--json", "-")
     code, plain, _ = cli(*options)
     assert code == 0
-    assert cli(*options, "--labels", tmp_path / "labels.csv") == (0, plain, "")
+    assert cli(*options, "--labels-out", tmp_path / "labels.csv") == (0, plain, "")
 
 
 def test_votes_name_their_items(cli: Run, votes: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
-    options = ("--votes", votes, "--method", "majority-vote", *QUICK, "--labels", path)
+    options = ("--votes", votes, "--method", "majority-vote", *QUICK, "--labels-out", path)
     code, _, err = cli("estimate", *options)
     assert (code, err) == (0, "")
     found = [(row["item"], row["domain"], row["likeliest"]) for row in rows(path)]
@@ -84,7 +84,7 @@ def test_votes_beside_a_file_name_the_items_of_both(
     wide = write({"id": ["z", "y"], "domain": ["u", "u"], "label": ["yes", ""]}, "wide.csv")
     path = tmp_path / "labels.csv"
     options = ("--votes", votes, "--item", "id", "--method", "majority-vote", *QUICK)
-    code, _, err = cli("estimate", wide, *options, "--labels", path)
+    code, _, err = cli("estimate", wide, *options, "--labels-out", path)
     assert (code, err) == (0, "")
     assert [(row["item"], row["known"]) for row in rows(path)] == [
         ("z", True), ("y", False), ("x", False), ("x", False),
@@ -95,7 +95,7 @@ def test_an_item_column_names_the_items(
     cli: Run, columns: dict[str, list[Any]], write: Write, tmp_path: Path
 ) -> None:
     file = write({"item": [f"page-{i}" for i in range(80)], **columns})
-    code, _, err = cli("estimate", file, *QUICK, "--labels", tmp_path / "labels.csv")
+    code, _, err = cli("estimate", file, *QUICK, "--labels-out", tmp_path / "labels.csv")
     assert (code, err) == (0, "")
     assert rows(tmp_path / "labels.csv")[79]["item"] == "page-79"
 
@@ -104,7 +104,7 @@ def test_an_item_column_names_the_items(
 def test_methods_that_infer_no_labels_say_so(
     cli: Run, predictions_file: Path, tmp_path: Path, method: str
 ) -> None:
-    outputs = ("--labels", tmp_path / "labels.csv", "--json", tmp_path / "e.json")
+    outputs = ("--labels-out", tmp_path / "labels.csv", "--json", tmp_path / "e.json")
     code, out, err = cli("estimate", predictions_file, *QUICK, "--method", method, *outputs)
     assert (code, out) == (2, "")
     assert f"method '{method}' says nothing of the labels of single items" in err
@@ -116,10 +116,10 @@ def test_methods_that_infer_no_labels_say_so(
 def test_paths_are_proven_before_the_work(cli: Run, predictions_file: Path, tmp_path: Path) -> None:
     for path, words in (
         (tmp_path / "labels.xlsx", "must end in .csv or .parquet"),
-        (tmp_path / "none" / "labels.csv", "cannot write --labels"),
+        (tmp_path / "none" / "labels.csv", "cannot write --labels-out"),
         (predictions_file, "is the input file too"),
     ):
-        code, out, err = cli("estimate", predictions_file, *QUICK, "--labels", path)
+        code, out, err = cli("estimate", predictions_file, *QUICK, "--labels-out", path)
         assert (code, out) == (2, "")
         assert words in err
         assert len(err.splitlines()) == 1
@@ -183,6 +183,6 @@ def test_the_table_read_back_has_no_labels(
     cli: Run, predictions_file: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "labels.csv"
-    assert cli("estimate", predictions_file, *QUICK, "--labels", path)[0] == 0
+    assert cli("estimate", predictions_file, *QUICK, "--labels-out", path)[0] == 0
     again = fl.read_predictions(path)
     assert (again.models, again.n_labeled) == (("learned-ensemble",), 0)

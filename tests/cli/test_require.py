@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fewlabels.cli.require import parse_requirement, with_required
+from fewlabels.cli.require import check_classifiers, parse_requirement, with_required
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import Estimate
 
@@ -42,12 +42,49 @@ def test_nan_never_passes(compare: str) -> None:
     "text",
     [
         *("", "accuracy", ">=0.9", "accuracy>=", "accuracy=>0.9", "accuracy==0.9", "accuracy>=1%"),
-        *("mid:accuracy>=0.9", "accuracy>=inf", "accuracy>=nan", "a>=1,b>=2", "0.9<=accuracy<=1"),
+        *(":accuracy>=0.9", "accuracy>=inf", "accuracy>=nan", "a>=1,b>=2", "0.9<=accuracy<=1"),
     ],
 )
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"`--require` must be .* in quotes .*; got "):
         parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "bound", "metric"),
+    [
+        ("accuracy>=.9", None, "value", "accuracy"),
+        ("gpt:accuracy>=.9", "gpt", "value", "accuracy"),
+        ("low:gpt:acc>=.9", "gpt", "low", "acc"),
+        ("gpt:low:accuracy>=.9", "gpt", "low", "accuracy"),
+        (" high : llama 3: 8b : ece < .1", "llama 3: 8b", "high", "ece"),
+        ("org/a>=b:low:f1>.5", "org/a>=b", "low", "f1"),
+        ("low:low:accuracy>=.9", "low", "low", "accuracy"),
+    ],
+)
+def test_one_classifier(text: str, model: str | None, bound: str, metric: str) -> None:
+    found = parse_requirement(text)
+    assert (found.model, found.bound, found.metric) == (model, bound, metric)
+    assert parse_requirement(found.text) == found
+
+
+def test_only_the_classifier_that_is_named_must_meet_it() -> None:
+    class Answer:
+        models = ("a", "b")
+
+        def get(self, model: str, metric: str) -> Estimate:
+            return row({"a": 0.9, "b": 0.2}[model])._replace(model=model)
+
+    assert parse_requirement("a:accuracy>=.5").failures(Answer()) == []
+    assert len(parse_requirement("b:accuracy>=.5").failures(Answer())) == 1
+    assert len(parse_requirement("accuracy>=.5").failures(Answer())) == 1
+
+
+def test_an_unknown_classifier_is_refused_and_names_are_asked_for_only_then() -> None:
+    conditions = [parse_requirement(t) for t in ("a:accuracy>=.5", "bb:low:accuracy>=.5")]
+    with pytest.raises(UsageError, match=r"'bb:low:accuracy>=.5': unknown model 'bb'; choose from"):
+        check_classifiers(conditions, lambda: ("a", "xy"))
+    check_classifiers([parse_requirement("accuracy>=1")], lambda: pytest.fail("asked"))
 
 
 def test_required_metrics_come_last_and_once() -> None:

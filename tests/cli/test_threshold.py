@@ -38,10 +38,12 @@ def test_bounds_and_conditions_reach_the_answer(cli: Run, predictions_file: Path
     assert "cost" in report["rates"]
 
 
-def test_the_answer_is_the_first_line(cli: Run, predictions_file: Path) -> None:
+def test_the_answer_follows_what_it_is_about(cli: Run, predictions_file: Path) -> None:
     code, out, err = cli("threshold", predictions_file, *GOOD, "--min-recall", ".5")
     assert (code, err) == (0, "")
-    assert re.match(r"Call it positive from -?[\d.]+ up: recall >= 0\.5 with\s+probability", out)
+    first, answer = out.split("\n\n")[:2]
+    assert re.fullmatch(r"good: .*; 2 classes, positive: 1", first)
+    assert re.match(r"Call it positive from -?[\d.]+ up: recall >= 0\.5 with\s+probab", answer)
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -89,7 +91,7 @@ def test_what_cannot_be_met(cli: Run, predictions_file: Path) -> None:
     )
     assert code == 0, err
     said = " ".join(out.split())
-    assert said.startswith("No threshold is more likely than not to meet fpr <= 0 and recall >= 1")
+    assert "positive: 1 No threshold meets fpr <= 0 and recall >= 1. The nearest is" in said
 
 
 REFUSED = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.comparisons import compared
 from fewlabels.errors import UsageError
-from fewlabels.profiles import comparison_report
 
 
 def world(n: int = 400, labeled: int = 40, m: int = 3, seed: int = 0) -> fl.Predictions:
@@ -192,5 +192,5 @@ def test_a_column_may_be_named_with_an_equals_sign() -> None:
     assert found.together("many=b=b=x").n_items == given.n_items // 2
     with pytest.raises(UsageError, match="unknown group 'a'"):
         found.group_gaps("accuracy", "a")
-    report = comparison_report(found)
+    report = compared(found).to_dict()
     assert {gap["column"] for gap in report["group_gaps"]} == {"a=b", "many=b"}

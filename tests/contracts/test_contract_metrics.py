@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
+from fewlabels import Predictions
 from fewlabels.metrics import ALIASES, METRICS, custom, resolve
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
+from fewlabels.metrics.registry import asked_of, defaults
 
 NAMES = list(METRICS)
 
@@ -133,6 +136,71 @@ def test_binned_rankings_are_close(n_classes):
 def test_aliases_name_metrics():
     assert set(ALIASES.values()) <= set(METRICS)
     assert list(resolve(["auc", "roc_auc"])) == ["auc", "roc_auc"]
+    found = resolve(["acc", "error", "kappa", "mcc", "ap", "auprc", "logloss", "brier_score_loss"])
+    assert [metric.name for metric in found.values()] == [
+        "accuracy", "error_rate", "cohen_kappa", "matthews_corrcoef", "average_precision",
+        "average_precision", "log_loss", "brier",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [("cohen_kappa", cohen_kappa_score), ("matthews_corrcoef", matthews_corrcoef)],
+)
+def test_agreement_is_that_of_scikit_learn(name, reference, n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
+    n = 200
+    truth = rng.choice(n_classes, n, p=rng.dirichlet(np.ones(n_classes)))
+    hard = np.where(rng.random(n) < 0.6, truth, rng.integers(n_classes, size=n))
+    weight = rng.gamma(1.0, size=n) if weighted else np.ones(n)
+    for said in (hard, (truth + 1) % n_classes, truth):
+        plan = METRICS[name].statistic.prepare(ScoreView(n_classes, None, said))
+        found = value(name, plan, one_hot(truth[:, None], n_classes) * weight[:, None, None])
+        wanted = reference(truth, said, sample_weight=weight)
+        assert found[0] == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("hard", "truth", "kappa", "mcc"),
+    [
+        ([1, 1, 1], [1, 1, 1], np.nan, np.nan),  # 0 / 0 both
+        ([1, 1, 1], [0, 1, 1], 0.0, np.nan),  # one class alone is predicted
+        ([0, 1, 1], [1, 1, 1], 0.0, np.nan),  # one class alone is there
+        ([0, 0, 1], [1, 1, 0], -0.8, -1.0),
+    ],
+)
+def test_agreement_of_one_class_is_undefined(hard, truth, kappa, mcc):
+    for name, wanted in (("cohen_kappa", kappa), ("matthews_corrcoef", mcc)):
+        plan = METRICS[name].statistic.prepare(ScoreView(2, None, np.array(hard)))
+        # In thirds, so that sums round.
+        found = value(name, plan, one_hot(np.array(truth)[:, None], 2) / 3)
+        assert found[0] == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("arrays_given", "wanted"),
+    [
+        ({"probabilities": [[0.2], [0.9]]}, ("accuracy", "ece", "roc_auc", "average_precision")),
+        (
+            {"probabilities": [[0.2, np.nan]], "scores": [[np.nan, 1.0]]},
+            ("accuracy", "ece", "roc_auc", "average_precision"),
+        ),
+        ({"scores": [[0.2], [3.0]]}, ("roc_auc", "average_precision")),
+        (
+            {"scores": [[0.2, np.nan]], "votes": [[-1, 1]]},
+            ("roc_auc", "average_precision", "error_rate", "cohen_kappa"),
+        ),
+        ({"votes": [[0], [1]]}, ("error_rate", "cohen_kappa")),
+    ],
+)
+def test_the_default_follows_the_input(arrays_given, wanted):
+    predictions = Predictions(**arrays_given)
+    assert defaults(predictions) == wanted
+    assert tuple(asked_of(None, predictions)) == wanted
+    assert asked_of(["acc", "default"], predictions) == ["acc", *wanted]
+    assert asked_of("acc", predictions) == ["acc"]
 
 
 def test_custom_metric_that_fails_is_undefined():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from fewlabels.operating.grid import KINDS, precision_at_recall
 from fewlabels.operating.points import Counts
 from fewlabels.operating.question import ask
 from fewlabels.posterior import Fixed, LabelPosterior
+
+# The values compared here are of 90% and of these very items.
+_OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+curve = partial(fl.curve, **_OF_THESE)
+curves = partial(fl.curves, **_OF_THESE)
+threshold = partial(fl.threshold, **_OF_THESE)
 
 EACH = tuple(KINDS)
 
@@ -54,7 +61,7 @@ def test_random_worlds_against_loops(seed, kind, estimand):
     """Ties, weights, missing scores; other parameters for intervals in half of the worlds."""
     predictions = random_world(seed, scores=seed % 2 == 1)
     method = told(seed=seed, doubted=20 if seed >= 2 else None)
-    found = fl.curve(predictions, kind=kind, method=method, estimand=estimand)
+    found = curve(predictions, kind=kind, method=method, estimand=estimand)
     q = ask(predictions, None, method, None, estimand, 0)
     interval = "bootstrap" if estimand == "population" else "interval"
     low, middle, high, undefined = naive_curve(q, kind, 400, "value", interval)
@@ -66,7 +73,7 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
     """Three items, of which the only labeled one is negative: often there is no positive."""
     predictions = fl.Predictions([[0.9], [0.5], [0.1]], [-1, 0, -1])
     method = told(seed=3)
-    found = fl.curve(predictions, method=method)
+    found = curve(predictions, method=method)
     q = ask(predictions, None, method, None, "sample", 0)
     low, middle, high, undefined = naive_curve(q, "precision-recall", 400, "value", "interval")
     assert undefined > 20
@@ -78,7 +85,7 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
     predictions = random_world(7, n=80)
-    found = fl.curve(predictions, method="labeled", estimand=estimand)
+    found = curve(predictions, method="labeled", estimand=estimand)
     q = ask(predictions, None, "labeled", None, estimand, 0)
     low, middle, high, _ = naive_curve(q, "precision-recall", 400, "value", "bootstrap")
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
@@ -89,19 +96,19 @@ def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
 @pytest.mark.parametrize("kind", EACH)
 def test_all_labels_known_has_no_width_and_the_area_of_scikit_learn(kind):
     everything = one(known=200)
-    found = fl.curve(everything, kind=kind, method="bayesian-calibration")
+    found = curve(everything, kind=kind, method="bayesian-calibration")
     assert (found.low == found.y).all()
     assert (found.high == found.y).all()
     exact = average_precision_score if kind == "precision-recall" else roc_auc_score
     area = exact(everything.labels, everything.probabilities[:, 0, 1])
     assert found.area == pytest.approx((area,) * 3, abs=1e-12)
-    wide = fl.curve(everything, kind=kind, method="bayesian-calibration", estimand="population")
+    wide = curve(everything, kind=kind, method="bayesian-calibration", estimand="population")
     assert (wide.high - wide.low).mean() > 0.01
 
 
 def test_a_median_does_not_depend_on_the_level_and_levels_nest():
     found = [
-        fl.curve(one(), method="bayesian-calibration", confidence_level=level)
+        curve(one(), method="bayesian-calibration", confidence_level=level)
         for level in (0.5, 0.9, 0.99)
     ]
     for inner, outer in itertools.pairwise(found):
@@ -112,7 +119,7 @@ def test_a_median_does_not_depend_on_the_level_and_levels_nest():
 
 def test_thresholds_reach_the_recall():
     everything = one(known=200)
-    found = fl.curve(everything, method="labeled")
+    found = curve(everything, method="labeled")
     scores, truth = everything.probabilities[:, 0, 1], everything.labels == 1
     for r, t, p in zip(found.x, found.threshold, found.y, strict=True):
         assert (truth & (scores >= t)).sum() / truth.sum() >= r - 1e-12
@@ -123,7 +130,7 @@ def test_a_threshold_that_no_score_is_reaches_nothing():
     """Of ten items the top three share a score: no threshold has so small an fpr."""
     scores = np.array([0.9] * 3 + [0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05])
     labels = np.array([1, 0, 0, 1, 0, 0, 1, 0, 0, 0])
-    found = fl.curve(fl.Predictions(scores[:, None], labels), kind="roc", method="labeled")
+    found = curve(fl.Predictions(scores[:, None], labels), kind="roc", method="labeled")
     assert np.isinf(found.threshold[:20]).all()
     assert found.report()["threshold"][0] is None
     assert found.threshold[-1] == 0.1
@@ -141,15 +148,15 @@ def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
         return LabelPosterior(p, Fixed(p), predictions.keys)
 
     data = fl.Predictions(scores[:, None], np.full(n, -1))
-    exact = fl.curves(data, method=Told(make))
+    exact = curves(data, method=Told(make))
     monkeypatch.setattr(points, "EXACT_CUTS", 100)
-    coarse = fl.curves(data, method=Told(make))
+    coarse = curves(data, method=Told(make))
     for kind in EACH:
         a, b = exact.curves[kind], coarse.curves[kind]
         assert np.abs(arrays(a) - arrays(b)).max() < 0.02
         assert np.abs(arrays(a) - arrays(b)).mean() < 0.002
         assert a.area.value == pytest.approx(b.area.value, abs=3e-3)
-    assert len(fl.threshold(data, min_recall=0.5, method=Told(make)).thresholds) <= 4_000
+    assert len(threshold(data, min_recall=0.5, method=Told(make)).thresholds) <= 4_000
 
 
 # --- what must not matter ---------------------------------------------------------------------
@@ -158,7 +165,7 @@ def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 def test_workers_and_seeds(estimand):
     a, b, c, d = (
-        fl.curves(one(), method="bayesian-calibration", estimand=estimand, workers=w,
+        curves(one(), method="bayesian-calibration", estimand=estimand, workers=w,
                   random_state=s).report()
         for w, s in ((1, 3), (2, 3), (None, 3), (1, 4))
     )  # fmt: skip
@@ -171,8 +178,8 @@ def test_workers_and_seeds(estimand):
 def test_order_of_rows(estimand):
     predictions = random_world(11)
     order = np.random.default_rng(0).permutation(predictions.n_items)
-    a = fl.curve(predictions, method=told(), estimand=estimand)
-    b = fl.curve(predictions.take(order), method=told(), estimand=estimand)
+    a = curve(predictions, method=told(), estimand=estimand)
+    b = curve(predictions.take(order), method=told(), estimand=estimand)
     np.testing.assert_allclose(arrays(a), arrays(b), rtol=0, atol=1e-9)
     # Items that are alike in everything may swap what they draw.
     np.testing.assert_allclose(np.sort(a.recalibrated), np.sort(b.recalibrated), atol=1e-12)
@@ -181,7 +188,7 @@ def test_order_of_rows(estimand):
 def test_the_unit_of_weights():
     base = random_world(12, scores=True)
     found = [
-        fl.curve(
+        curve(
             fl.Predictions(scores=base.scores, labels=base.labels, weight=base.weight * unit),
             method=told(),
         )
@@ -194,7 +201,7 @@ def test_the_unit_of_weights():
 def test_other_units_of_the_score_give_the_same_curve():
     base = one(probability=False, known=200)
     other = fl.Predictions(scores=1e6 + 3 * base.scores, labels=base.labels, models=["a"])
-    a, b = fl.curve(base, method="labeled"), fl.curve(other, method="labeled")
+    a, b = curve(base, method="labeled"), curve(other, method="labeled")
     np.testing.assert_array_equal(a.y, b.y)
     np.testing.assert_allclose(a.threshold * 3 + 1e6, b.threshold, rtol=1e-12)
 
@@ -206,9 +213,9 @@ def test_auto_sees_the_one_classifier(monkeypatch):
     monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
     rng = np.random.default_rng(0)
     p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
-    a = fl.curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
+    a = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
     p[:, 1] = rng.random(60)
-    b = fl.curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
+    b = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
     assert a.to_dict() == b.to_dict()
     assert a.method == "bayesian-calibration"
 
@@ -217,7 +224,7 @@ def test_methods_of_one_classifier_answer_for_it():
     rng = np.random.default_rng(0)
     p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
     predictions = fl.Predictions(p, labels, models=["a", "b"])
-    found = fl.curves(predictions, "b", method="bayesian-calibration")
+    found = curves(predictions, "b", method="bayesian-calibration")
     posterior = fl.models.BayesianCalibration().infer(predictions, 0).of(1)
     np.testing.assert_array_equal(found.recalibrated, posterior.marginals()[:, 1])
 
@@ -233,33 +240,33 @@ def test_three_classes_one_against_the_rest(monkeypatch, auto):
         data = fl.Predictions(p, labels, classes=["x", "y", "z"], models=["a"])
         method = "auto" if auto else told()
         for k, name in enumerate("xyz"):
-            found = fl.curve(data, positive=name, method=method)
+            found = curve(data, positive=name, method=method)
             assert found.report()["positive"] == name
             assert found.report()["classes"] == ["x", "y", "z"]
             assert found.n_labeled_positive == (labels == k).sum()
             if known == 80:
                 binary = fl.Predictions(p[:, 0, k][:, None], labels == k)
-                exact = fl.curve(binary, method="ensemble")
+                exact = curve(binary, method="ensemble")
                 np.testing.assert_allclose(arrays(found), arrays(exact), rtol=0, atol=1e-12)
             else:
                 assert (found.high - found.low).mean() > 0.02
     with pytest.raises(fl.UsageError, match="x, y, z"):
-        fl.curve(data)
+        curve(data)
 
 
 def test_the_first_of_two_classes():
     base = one(known=200)
     data = fl.Predictions(base.probabilities, base.labels, classes=["no", "yes"], models=["a"])
-    found = fl.curves(data, positive="no", method="bayesian-calibration")
+    found = curves(data, positive="no", method="bayesian-calibration")
     turned = fl.Predictions(base.probabilities[:, :, ::-1], 1 - base.labels)
-    exact = fl.curves(turned, method="ensemble")
+    exact = curves(turned, method="ensemble")
     for kind in EACH:
         np.testing.assert_allclose(
             arrays(found.curves[kind]), arrays(exact.curves[kind]), rtol=0, atol=1e-12
         )
     few = fl.Predictions(base.probabilities, np.where(np.arange(200) < 20, base.labels, -1),
                          histogram=np.ones((200, 2)), classes=["no", "yes"])  # fmt: skip
-    found = fl.curve(few, positive="no", method="bayesian-calibration")
+    found = curve(few, positive="no", method="bayesian-calibration")
     assert found.positive == "no"
     assert any("180 items without a label have counts of annotators" in w for w in found.warnings)
 
@@ -287,26 +294,26 @@ def test_the_first_of_two_classes():
 def test_arguments_that_cannot_be(options, said):
     options = {"method": "bayesian-calibration"} | options
     with pytest.raises(fl.UsageError, match=re.escape(said)) as caught:
-        fl.curve(one(), **options)
+        curve(one(), **options)
     assert "\n" not in str(caught.value)
 
 
 def test_what_has_no_curve():
     votes = fl.Predictions(votes=[[1, 0], [0, 1]], labels=[1, -1])
     with pytest.raises(fl.InputError, match="hard predictions have no threshold"):
-        fl.curve(votes)
+        curve(votes)
     mixed = fl.Predictions([[0.2, np.nan], [0.7, np.nan]], [1, -1], votes=[[0, 1], [1, 0]],
                            models=["p", "v"])  # fmt: skip
     with pytest.raises(fl.InputError, match="'v' gives none"):
-        fl.curve(mixed, "v", method="ensemble")
-    assert fl.curve(mixed, method="ensemble").model == "p"
+        curve(mixed, "v", method="ensemble")
+    assert curve(mixed, method="ensemble").model == "p"
     both = fl.Predictions([[0.2, 0.4], [0.7, 0.1]], [1, -1], models=["p", "q"])
     with pytest.raises(fl.UsageError, match="one of the classifiers: p, q"):
-        fl.curve(both, method="ensemble")
+        curve(both, method="ensemble")
     with pytest.raises(fl.UsageError, match="rank class 1 upwards"):
-        fl.curve(one(probability=False), positive=0, method=told())
-    with pytest.raises(fl.UsageError, match=r"must be fewlabels\.Predictions"):
-        fl.curve([[0.5]])
+        curve(one(probability=False), positive=0, method=told())
+    with pytest.raises(fl.UsageError, match="must be a path or a frame"):
+        curve([[0.5]])
 
 
 # --- little to go by ----------------------------------------------------------------------------
@@ -328,7 +335,7 @@ def test_what_has_no_curve():
 )
 def test_a_handful(scores, labels, method, estimand):
     data = fl.Predictions(np.array(scores)[:, None], labels)
-    both = fl.curves(data, method=method, estimand=estimand)
+    both = curves(data, method=method, estimand=estimand)
     for curve in both.curves.values():
         assert np.isfinite(arrays(curve)).all()
         assert (curve.low >= 0).all()
@@ -340,14 +347,14 @@ def test_a_handful(scores, labels, method, estimand):
 
 
 def test_nothing_is_known_of_a_curve_without_positives():
-    found = fl.curve(fl.Predictions([[0.7], [0.2]], [0, 0]), method="ensemble")
+    found = curve(fl.Predictions([[0.7], [0.2]], [0, 0]), method="ensemble")
     assert (found.low == 0).all()
     assert (found.high == 1).all()
     assert found.status is fl.Status.UNDEFINED
     assert found.report()["area"] == {
         "metric": "average_precision", "value": None, "low": 0.0, "high": 1.0,
     }  # fmt: skip
-    none = fl.curve(fl.Predictions([[0.7], [0.2]], [-1, -1]), method="labeled")
+    none = curve(fl.Predictions([[0.7], [0.2]], [-1, -1]), method="labeled")
     assert none.status is fl.Status.UNDEFINED
     assert none.report()["prevalence"] == {"value": None, "low": 0.0, "high": 1.0}
 
@@ -366,7 +373,7 @@ def test_nothing_is_known_of_a_curve_without_positives():
 def test_status(labels, status, said):
     base = one(n=60, known=0)
     known = np.append(labels, np.full(60 - len(labels), -1))
-    found = fl.curve(base.with_labels(known), method="bayesian-calibration")
+    found = curve(base.with_labels(known), method="bayesian-calibration")
     assert found.status.value == status
     assert said is None or any(said in w for w in found.warnings)
 
@@ -375,7 +382,7 @@ def test_items_left_out_are_said():
     base = one()
     s = base.probabilities[:, :1, 1].copy()
     s[:20] = np.nan
-    found = fl.curve(fl.Predictions(s, base.labels, models=["a"]), method="bayesian-calibration")
+    found = curve(fl.Predictions(s, base.labels, models=["a"]), method="bayesian-calibration")
     assert found.n_items == 180
     assert found.n_labeled == 10
     assert len(found.recalibrated) == 200
@@ -386,7 +393,7 @@ def test_items_left_out_are_said():
 
 
 def test_forms():
-    both = fl.curves(one(known=20), method="bayesian-calibration", random_state=5)
+    both = curves(one(known=20), method="bayesian-calibration", random_state=5)
     pr = both.curves["precision-recall"]
     assert list(pr.to_dict()) == ["recall", "precision", "low", "high"]
     assert list(both.curves["roc"].to_dict()) == ["fpr", "tpr", "low", "high"]
@@ -400,7 +407,7 @@ def test_forms():
     assert set(both.report()["curves"]["roc"]) == {
         "fpr", "tpr", "low", "high", "threshold", "area",
     }  # fmt: skip
-    alone = fl.curve(one(known=20), method="bayesian-calibration", random_state=5)
+    alone = curve(one(known=20), method="bayesian-calibration", random_state=5)
     assert alone.report() == report
     for backend, width in (("pandas", 5), ("polars", 5), ("pyarrow", 5)):
         pytest.importorskip(backend)
@@ -414,7 +421,7 @@ def test_forms():
 def test_picture(probability):
     data = one(known=20, probability=probability)
     method = "bayesian-calibration" if probability else told()
-    picture = fl.curve(data, method=method).picture()
+    picture = curve(data, method=method).picture()
     histogram = picture["histogram"]
     assert sum(histogram["unlabeled"]) == 180
     assert sum(histogram["positive"]) == (data.labels == 1).sum()
@@ -431,7 +438,7 @@ def test_picture(probability):
 
 def test_progress_is_told():
     seen = []
-    fl.curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
+    curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
     assert seen == [(i, 8) for i in range(1, 9)]
 
 
@@ -439,7 +446,7 @@ def test_huge_and_tiny_scores():
     for factor in (1e-300, 1e300):
         data = fl.Predictions(scores=factor * np.array([[1.0], [-1.0], [0.5], [0.2]]),
                               labels=[1, 0, -1, -1])  # fmt: skip
-        both = fl.curves(data, method=told())
+        both = curves(data, method=told())
         json.dumps([both.report(), both.picture()], allow_nan=False)
 
 
@@ -447,5 +454,5 @@ def test_input_is_left_alone():
     data = random_world(3)
     before = data.probabilities.copy()
     assert table(data, 3, 0).block(np.arange(2), slice(None)).shape == (40, 2, 2)
-    fl.curves(data, method=told())
+    curves(data, method=told())
     np.testing.assert_array_equal(before, data.probabilities)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,10 @@ from fewlabels.operating.question import ask
 from fewlabels.operating.rates import FORMULAS
 from fewlabels.operating.threshold import Thresholds
 from fewlabels.posterior import Fixed, LabelPosterior
+
+# The values compared here are of 90% and of these very items.
+_OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+threshold = partial(fl.threshold, **_OF_THESE)
 
 COST = (1.0, 4.0)
 
@@ -79,7 +84,7 @@ def test_random_worlds_against_loops(case, estimand):
     predictions, asked = random_world(case, scores=case % 2 == 0), EVERY[case]
     method = told(seed=case, doubted=20 if case % 3 == 0 else None)
     text = " and ".join(f"{name} {sign} {bound}" for name, (sign, bound) in asked.items())
-    found = fl.threshold(predictions, condition=text, cost=COST, method=method, estimand=estimand)
+    found = threshold(predictions, condition=text, cost=COST, method=method, estimand=estimand)
     q = ask(predictions, None, method, None, estimand, 0)
     kind = "bootstrap" if estimand == "population" else "interval"
     wanted = naive_probability(q, asked, kind)
@@ -92,7 +97,7 @@ def test_random_worlds_against_loops(case, estimand):
 
 def test_rates_at_the_best_threshold_against_loops():
     predictions, method = random_world(1), told(seed=1)
-    found = fl.threshold(predictions, min_f1=0.3, method=method, cost=COST)
+    found = threshold(predictions, min_f1=0.3, method=method, cost=COST)
     q = ask(predictions, None, method, None, "sample", 0)
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
     w, drawn = label_weights(q, 400, "interval"), []
@@ -113,7 +118,7 @@ def test_rates_at_the_best_threshold_against_loops():
 def test_arguments_text_and_functions_are_one():
     data = random_world(5)
     named, text, own, several = (
-        fl.threshold(data, method=told(), **options)
+        threshold(data, method=told(), **options)
         for options in (
             {"min_precision": 0.4, "max_fpr": 0.6},
             {"condition": "precision>=.4 and fpr <= 6e-1"},
@@ -137,7 +142,7 @@ def test_a_function_sees_every_rate():
         seen.update(rates)
         return rates["accuracy"] > 0
 
-    fl.threshold(random_world(5), condition=look, method=told())
+    threshold(random_world(5), condition=look, method=told())
     assert list(seen) == list(FORMULAS)
     assert len({a.shape for a in seen.values()}) == 1
 
@@ -145,7 +150,7 @@ def test_a_function_sees_every_rate():
 def certain(scores: list[float], labels: list[int], **options) -> Thresholds:
     """All labels known: each condition holds or not."""
     data = fl.Predictions(scores=np.array(scores)[:, None], labels=labels)
-    return fl.threshold(data, method="ensemble" if options.get("p") else told(), **options)
+    return threshold(data, method="ensemble" if options.get("p") else told(), **options)
 
 
 def test_the_middle_of_the_longest_plateau():
@@ -166,7 +171,7 @@ def test_the_middle_of_the_longest_plateau():
 
 
 def test_for_probability_may_find_nothing():
-    found = fl.threshold(random_world(5), min_precision=0.4, method=told())
+    found = threshold(random_world(5), min_precision=0.4, method=told())
     assert found.for_probability(1.1) is None
     assert found.for_probability(0) == (found.thresholds[0], found.thresholds[-1])
     low, high = found.for_probability(found.best_probability)
@@ -198,7 +203,7 @@ def test_an_undefined_rate_meets_nothing():
 
 def test_no_item_to_put_a_threshold_at():
     data = fl.Predictions([[0.4], [0.6]], [-1, -1])
-    found = fl.threshold(data, min_recall=0.5, method="labeled")
+    found = threshold(data, min_recall=0.5, method="labeled")
     assert math.isnan(found.best)
     assert found.status is fl.Status.UNDEFINED
     report = found.report()
@@ -209,7 +214,7 @@ def test_no_item_to_put_a_threshold_at():
 
 def test_more_asked_is_less_probable():
     data = random_world(6)
-    each = [fl.threshold(data, min_precision=p, method=told()).probability for p in (0.2, 0.4, 0.6)]
+    each = [threshold(data, min_precision=p, method=told()).probability for p in (0.2, 0.4, 0.6)]
     assert (each[0] >= each[1]).all()
     assert (each[1] >= each[2]).all()
 
@@ -219,7 +224,7 @@ def test_three_classes():
     p = rng.dirichlet([1, 1, 1], 50)[:, None, :]
     truth = np.array([rng.choice(3, p=row) for row in p[:, 0]])
     data = fl.Predictions(p, truth, classes=["x", "y", "z"])
-    found = fl.threshold(data, min_recall=0.5, positive="y", method=told())
+    found = threshold(data, min_recall=0.5, positive="y", method=told())
     wanted = [(truth[p[:, 0, 1] >= t] == 1).sum() / (truth == 1).sum() for t in found.thresholds]
     assert (found.probability == (np.array(wanted) >= 0.5)).all()
 
@@ -227,14 +232,14 @@ def test_three_classes():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers(workers):
     data = random_world(8, n=60)
-    base = fl.threshold(data, min_recall=0.5, method=told(), random_state=3)
-    again = fl.threshold(data, min_recall=0.5, method=told(), random_state=3, workers=workers)
+    base = threshold(data, min_recall=0.5, method=told(), random_state=3)
+    again = threshold(data, min_recall=0.5, method=told(), random_state=3, workers=workers)
     assert base.report() == again.report()
 
 
 def test_many_draws_for_a_high_level():
     seen = []
-    fl.threshold(random_world(8), min_recall=0.5, method=told(), confidence_level=0.99,
+    threshold(random_world(8), min_recall=0.5, method=told(), confidence_level=0.99,
                  progress=lambda *step: seen.append(step))  # fmt: skip
     assert seen == 3 * [(i, 40) for i in range(1, 41)]
 
@@ -275,7 +280,7 @@ def test_many_draws_for_a_high_level():
 def test_what_cannot_be_asked(options, said):
     options = {"method": told()} | options
     with pytest.raises(fl.UsageError, match=re.escape(said)) as caught:
-        fl.threshold(random_world(5), **options)
+        threshold(random_world(5), **options)
     assert "\n" not in str(caught.value)
 
 
@@ -290,7 +295,7 @@ def test_probability_means_what_it_says():
             both = np.column_stack([1 - p, p])
             return LabelPosterior(both, Fixed(both), predictions.keys)
 
-        found = fl.threshold(fl.Predictions(p[:, None], np.full(150, -1)), None, 0.8, 0.6,
+        found = threshold(fl.Predictions(p[:, None], np.full(150, -1)), None, 0.8, 0.6,
                              method=Told(make))  # fmt: skip
         truth = rng.random(150) < p
         for t, probability in zip(found.thresholds[::10], found.probability[::10], strict=True):
@@ -306,7 +311,7 @@ def test_probability_means_what_it_says():
 
 
 def test_forms():
-    found = fl.threshold(random_world(5), None, 0.4, 0.3, method=told(), random_state=2)
+    found = threshold(random_world(5), None, 0.4, 0.3, method=told(), random_state=2)
     assert list(found.to_dict()) == [
         "thresholds", "probability", "best", "best_probability", "met",
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +119,10 @@ def values(
 ) -> np.ndarray:
     """Point estimates, shape (models, metrics)."""
     return np.array([[estimates.get(m, k).value for k in metrics] for m in models])
+
+
+# Curves of these very items and at 90%, as the golden values and the loops have them.
+OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+curve_of = partial(fl.curve, **OF_THESE)
+curves_of = partial(fl.curves, **OF_THESE)
+threshold_of = partial(fl.threshold, **OF_THESE)

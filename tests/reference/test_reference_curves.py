@@ -18,7 +18,7 @@ from reference_spe_naive import (
     score_world,
     threshold_at_recall,
 )
-from reference_worlds import world
+from reference_worlds import curve_of, curves_of, world
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
@@ -60,7 +60,7 @@ def check(curve: fl.Curve, kind: str) -> None:
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_the_dictionary_is_the_contracts(method, kind, estimand):
     w = score_world(n=150, labeled=20, seed=1, probability=True)
-    curve = fl.curve(w.predictions(), kind=kind, method=method, estimand=estimand)
+    curve = curve_of(w.predictions(), kind=kind, method=method, estimand=estimand)
     check(curve, kind)
     across, _, low, high = lists(curve)
     np.testing.assert_allclose(across, GRID, rtol=0, atol=1e-12)
@@ -70,7 +70,7 @@ def test_the_dictionary_is_the_contracts(method, kind, estimand):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_report_is_json_and_holds_what_pages_need(kind):
     w = score_world(n=120, labeled=15, seed=2)
-    curve = fl.curve(w.predictions(classes=["no", "yes"]), kind=kind, random_state=5)
+    curve = curve_of(w.predictions(classes=["no", "yes"]), kind=kind, random_state=5)
     report = curve.report()
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     wanted = {
@@ -105,9 +105,9 @@ def test_the_report_is_json_and_holds_what_pages_need(kind):
 
 def test_several_kinds_come_from_one_fit():
     w = score_world(n=120, labeled=15, seed=3, probability=True)
-    both = fl.curves(w.predictions(), random_state=2)
+    both = curves_of(w.predictions(), random_state=2)
     for kind in KINDS:
-        alone = fl.curve(w.predictions(), kind=kind, random_state=2)
+        alone = curve_of(w.predictions(), kind=kind, random_state=2)
         assert both.curves[kind].to_dict() == alone.to_dict()
     known = w.shown >= 0
     recalibrated = np.asarray(both.recalibrated)
@@ -118,7 +118,7 @@ def test_several_kinds_come_from_one_fit():
 
 def test_recalibrated_scores_are_the_posterior_means():
     w = score_world(n=120, labeled=15, seed=4)
-    both = fl.curves(w.predictions(), method="monotone-curves", random_state=3)
+    both = curves_of(w.predictions(), method="monotone-curves", random_state=3)
     posterior = fl.estimate(
         w.predictions(), method="monotone-curves", metrics=["roc_auc"], random_state=3
     ).posterior.of(0)
@@ -134,7 +134,7 @@ def test_recalibrated_scores_are_the_posterior_means():
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_is_the_curve_itself(method, ties):
     w = score_world(n=70, labeled=70, seed=5, probability=True, ties=ties)
-    across, value, low, high = lists(fl.curve(w.predictions(), method=method))
+    across, value, low, high = lists(curve_of(w.predictions(), method=method))
     assert np.array_equal(low, high)
     assert np.array_equal(low, value)
     wanted = precision_at_recall(w.scores, w.truth, across)
@@ -146,7 +146,7 @@ def test_all_labels_known_is_the_curve_itself(method, ties):
 def test_all_labels_known_is_the_roc_curve_itself(method, ties):
     """TPR at the last cut within the FPR, or at the first that reaches it, or between the two."""
     w = score_world(n=70, labeled=70, seed=6, probability=True, ties=ties)
-    across, value, low, high = lists(fl.curve(w.predictions(), kind="roc", method=method))
+    across, value, low, high = lists(curve_of(w.predictions(), kind="roc", method=method))
     assert np.array_equal(low, high)
     assert np.array_equal(low, value)
     table = [counts_at(w.scores, w.truth, t) for t in [math.inf, *cuts(w.scores)]]
@@ -160,7 +160,7 @@ def test_all_labels_known_is_the_roc_curve_itself(method, ties):
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 def test_all_labels_known_is_the_area_of_scikit_learn(method, ties):
     w = score_world(n=70, labeled=70, seed=7, probability=True, ties=ties)
-    both = fl.curves(w.predictions(), method=method).report()
+    both = curves_of(w.predictions(), method=method).report()
     for kind, by_hand in zip(KINDS, (average_precision_score, roc_auc_score), strict=True):
         area = both["curves"][kind]["area"]
         wanted = by_hand(w.truth, w.scores)
@@ -173,7 +173,7 @@ def test_all_labels_known_is_the_area_of_scikit_learn(method, ties):
 def test_all_labels_known_thresholds_reach_the_recall(probability):
     """Also: thresholds are in the units of the file."""
     w = score_world(n=70, labeled=70, seed=8, probability=probability)
-    report = fl.curve(w.predictions()).report()
+    report = curve_of(w.predictions()).report()
     assert report["unit"] == ("probability" if probability else "score")
     wanted = threshold_at_recall(w.scores, w.truth, np.array(report["recall"]))
     for got, t in zip(report["threshold"], wanted, strict=True):
@@ -185,7 +185,7 @@ def test_all_labels_known_thresholds_reach_the_recall(probability):
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_leaves_the_population_uncertain(method, kind):
     w = score_world(n=70, labeled=70, seed=9, probability=True)
-    curve = fl.curve(w.predictions(), kind=kind, method=method, estimand="population")
+    curve = curve_of(w.predictions(), kind=kind, method=method, estimand="population")
     check(curve, kind)
     _, _, low, high = lists(curve)
     assert (high - low).mean() > 0.03
@@ -207,7 +207,7 @@ def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
     )
     drawn = w.draws(estimates.posterior.of(0), rng, size=600)
     each = np.array([precision_at_recall(w.scores, y, GRID) for y in drawn if y.any()])
-    curve = fl.curve(w.predictions(), method=method, interval="equal-tailed", random_state=1)
+    curve = curve_of(w.predictions(), method=method, interval="equal-tailed", random_state=1)
     _, value, low, high = lists(curve)
     for got, q in ((low, 0.05), (value, 0.5), (high, 0.95)):
         # Quantiles of 400 draws: between those of three standard errors of the tail share on
@@ -222,7 +222,7 @@ def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
 def test_levels_are_nested(method):
     w = score_world(n=150, labeled=20, seed=11)
     each = [
-        lists(fl.curve(w.predictions(), method=method, confidence_level=c))
+        lists(curve_of(w.predictions(), method=method, confidence_level=c))
         for c in (0.5, 0.9, 0.99)
     ]
     for inner, outer in pairwise(each):
@@ -236,7 +236,7 @@ def test_levels_are_nested(method):
 def test_shortest_intervals_are_no_longer_than_those_of_quantiles(kind):
     w = score_world(n=150, labeled=20, seed=11)
     a, b = (
-        lists(fl.curve(w.predictions(), kind=kind, interval=interval))
+        lists(curve_of(w.predictions(), kind=kind, interval=interval))
         for interval in ("shortest", "equal-tailed")
     )
     assert np.array_equal(a[1], b[1])
@@ -248,7 +248,7 @@ def test_more_labels_make_narrower_bands():
     widths = []
     for labeled in (8, 40, 200, 400):
         shown = np.where(np.arange(400) < labeled, full.truth, -1)
-        _, _, low, high = lists(fl.curve(full.with_labels(shown).predictions()))
+        _, _, low, high = lists(curve_of(full.with_labels(shown).predictions()))
         widths.append((high - low).mean())
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
 
@@ -256,7 +256,7 @@ def test_more_labels_make_narrower_bands():
 def test_the_sample_is_known_better_than_the_population():
     w = score_world(n=80, labeled=70, seed=13)
     sample, population = (
-        fl.curve(w.predictions(), estimand=e).report()["area"] for e in ("sample", "population")
+        curve_of(w.predictions(), estimand=e).report()["area"] for e in ("sample", "population")
     )
     assert sample["high"] - sample["low"] < 0.8 * (population["high"] - population["low"])
 
@@ -266,7 +266,7 @@ def test_the_sample_is_known_better_than_the_population():
 def test_labels_of_one_class_make_wide_bands(method, only):
     full = score_world(n=200, labeled=200, seed=14)
     shown = np.where((np.arange(200) < 30) & (full.truth == only), only, -1)
-    curve = fl.curve(full.with_labels(shown).predictions(), method=method)
+    curve = curve_of(full.with_labels(shown).predictions(), method=method)
     check(curve, "precision-recall")
     report = curve.report()
     assert report["status"] == "few-labels"
@@ -283,7 +283,7 @@ def test_labels_of_one_class_make_wide_bands(method, only):
 def test_no_labels_at_all_is_said_so(method, labels):
     w = score_world(n=200, labeled=0, seed=15)
     predictions = w.predictions(labels=None if labels == "none" else w.shown)
-    curve = fl.curve(predictions, method=method)
+    curve = curve_of(predictions, method=method)
     check(curve, "precision-recall")
     report = curve.report()
     assert report["n_labeled"] == 0
@@ -305,7 +305,7 @@ def test_the_order_of_rows_does_not_matter(method, kind, ties):
     w = score_world(n=90, labeled=20, seed=16, probability=True, ties=ties)
     order = np.random.default_rng(0).permutation(90)
     shuffled = ScoreWorld(w.scores[order], w.truth[order], w.shown[order], True)
-    a, b = (fl.curve(v.predictions(), kind=kind, method=method) for v in (w, shuffled))
+    a, b = (curve_of(v.predictions(), kind=kind, method=method) for v in (w, shuffled))
     if method == "tempered-ensemble":
         np.testing.assert_allclose(lists(a), lists(b), rtol=0, atol=1e-9)
         return
@@ -317,10 +317,10 @@ def test_the_order_of_rows_does_not_matter(method, kind, ties):
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_the_same_seed_gives_the_same_bits_with_any_workers(method):
     w = score_world(n=120, labeled=20, seed=17)
-    first = fl.curve(w.predictions(), method=method, random_state=3).report()
-    assert first == fl.curve(w.predictions(), method=method, random_state=3).report()
-    assert first == fl.curve(w.predictions(), method=method, random_state=3, workers=2).report()
-    other = fl.curve(w.predictions(), method=method, random_state=4).to_dict()
+    first = curve_of(w.predictions(), method=method, random_state=3).report()
+    assert first == curve_of(w.predictions(), method=method, random_state=3).report()
+    assert first == curve_of(w.predictions(), method=method, random_state=3, workers=2).report()
+    other = curve_of(w.predictions(), method=method, random_state=4).to_dict()
     assert other["low"] != first["low"]
 
 
@@ -329,10 +329,10 @@ def test_auto_sees_no_other_classifier():
     w = world(n=120, models=2, labeled=20, seed=18)
     P = w.P.copy()
     P[:, 1] = np.random.default_rng(0).dirichlet([1, 1], 120)
-    a = fl.curve(w.predictions(), "a").to_dict()
+    a = curve_of(w.predictions(), "a").to_dict()
     assert np.array_equal(P[:, 0], w.P[:, 0])
-    assert a == fl.curve(fl.Predictions(P, w.shown, models=w.models), "a").to_dict()
-    assert a == fl.curve(w.predictions().select_models(["a"]), "a").to_dict()
+    assert a == curve_of(fl.Predictions(P, w.shown, models=w.models), "a").to_dict()
+    assert a == curve_of(w.predictions().select_models(["a"]), "a").to_dict()
 
 
 # --------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_one_class_against_the_rest(method):
     w = world(n=90, models=2, classes=3, labeled=90, seed=20)
     predictions = w.predictions(classes=["x", "y", "z"])
     for k, name in enumerate("xyz"):
-        curve = fl.curve(predictions, "b", method=method, positive=name)
+        curve = curve_of(predictions, "b", method=method, positive=name)
         assert curve.report()["positive"] == name
         across, value, low, high = lists(curve)
         wanted = precision_at_recall(w.P[:, 1, k], (w.truth == k).astype(int), across)
@@ -355,7 +355,7 @@ def test_one_class_against_the_rest(method):
 @pytest.mark.parametrize("method", ["auto", "spe"])
 def test_one_class_against_the_rest_with_few_labels(method, kind):
     w = world(n=150, models=1, classes=3, labeled=25, seed=21)
-    curve = fl.curve(w.predictions(), kind=kind, method=method, positive="1")
+    curve = curve_of(w.predictions(), kind=kind, method=method, positive="1")
     check(curve, kind)
     assert curve.report()["n_labeled_positive"] == int((w.shown == 1).sum())
 
@@ -363,12 +363,12 @@ def test_one_class_against_the_rest_with_few_labels(method, kind):
 def test_three_classes_do_not_say_which_is_positive():
     w = world(n=60, models=1, classes=3, labeled=20, seed=22)
     with pytest.raises(fl.UsageError, match="positive"):
-        fl.curve(w.predictions())
+        curve_of(w.predictions())
 
 
 def test_the_other_class_may_be_the_positive_one():
     w = score_world(n=60, labeled=60, seed=23, probability=True)
-    curve = fl.curve(w.predictions(classes=["no", "yes"]), positive="no")
+    curve = curve_of(w.predictions(classes=["no", "yes"]), positive="no")
     across, value, *_ = lists(curve)
     wanted = precision_at_recall(1 - w.scores, 1 - w.truth, across)
     np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
@@ -381,11 +381,11 @@ def test_the_other_class_may_be_the_positive_one():
 def test_which_classifier_must_be_said():
     w = world(n=40, models=2, labeled=10, seed=24)
     with pytest.raises(fl.UsageError, match="model") as caught:
-        fl.curve(w.predictions())
+        curve_of(w.predictions())
     assert "a" in str(caught.value)
     assert "b" in str(caught.value)
     with pytest.raises(fl.UsageError, match="nobody"):
-        fl.curve(w.predictions(), "nobody")
+        curve_of(w.predictions(), "nobody")
 
 
 @pytest.mark.parametrize(
@@ -404,12 +404,12 @@ def test_which_classifier_must_be_said():
 def test_arguments_that_are_not_choices(options):
     w = score_world(n=40, labeled=10, seed=25)
     with pytest.raises(fl.UsageError) as caught:
-        fl.curve(w.predictions(), **options)
+        curve_of(w.predictions(), **options)
     assert "\n" not in str(caught.value)
 
 
 def one_line_or_wide(predictions: fl.Predictions, method: str, least: float) -> None:
-    curve = answer_or_one_line(lambda: fl.curve(predictions, method=method))
+    curve = answer_or_one_line(lambda: curve_of(predictions, method=method))
     if curve is None:
         return
     check(curve, "precision-recall")
@@ -433,7 +433,7 @@ def test_one_or_two_distinct_scores(values, method, probability):
 @pytest.mark.parametrize("labeled", [0, 1])
 def test_a_handful_of_items(n, labeled, method):
     w = ScoreWorld(np.linspace(-1, 1, n), np.arange(n) % 2, np.where(np.arange(n) < labeled, 1, -1))
-    curve = answer_or_one_line(lambda: fl.curve(w.predictions(), method=method))
+    curve = answer_or_one_line(lambda: curve_of(w.predictions(), method=method))
     if curve is None:
         return
     check(curve, "precision-recall")
@@ -448,7 +448,7 @@ def test_infinite_scores_have_one_line(bad, method):
     scores = w.scores.copy()
     scores[3] = bad
     with pytest.raises(fl.InputError) as caught:
-        fl.curve(fl.Predictions(scores=scores[:, None], labels=w.shown), method=method)
+        curve_of(fl.Predictions(scores=scores[:, None], labels=w.shown), method=method)
     assert "\n" not in str(caught.value)
 
 
@@ -457,7 +457,7 @@ def test_huge_and_tiny_scores(method):
     w = score_world(n=80, labeled=15, seed=27)
     for factor in (1e-200, 1e200):
         scaled = ScoreWorld(w.scores * factor, w.truth, w.shown)
-        check(fl.curve(scaled.predictions(), method=method), "precision-recall")
+        check(curve_of(scaled.predictions(), method=method), "precision-recall")
 
 
 @pytest.mark.parametrize("method", ANY_SCORE)
@@ -465,7 +465,7 @@ def test_one_score_far_from_the_others(method):
     w = score_world(n=80, labeled=15, seed=28)
     scores = w.scores.copy()
     scores[5] = 1e9
-    curve = fl.curve(ScoreWorld(scores, w.truth, w.shown).predictions(), method=method)
+    curve = curve_of(ScoreWorld(scores, w.truth, w.shown).predictions(), method=method)
     check(curve, "precision-recall")
 
 
@@ -475,9 +475,9 @@ def test_items_that_the_classifier_did_not_score(method):
     w = score_world(n=100, labeled=20, seed=29)
     scores = np.where(np.arange(100) % 5 == 0, np.nan, w.scores)
     there = ~np.isnan(scores)
-    holes = fl.curve(ScoreWorld(scores, w.truth, w.shown).predictions(), method=method)
+    holes = curve_of(ScoreWorld(scores, w.truth, w.shown).predictions(), method=method)
     check(holes, "precision-recall")
-    without = fl.curve(
+    without = curve_of(
         ScoreWorld(scores[there], w.truth[there], w.shown[there]).predictions(), method=method
     )
     assert np.abs(np.array(lists(holes)) - np.array(lists(without))).mean() < 0.02
@@ -487,14 +487,14 @@ def test_all_labels_known_but_not_all_scored():
     w = score_world(n=70, labeled=70, seed=30)
     scores = np.where(np.arange(70) % 4 == 0, np.nan, w.scores)
     there = ~np.isnan(scores)
-    across, value, low, high = lists(fl.curve(ScoreWorld(scores, w.truth, w.shown).predictions()))
+    across, value, low, high = lists(curve_of(ScoreWorld(scores, w.truth, w.shown).predictions()))
     wanted = precision_at_recall(scores[there], w.truth[there], across)
     np.testing.assert_allclose([low, value, high], [wanted] * 3, rtol=0, atol=1e-12)
 
 
 def test_no_positives_among_all_labels_is_defined():
     w = score_world(n=50, labeled=50, seed=31).with_labels(np.zeros(50, dtype=int))
-    curve = answer_or_one_line(lambda: fl.curve(w.predictions()))
+    curve = answer_or_one_line(lambda: curve_of(w.predictions()))
     if curve is not None:
         check(curve, "precision-recall")
         assert curve.report()["status"] in ("undefined", "few-labels")

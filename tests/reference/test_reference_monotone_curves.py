@@ -16,7 +16,7 @@ from reference_spe_naive import (
     precision_at_recall,
     score_world,
 )
-from reference_worlds import world
+from reference_worlds import curve_of, world
 from scipy.special import expit
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -71,7 +71,7 @@ def fitted(request):
     assert exact.effective > 1000
     runs = [posterior(w.predictions(), s).marginals()[:, 1] for s in range(6)]
     bands = [
-        band(fl.curve(w.predictions(), method=plain(), interval="equal-tailed", random_state=s))
+        band(curve_of(w.predictions(), method=plain(), interval="equal-tailed", random_state=s))
         for s in range(6)
     ]
     return w, exact, np.array(runs), np.array(bands)
@@ -255,9 +255,9 @@ def test_each_classifier_is_judged_by_its_own_curve():
 
 def test_the_model_object_and_its_name_are_one():
     w = score_world(n=80, labeled=15, seed=76)
-    a = fl.curve(w.predictions(), method=METHOD).to_dict()
-    assert a == fl.curve(w.predictions(), method=fl.models.MonotoneCurves()).to_dict()
-    assert a == fl.curve(w.predictions()).to_dict()
+    a = curve_of(w.predictions(), method=METHOD).to_dict()
+    assert a == curve_of(w.predictions(), method=fl.models.MonotoneCurves()).to_dict()
+    assert a == curve_of(w.predictions()).to_dict()
 
 
 def test_metrics_of_estimate_are_those_of_the_curve():
@@ -304,7 +304,7 @@ def test_bands_hold_in_worlds_from_the_prior(labeled):
         if not 0 < truth.sum() < 200:
             continue
         w = ScoreWorld(s, truth, np.where(np.arange(200) < labeled, truth, -1))
-        curve = fl.curve(w.predictions(), method=plain(), random_state=run)
+        curve = curve_of(w.predictions(), method=plain(), random_state=run)
         _, low, high = band(curve)
         real = precision_at_recall(s, truth, GRID)
         held.append(((low - 1e-9 <= real) & (real <= high + 1e-9)).mean())
@@ -333,8 +333,8 @@ def test_bands_hold_on_real_scores(data_folder, labeled, worst):
             shown = np.full(len(s), -1)
             chosen = rng.choice(len(s), labeled, replace=False)
             shown[chosen] = truth[chosen]
-            value, low, high = band(fl.curve(ScoreWorld(s, truth, shown).predictions()))
-            real = fl.curve(ScoreWorld(s, truth, truth).predictions()).to_dict()["precision"]
+            value, low, high = band(curve_of(ScoreWorld(s, truth, shown).predictions()))
+            real = curve_of(ScoreWorld(s, truth, truth).predictions()).to_dict()["precision"]
             real = np.array(real)
             held.append(((low - 1e-9 <= real) & (real <= high + 1e-9)).mean())
             error.append(np.abs(value - real).mean())

@@ -22,7 +22,7 @@ from reference_spe_naive import (
     survival,
     unit_interval,
 )
-from reference_worlds import world
+from reference_worlds import curve_of, threshold_of, world
 from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -129,7 +129,7 @@ def test_golden_precision_at_recall(golden_spe):
     g = golden_spe["pr_at"]
     y, s = np.array(g["y_sorted"]), -np.arange(7.0)
     np.testing.assert_allclose(precision_at_recall(s, y, np.array(g["recall"])), g["precision"])
-    d = fl.curve(ScoreWorld(s, y, y).predictions()).to_dict()
+    d = curve_of(ScoreWorld(s, y, y).predictions()).to_dict()
     wanted = precision_at_recall(s, y, np.array(d["recall"]))
     np.testing.assert_allclose(d["precision"], wanted, rtol=0, atol=1e-12)
 
@@ -326,7 +326,7 @@ def test_the_band_is_that_of_the_posterior(estimand):
     wanted = np.nanquantile(each, [0.5, 0.05, 0.95], axis=0)
     got = np.mean(
         [
-            [*fl.curve(
+            [*curve_of(
                 w.predictions(), method=both("n"), estimand=estimand,
                 interval="equal-tailed", random_state=k
             ).to_dict().values()][1:]
@@ -407,15 +407,15 @@ def test_the_paper_takes_the_likeliest_pair_of_normal_and_gamma(positive, negati
 def test_the_unit_and_the_zero_of_a_score_do_not_matter():
     """Scores are brought to the unit interval first; thresholds return in the file's units."""
     w = mixture_world("n", "g")
-    a = fl.threshold(w.predictions(), method="spe", min_precision=0.7, min_recall=0.7)
+    a = threshold_of(w.predictions(), method="spe", min_precision=0.7, min_recall=0.7)
     for scale, shift in ((4.0, 0.0), (0.01, 3.0), (1000.0, -1e4)):
         v = ScoreWorld(w.scores * scale + shift, w.truth, w.shown)
-        b = fl.threshold(v.predictions(), method="spe", min_precision=0.7, min_recall=0.7)
+        b = threshold_of(v.predictions(), method="spe", min_precision=0.7, min_recall=0.7)
         np.testing.assert_allclose(
             b.thresholds, np.asarray(a.thresholds) * scale + shift, rtol=1e-9, atol=1e-9
         )
         assert np.abs(b.probability - a.probability).mean() < 0.01
-        curves = [[*fl.curve(x.predictions(), method="spe").to_dict().values()] for x in (w, v)]
+        curves = [[*curve_of(x.predictions(), method="spe").to_dict().values()] for x in (w, v)]
         assert np.abs(np.subtract(*curves)).mean() < 0.01
 
 
@@ -429,7 +429,7 @@ def test_the_order_of_rows_does_not_matter():
 
 def test_diagnostics_say_how_the_draws_were_got():
     w = mixture_world("n", "g")
-    report = fl.curve(w.predictions(), method="spe").report()
+    report = curve_of(w.predictions(), method="spe").report()
     said = json.dumps(report["diagnostics"]).lower()
     assert "pareto" in said
     assert "effective" in said or "ess" in said
@@ -490,7 +490,7 @@ def test_bands_hold_where_the_densities_are_right(positive, negative, rate, n, l
         rng = np.random.default_rng([95, trial])
         s, y = Mixture(positive, negative).sample(u, n, rng)
         w = ScoreWorld(s, y, np.where(np.arange(n) < labeled, y, -1))
-        curve = fl.curve(w.predictions(), method="spe", random_state=trial)
+        curve = curve_of(w.predictions(), method="spe", random_state=trial)
         _, value, low, high = (np.array(v) for v in curve.to_dict().values())
         real = precision_at_recall(s, y, GRID)
         held.append(((low - 1e-9 <= real) & (real <= high + 1e-9)).mean())

@@ -19,7 +19,7 @@ from reference_spe_naive import (
     probability_met,
     score_world,
 )
-from reference_worlds import world
+from reference_worlds import threshold_of, world
 from scipy.special import expit
 
 import fewlabels as fl
@@ -68,7 +68,7 @@ def check(result: fl.Thresholds) -> None:
 def test_all_labels_known_is_yes_or_no(method, condition, ties):
     w = score_world(n=60, labeled=60, seed=41, probability=True, ties=ties)
     level = CONDITIONS[condition][2]
-    result = fl.threshold(w.predictions(), method=method, **{condition: level})
+    result = threshold_of(w.predictions(), method=method, **{condition: level})
     check(result)
     wanted = by_hand(w, w.truth[None], result.thresholds, **{condition: level})
     assert np.array_equal(result.probability, wanted)
@@ -78,7 +78,7 @@ def test_all_labels_known_is_yes_or_no(method, condition, ties):
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 def test_every_cut_is_tried_and_in_the_units_of_the_file(probability):
     w = score_world(n=60, labeled=20, seed=42, probability=probability)
-    result = fl.threshold(w.predictions(), min_recall=0.5)
+    result = threshold_of(w.predictions(), min_recall=0.5)
     assert result.report()["unit"] == ("probability" if probability else "score")
     said = {tuple(w.scores >= t) for t in result.thresholds}
     assert {tuple(w.scores >= t) for t in cuts(w.scores)} <= said
@@ -86,7 +86,7 @@ def test_every_cut_is_tried_and_in_the_units_of_the_file(probability):
 
 def test_all_labels_known_rates_at_the_best_threshold():
     w = score_world(n=60, labeled=60, seed=43)
-    result = fl.threshold(w.predictions(), min_precision=0.7, min_recall=0.6)
+    result = threshold_of(w.predictions(), min_precision=0.7, min_recall=0.6)
     rates = result.report()["rates"]
     assert set(rates) - {"confidence_level", "cost"} == set(RATES)
     for name, rate in RATES.items():
@@ -98,7 +98,7 @@ def test_all_labels_known_rates_at_the_best_threshold():
 def test_both_conditions_at_once():
     w = score_world(n=60, labeled=60, seed=44)
     conditions = {"min_precision": 0.6, "min_recall": 0.6, "max_fpr": 0.4}
-    result = fl.threshold(w.predictions(), **conditions)
+    result = threshold_of(w.predictions(), **conditions)
     wanted = by_hand(w, w.truth[None], result.thresholds, **conditions)
     assert np.array_equal(result.probability, wanted)
     assert result.report()["conditions"][:2] == ["precision >= 0.6", "recall >= 0.6"]
@@ -106,8 +106,8 @@ def test_both_conditions_at_once():
 
 def test_precision_and_recall_by_position():
     w = score_world(n=60, labeled=20, seed=44)
-    a = fl.threshold(w.predictions(), "a", 0.6, 0.7)
-    b = fl.threshold(w.predictions(), model="a", min_precision=0.6, min_recall=0.7)
+    a = threshold_of(w.predictions(), "a", 0.6, 0.7)
+    b = threshold_of(w.predictions(), model="a", min_precision=0.6, min_recall=0.7)
     assert a.report() == b.report()
 
 
@@ -122,7 +122,7 @@ def test_cost_is_that_of_false_alarms_and_misses(cost):
 
     every = [per_item(t) for t in cuts(w.scores)]
     level = float(np.quantile(every, 0.3)) + 1e-6
-    result = fl.threshold(w.predictions(), max_cost=level, cost=cost)
+    result = threshold_of(w.predictions(), max_cost=level, cost=cost)
     check(result)
     wanted = [per_item(t) <= level for t in result.thresholds]
     assert np.array_equal(result.probability, np.array(wanted, dtype=float))
@@ -143,7 +143,7 @@ def test_probability_is_the_share_of_label_draws(method, ties, rng):
     )
     drawn = w.draws(estimates.posterior.of(0), rng, size=1000)
     for conditions in ({"min_precision": 0.7, "min_recall": 0.7}, {"min_f1": 0.6}):
-        result = fl.threshold(w.predictions(), method=method, random_state=1, **conditions)
+        result = threshold_of(w.predictions(), method=method, random_state=1, **conditions)
         check(result)
         wanted = by_hand(w, drawn, result.thresholds, **conditions)
         # 400 draws against 1000, and two runs of one sampler of 800 particles
@@ -157,7 +157,7 @@ def test_monotone_curves_against_particles_of_the_prior(probability, rng):
     w = score_world(n=60, labeled=20, seed=47, probability=probability)
     conditions = {"min_precision": 0.7, "min_recall": 0.7}
     runs = [
-        fl.threshold(w.predictions(), method=PLAIN, random_state=s, **conditions) for s in range(6)
+        threshold_of(w.predictions(), method=PLAIN, random_state=s, **conditions) for s in range(6)
     ]
     exact = monotone_posterior(features(w.scores, probability=probability), w.shown, rng)
     wanted = by_hand(w, exact.draws(rng)[::4], runs[0].thresholds, **conditions)
@@ -171,20 +171,20 @@ def test_monotone_curves_against_particles_of_the_prior(probability, rng):
 def test_more_is_asked_less_is_likely(method):
     w = score_world(n=100, labeled=20, seed=48)
     each = [
-        np.asarray(fl.threshold(w.predictions(), method=method, min_precision=p).probability)
+        np.asarray(threshold_of(w.predictions(), method=method, min_precision=p).probability)
         for p in (0.5, 0.7, 0.9)
     ]
     assert (each[0] >= each[1]).all()
     assert (each[1] >= each[2]).all()
-    recall = np.asarray(fl.threshold(w.predictions(), method=method, min_recall=0.7).probability)
-    both = fl.threshold(w.predictions(), method=method, min_precision=0.7, min_recall=0.7)
+    recall = np.asarray(threshold_of(w.predictions(), method=method, min_recall=0.7).probability)
+    both = threshold_of(w.predictions(), method=method, min_precision=0.7, min_recall=0.7)
     assert (both.probability <= np.minimum(each[1], recall) + 1e-12).all()
     assert (both.probability >= each[1] + recall - 1 - 1e-12).all()
 
 
 def test_recall_is_kept_by_a_lower_threshold():
     w = score_world(n=100, labeled=20, seed=49)
-    result = fl.threshold(w.predictions(), min_recall=0.8)
+    result = threshold_of(w.predictions(), min_recall=0.8)
     order = np.argsort(result.thresholds)[::-1]
     assert (np.diff(np.asarray(result.probability)[order]) >= 0).all()
 
@@ -192,8 +192,8 @@ def test_recall_is_kept_by_a_lower_threshold():
 def test_a_condition_of_ones_own():
     """A condition that says of the rates what the arguments say gives their answer."""
     w = score_world(n=60, labeled=20, seed=50)
-    named = fl.threshold(w.predictions(), min_precision=0.7, min_recall=0.7)
-    own = fl.threshold(
+    named = threshold_of(w.predictions(), min_precision=0.7, min_recall=0.7)
+    own = threshold_of(
         w.predictions(),
         condition=lambda rates: (rates["precision"] >= 0.7) & (rates["recall"] >= 0.7),
     )
@@ -208,7 +208,7 @@ def test_a_condition_that_cannot_be_met():
     scores = np.linspace(-1, 1, 50)
     truth = (np.arange(50) % 2).astype(int)
     w = ScoreWorld(scores, truth, truth)
-    result = fl.threshold(w.predictions(), min_precision=0.95, min_recall=0.95)
+    result = threshold_of(w.predictions(), min_precision=0.95, min_recall=0.95)
     check(result)
     assert result.met is False
     assert result.best_probability == 0
@@ -237,19 +237,19 @@ def test_a_condition_that_cannot_be_met():
 def test_what_cannot_be_asked_has_one_line(options):
     w = score_world(n=40, labeled=10, seed=51)
     with pytest.raises(fl.UsageError) as caught:
-        fl.threshold(w.predictions(), **options)
+        threshold_of(w.predictions(), **options)
     assert "\n" not in str(caught.value)
 
 
 def test_which_classifier_must_be_said():
     w = world(n=40, models=2, labeled=10, seed=24)
     with pytest.raises(fl.UsageError, match="model"):
-        fl.threshold(w.predictions(), min_precision=0.8)
+        threshold_of(w.predictions(), min_precision=0.8)
 
 
 def test_the_report_is_json_and_holds_what_pages_need():
     w = score_world(n=90, labeled=15, seed=52)
-    result = fl.threshold(
+    result = threshold_of(
         w.predictions(classes=["no", "yes"]), min_precision=0.8, min_recall=0.8, random_state=5
     )
     report = result.report()
@@ -285,7 +285,7 @@ def test_the_report_is_json_and_holds_what_pages_need():
 def test_labels_of_one_class_are_few(method, only):
     full = score_world(n=120, labeled=120, seed=53)
     shown = np.where((np.arange(120) < 20) & (full.truth == only), only, -1)
-    result = fl.threshold(full.with_labels(shown).predictions(), method=method, min_precision=0.8)
+    result = threshold_of(full.with_labels(shown).predictions(), method=method, min_precision=0.8)
     check(result)
     assert result.report()["status"] == "few-labels"
     assert result.report()["warnings"]
@@ -298,7 +298,7 @@ def test_one_or_two_distinct_scores(values, method):
     truth = (np.random.default_rng(0).random(50) < 0.5).astype(int)
     w = ScoreWorld(scores, truth, np.where(np.arange(50) < 10, truth, -1))
     result = answer_or_one_line(
-        lambda: fl.threshold(w.predictions(), method=method, min_precision=0.4)
+        lambda: threshold_of(w.predictions(), method=method, min_precision=0.4)
     )
     if result is not None:
         check(result)
@@ -308,7 +308,7 @@ def test_one_or_two_distinct_scores(values, method):
 def test_three_classes():
     w = world(n=60, models=1, classes=3, labeled=60, seed=54)
     s, y = w.P[:, 0, 2], (w.truth == 2).astype(int)
-    result = fl.threshold(w.predictions(), positive="2", min_precision=0.7, min_recall=0.5)
+    result = threshold_of(w.predictions(), positive="2", min_precision=0.7, min_recall=0.5)
     wanted = by_hand(
         ScoreWorld(s, y, y), y[None], result.thresholds, min_precision=0.7, min_recall=0.5
     )
@@ -318,7 +318,7 @@ def test_three_classes():
 @pytest.mark.parametrize("method", [*METHODS, "tempered-ensemble"])
 def test_all_labels_known_leaves_the_population_uncertain(method):
     w = score_world(n=60, labeled=60, seed=55, probability=True)
-    result = fl.threshold(
+    result = threshold_of(
         w.predictions(), method=method, min_precision=0.7, min_recall=0.7, estimand="population"
     )
     check(result)
@@ -341,7 +341,7 @@ def test_what_is_claimed_is_realised_in_worlds_from_the_prior():
         truth = draw_monotone_world(features(s, probability=False), rng)
         shown = np.where(np.arange(150) < rng.choice([10, 30, 60]), truth, -1)
         w = ScoreWorld(s, truth, shown)
-        result = fl.threshold(
+        result = threshold_of(
             w.predictions(), method=PLAIN, min_precision=0.7, min_recall=0.7, random_state=run
         )
         at = np.quantile(s, [0.3, 0.5, 0.6, 0.7, 0.8])
@@ -370,7 +370,7 @@ def test_probabilities_and_their_logits_have_the_same_answer():
     as_scores = ScoreWorld(w.scores / 3, w.truth, w.shown)
     as_probabilities = ScoreWorld(expit(w.scores / 3), w.truth, w.shown, True)
     a, b = (
-        fl.threshold(v.predictions(), method=PLAIN, min_precision=0.6, min_recall=0.7)
+        threshold_of(v.predictions(), method=PLAIN, min_precision=0.6, min_recall=0.7)
         for v in (as_scores, as_probabilities)
     )
     np.testing.assert_allclose(expit(a.thresholds), b.thresholds, rtol=0, atol=1e-9)

@@ -9,7 +9,7 @@ import pytest
 from report_samples import NASTY
 
 import fewlabels as fl
-from fewlabels.profiles import comparison_report
+from fewlabels.comparisons import compared
 from fewlabels.report import render_html, render_text
 from fewlabels.report.comparison_blocks import correlations, joint_errors, pairs, standings
 from fewlabels.report.comparison_html import render_comparison_html
@@ -39,7 +39,7 @@ def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estima
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
-    return comparison_report(estimates_of(["large", "small", "tiny"]))
+    return compared(estimates_of(["large", "small", "tiny"])).to_dict()
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -49,7 +49,7 @@ def plain() -> dict[str, Any]:
 def test_lines_keep_to_the_width(given: list[str], width: int) -> None:
     estimates = estimates_of(given)
     for text in (
-        render_comparison(comparison_report(estimates), width),
+        render_comparison(compared(estimates).to_dict(), width),
         render_text(estimates.report, width),
     ):
         assert max(map(cell_width, text.splitlines())) <= width
@@ -59,7 +59,7 @@ def test_lines_keep_to_the_width(given: list[str], width: int) -> None:
 def test_hostile_names_stay_text_on_the_pages() -> None:
     estimates = estimates_of(NASTY)
     for page in (
-        render_comparison_html(comparison_report(estimates)),
+        render_comparison_html(compared(estimates).to_dict()),
         render_html(estimates.report),
     ):
         assert "<script>document" not in page
@@ -101,7 +101,7 @@ def test_tables(plain: dict[str, Any]) -> None:
 
 
 def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
-    found = comparison_report(estimates_of([f"m{j}" for j in range(14)]))["comparisons"][0]
+    found = compared(estimates_of([f"m{j}" for j in range(14)])).to_dict()["comparisons"][0]
     grid = pairs(found)
     assert len(grid.rows) == 13 + 12
     assert "all 91" in grid.note

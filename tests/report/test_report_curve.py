@@ -64,12 +64,12 @@ def test_text_keeps_to_its_width_and_is_plain(name: str, width: int) -> None:
 def test_the_first_lines_say_what_it_is_about() -> None:
     report = plain()[0]
     area = report["curves"]["precision-recall"]["area"]
-    first, chance, who, made = render_curves(report).split("\n")[:4]
+    who, first, chance, made = render_curves(report).split("\n")[:4]
     assert first == (
         f"logreg: average precision {area['value']:.3f} [{area['low']:.3f}, {area['high']:.3f}]"
     )
     assert chance.startswith("Chance would give 0.")
-    assert who == "1,797 items, 20 labeled, 3 of them positive (spam)"
+    assert who == "1,797 items, 20 labeled, 3 of them positive; 2 classes, positive: spam"
     assert made == "fewlabels 0.1.0, monotone-curves, seed 0; 90% bands for these very items"
 
 
@@ -106,7 +106,7 @@ def test_unknown_thresholds_and_areas_have_words() -> None:
     assert point(text, "10%")[-1] == "none"
     assert "None" not in text
     assert "logreg: average precision not known" in render_curves(CURVES["undefined"]()[0])
-    assert "200 items, none labeled; spam is positive" in text
+    assert "200 items, none labeled; 2 classes, positive: spam" in text
 
 
 def test_status_and_warnings_are_said_in_words() -> None:
@@ -118,17 +118,19 @@ def test_status_and_warnings_are_said_in_words() -> None:
 
 def test_one_curve_alone() -> None:
     text = render_curves(CURVES["score_unit"]()[0])
-    assert text.startswith("logreg: area under the ROC curve 0.")
+    assert text.split("\n")[1].startswith("logreg: area under the ROC curve 0.")
     assert "precision" not in text
     assert "Chance" not in text
 
 
 def first_line(report: Report) -> str:
-    return " ".join(render_threshold(report).split("\n\n")[0].split("\n"))
+    """The answer, which follows what it is about."""
+    return " ".join(render_threshold(report).split("\n\n")[1].split("\n"))
 
 
 def test_the_answer_comes_first() -> None:
     report = THRESHOLDS["met"]()
+    assert render_threshold(report).split("\n")[0].endswith("2 classes, positive: spam")
     block = ThresholdBlock(report)
     assert report["best_probability"] > 0.5
     assert first_line(report) == (

@@ -36,6 +36,7 @@ from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated
+from fewlabels.sources import predictions_of
 from fewlabels.wording import listed, unknown
 
 
@@ -103,6 +104,7 @@ class Assessment(Estimated):
                 "labels_per_item": self.labels_per_item,
                 "models": self.models,
                 "classes": [plain_class(c) for c in self.classes],
+                "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "estimates": [row._asdict() for row in self.rows],
                 "reliability": self.reliability,
                 "disagreement_reliability": self.disagreement_reliability,
@@ -153,7 +155,7 @@ def plain_class(value: Any) -> Any:
 
 
 def assess(
-    predictions: Predictions,
+    predictions: Any,
     *,
     by: str | Sequence[str] | None = None,
     bins: int = 15,
@@ -163,13 +165,16 @@ def assess(
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    columns: Any = None,
+    positive: Any = None,
 ) -> Assessment:
     """Assess every classifier with probabilities against the label distribution.
 
     Parameters
     ----------
     predictions
-        With a label histogram, or labels: a known label counts as one label where the item has no
+        `Predictions`, or the path or frame that `read_predictions` would read. With a label
+        histogram, or labels: a known label counts as one label where the item has no
         histogram. The items' weights are used.
     by
         Names of groups to assess separately as well; "domain" groups by the domain.
@@ -190,6 +195,8 @@ def assess(
         Threads; None: one per available processor.
     progress
         Called with (parts done, parts in all).
+    columns, positive
+        As for `fewlabels.estimate`.
 
     Raises
     ------
@@ -205,10 +212,7 @@ def assess(
     >>> round(found.get("a", "EL").value, 3)
     -0.097
     """
-    if not isinstance(predictions, Predictions):
-        raise UsageError(
-            f"`predictions` must be fewlabels.Predictions; got {type(predictions).__name__}"
-        )
+    predictions = predictions_of(predictions, columns, positive)
     level, seed = checked_level(confidence_level), checked_seed(random_state)
     asked = Asked(
         Scheme(checked_bins(bins), dispersion=True), statistics_of(statistics), level, seed

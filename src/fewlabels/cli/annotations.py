@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.options import Input, input_options, positive_option
 from fewlabels.cli.output import (
     Writer,
     check_outputs,
@@ -17,7 +17,7 @@ from fewlabels.cli.output import (
     json_writer,
     write_outputs,
 )
-from fewlabels.cli.require import Requirement, parse_requirement
+from fewlabels.cli.require import Requirement, check_classifiers, parse_requirement
 from fewlabels.cli.streaming import Engine, reading_options, stream_bar
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
@@ -73,7 +73,8 @@ Losses, smaller is better:
     type=text,
     multiple=True,
     metavar="'METRIC<=X'",
-    help="Exit with 1 unless every classifier meets it; high:METRIC tests the upper bound.",
+    help="Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; high:METRIC tests "
+    "the upper bound. Repeatable.",
 )
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
@@ -85,6 +86,7 @@ Losses, smaller is better:
 )
 @reading_options
 @input_options
+@positive_option
 def assess_annotations(
     source: Input,
     engine: Engine,
@@ -132,10 +134,12 @@ def assess_annotations(
     streamed = engine.streams(source, None if held is None else f"{held} would")
     table = None
     if streamed is not None:
+        check_classifiers(conditions, lambda: engine.classifiers(source, models))
         assessment = _stream(source, engine, streamed, models, settings)
     else:
         kept = _kept(source, groups, columns, recalibration, out)
         found = _selected(_read(source, kept, recalibration), models)
+        check_classifiers(conditions, lambda: found.predictions.models)
         table = None if out is None else _table(found, _shown(groups, columns, source))
         assessment = _in_memory(found, settings)
     if recalibration is not None:
@@ -169,6 +173,7 @@ def _stream(
             engine=name,
             progress=progress,
             select=None if models is None else comma_list(models) or None,
+            positive=source.positive,
             **engine.reading(),
             **settings,
             **source.columns.arguments(),

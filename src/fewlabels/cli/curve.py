@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
-@click.option("--confidence-level", type=float, default=0.9, show_default=True)
+@click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @click.option(
     "--estimand",
     type=click.Choice(["population", "sample"]),
-    default="sample",
+    default="population",
     show_default=True,
     help="The population the items come from, or these very items.",
 )

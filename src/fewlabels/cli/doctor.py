@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.options import Input, input_options, positive_option
 from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.streaming import Engine, place_options, stream_bar
 from fewlabels.cli.text import text
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
 @input_options
+@positive_option
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @click.option(
     "--write",
@@ -83,6 +84,7 @@ def _stream(source: Input, engine: Engine, name: EngineName, workers: int | None
             workers=None if engine.scheduler is not None else workers,
             scheduler=engine.scheduler,
             progress=progress,
+            positive=source.positive,
             **source.columns.arguments(),
         )
 

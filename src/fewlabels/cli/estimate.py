@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.options import Input, input_options, positive_option
 from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
-from fewlabels.cli.require import Requirement, parse_requirement, with_required
+from fewlabels.cli.require import Requirement, check_classifiers, parse_requirement, with_required
 from fewlabels.cli.streaming import Engine, engine_options, stream_bar
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
@@ -56,7 +56,14 @@ Methods:
     help="One of those below.",
 )
 @click.option(
-    "--metrics", type=text, default="accuracy,ece,auc,auprc", show_default=True, metavar="A,B,.."
+    "--metrics",
+    type=text,
+    default="default",
+    show_default=True,
+    metavar="A,B,..",
+    help="By scikit-learn's names. The default follows FILE: accuracy, ece, roc_auc and "
+    "average_precision of probabilities; roc_auc and average_precision of scores; error_rate and "
+    "cohen_kappa of votes.",
 )
 @click.option(
     "--by", type=text, multiple=True, metavar="COL", help="Estimate by group too. Repeatable."
@@ -99,7 +106,8 @@ Methods:
     type=text,
     multiple=True,
     metavar="'METRIC>=X'",
-    help="Exit with 1 unless every classifier meets it; low:METRIC tests the lower bound.",
+    help="Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; low:METRIC tests "
+    "the lower bound. Repeatable.",
 )
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
@@ -112,6 +120,7 @@ Methods:
 )
 @engine_options
 @input_options
+@positive_option
 def estimate(
     source: Input,
     engine: Engine,
@@ -155,10 +164,12 @@ def estimate(
     held = "--labels-out" if labels is not None else "--shift" if shift is not None else None
     streamed = engine.streams(source, None if held is None else f"{held} would")
     if streamed is not None:
+        check_classifiers(conditions, lambda: engine.classifiers(source, models))
         estimates = _stream(source, engine, streamed, models, cuts, settings)
     else:
         kept = groups if labels is None else [*groups, *labels.item(source)]
         predictions = _thresholded(_select(source.read(kept), models), cuts)
+        check_classifiers(conditions, lambda: predictions.models)
         estimates = _in_memory(predictions, settings | {"shift": shift})
     _write(estimates, paths["--json"], html_path, labels)
     _print(estimates, as_json=json_path == "-")
@@ -175,11 +186,11 @@ def estimate(
 
 def _check_names(method: str, metrics: Sequence[str]) -> None:
     """Refuse unknown names before a large file is read."""
-    from fewlabels.metrics import resolve
+    from fewlabels.metrics.registry import check_asked
     from fewlabels.models import METHODS
 
     check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
-    resolve(metrics)
+    check_asked(metrics)
 
 
 def _in_memory(predictions: Predictions, settings: dict[str, Any]) -> Estimates:
@@ -207,6 +218,7 @@ def _stream(
             select=None if models is None else comma_list(models),
             threshold=cuts.everyone,
             thresholds=cuts.named,
+            positive=source.positive,
             **engine.arguments(),
             **settings,
             **source.columns.arguments(),
@@ -278,9 +290,12 @@ class _Labels:
 
     def writer(self, estimates: Estimates) -> Writer:
         """Write the table of them."""
+        from fewlabels.estimates import ITEM
         from fewlabels.frames.write import write_table
 
         columns = estimates.label_columns()
+        if ITEM not in estimates.predictions.groups:  # rows count from 1, as in all other files
+            columns = {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
         return lambda path: write_table(columns, path, self.kind)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.options import SELECTS, Input, input_options
 from fewlabels.cli.output import Writer, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, text
 from fewlabels.errors import UsageError
@@ -45,7 +45,10 @@ class OneModel:
         from fewlabels.models import METHODS
 
         check_choice("method", self.method, ["auto", *(name for name in METHODS if name != "auto")])
-        return self.source.read([])
+        from fewlabels.frames import read_predictions
+
+        said = replace(self.source, positive=self.positive)
+        return read_predictions(keep=[], **said.arguments()).with_positive()
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.curves`, `threshold` and `label_next`."""
@@ -61,7 +64,10 @@ class OneModel:
 _OPTIONS = (
     click.option("--method", type=text, default="auto", show_default=True),
     click.option(
-        "--positive", type=text, metavar="CLASS", help="The class to find; of two, the last."
+        "--positive",
+        type=text,
+        metavar="CLASS",
+        help="The positive class, set against the rest; of two, the last.",
     ),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same."),
@@ -92,10 +98,10 @@ def one_model_options(command: Command) -> Command:
     for option in decorated.__click_params__:
         if option.name == "model":
             # Elsewhere it maps columns alone; here a name alone chooses.
-            option.metavar = "NAME"
+            option.metavar = SELECTS
             option.help = (
-                "The classifier, if the file has several. NAME=COL,COL names its probability "
-                "columns, one per class. Repeatable."
+                "The classifier to look at, if the file has several. NAME=COL,COL names its "
+                "probability columns, one per class. Repeatable."
             )
     return cast(Command, decorated)
 

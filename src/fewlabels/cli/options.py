@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -12,6 +12,7 @@ import click
 from fewlabels.cli.output import check_outputs
 from fewlabels.cli.text import comma_list, text
 from fewlabels.errors import UsageError
+from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,12 +112,30 @@ _OPTIONS = (
 )
 
 
+def _check_mapped(models: Sequence[str]) -> None:
+    """Refuse a name without columns, which selects: another option does, or none."""
+    known = {parameter.name: parameter for parameter in click.get_current_context().command.params}
+    if known["model"].metavar == SELECTS:
+        return
+    for said in models:
+        if "=" not in said:
+            selects = "--models NAME selects, " if "models" in known else ""
+            raise UsageError(
+                f"--model {quoted(said)} names no columns: {selects}--model NAME=COL maps"
+            )
+
+
+SELECTS = "NAME"
+"""Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
+
+
 def file_options(command: Command) -> Command:
     """Add the column options, handed to the command as one `columns` argument."""
 
     @wraps(command)
     def wrapper(**given: Any) -> Any:
         said = {f.name: given.pop(f.name) for f in fields(Columns)}
+        _check_mapped(said["model"])
         return command(columns=Columns(**said), **given)
 
     decorated: Any = wrapper
@@ -134,6 +153,7 @@ class Input:
     duplicates: str
     item: str | None
     columns: Columns
+    positive: str | None = None
     labels: str | None = None
     annotator: str | None = None
     answer: str | None = None
@@ -145,15 +165,23 @@ class Input:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        names = ("votes", "duplicates", "item", "labels", "annotator", "answer")
+        names = ("votes", "duplicates", "item", "labels", "annotator", "answer", "positive")
         said = {name: getattr(self, name) for name in names}
         return {"source": self.file, **said, **self.columns.arguments()}
 
     def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups."""
-        from fewlabels.frames import read_predictions
+        """The predictions, with some other columns, or all (None), as groups.
 
-        return read_predictions(keep=groups, **self.arguments())
+        Raises
+        ------
+        UsageError
+            Where the positive class is none.
+        """
+        from fewlabels.frames import read_predictions
+        from fewlabels.sources import against_the_rest
+
+        found = read_predictions(keep=groups, **self.arguments())
+        return against_the_rest(found, self.positive)
 
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""
@@ -277,4 +305,21 @@ def input_options(command: Command) -> Command:
     decorated: Any = file_options(wrapper)
     for option in reversed(_INPUT):
         decorated = option(decorated)
+    return cast(Command, decorated)
+
+
+def positive_option(command: Command) -> Command:
+    """Add the positive class, which becomes that of the `source` argument."""
+
+    @wraps(command)
+    def wrapper(source: Input, positive: str | None, **others: Any) -> Any:
+        return command(source=replace(source, positive=positive), **others)
+
+    decorated: Any = click.option(
+        "--positive",
+        type=text,
+        metavar="CLASS",
+        help="The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
+        "the last. Of more than two it is judged against the rest.",
+    )(wrapper)
     return cast(Command, decorated)

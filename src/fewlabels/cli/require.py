@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fewlabels.errors import UsageError
+from fewlabels.wording import quoted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.estimates import Estimate, Estimates
@@ -20,12 +21,14 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_FORM = re.compile(r"\s*(?:(low|high)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
+# Greedy: names of classifiers may hold colons, blanks and comparisons.
+_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
+_BOUND = re.compile(r"(low|high)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high)")
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A condition that every classifier must meet on all items.
+    """A condition that one classifier, or every one (None), must meet on all items.
 
     `bound` is the number tested: the value, or the low or high end of its interval.
     """
@@ -35,6 +38,7 @@ class Requirement:
     metric: str
     compare: str
     threshold: float
+    model: str | None = None
 
     def met_by(self, row: Estimate) -> bool:
         """Whether one estimate meets the condition; an undefined one never does."""
@@ -43,7 +47,8 @@ class Requirement:
 
     def failures(self, estimates: Estimates) -> list[str]:
         """One line per classifier that does not meet the condition."""
-        rows = [estimates.get(model, self.metric) for model in estimates.models]
+        judged = estimates.models if self.model is None else (self.model,)
+        rows = [estimates.get(model, self.metric) for model in judged]
         return [
             f"not met: {self.text}: model {row.model!r} has {_shown(row)}"
             for row in rows
@@ -52,7 +57,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Read `accuracy>=0.9`, `low:accuracy>=0.9` or `high:ece<0.05`.
+    """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
 
     Raises
     ------
@@ -64,17 +69,47 @@ def parse_requirement(text: str) -> Requirement:
     >>> requirement = parse_requirement("low: accuracy >= .9")
     >>> requirement.bound, requirement.metric, requirement.compare, requirement.threshold
     ('low', 'accuracy', '>=', 0.9)
+    >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
+    'gpt: 4'
     """
     match = _FORM.fullmatch(text)
     threshold = _number(match[4]) if match else None
     if match is None or threshold is None:
         raise UsageError(
             "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
-            f"tests an end of the interval), such as --require 'accuracy>=0.9'; got {text!r}"
+            "tests an end of the interval, MODEL: one classifier), such as --require "
+            f"'accuracy>=0.9' or 'MODEL:accuracy>=0.9'; got {text!r}"
         )
-    bound = match[1] or "value"
-    shown = (f"{bound}:" if match[1] else "") + match[2] + match[3] + match[4]
-    return Requirement(shown, bound, match[2], match[3], threshold)
+    name: str | None = match[1]
+    bound, found = "value", _BOUND.fullmatch(name or "")
+    if found is not None:
+        bound, name = (found[1], found[2]) if found[1] else (found[4], found[3])
+    front = (f"{name}:" if name else "") + (f"{bound}:" if found else "")
+    shown = front + match[2] + match[3] + match[4]
+    return Requirement(shown, bound, match[2], match[3], threshold, name)
+
+
+def check_classifiers(
+    requirements: Sequence[Requirement], models: Callable[[], Sequence[str]]
+) -> None:
+    """Refuse a condition on a classifier that there is none of, before the work.
+
+    Parameters
+    ----------
+    models
+        Gives the names of all; it is only asked where a condition names one.
+
+    Raises
+    ------
+    UsageError
+        Naming the nearest classifier, where one is near, and all of them.
+    """
+    named = [requirement for requirement in requirements if requirement.model is not None]
+    known = models() if named else ()
+    for requirement in named:
+        if requirement.model not in known:
+            said = unknown("model", requirement.model, known, "the file has none")
+            raise UsageError(f"--require {quoted(requirement.text)}: {said}")
 
 
 def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:

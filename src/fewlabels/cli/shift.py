@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options
+from fewlabels.cli.options import Input, input_options, positive_option
 from fewlabels.cli.output import json_text, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, text
 from fewlabels.wording import one_line
@@ -19,10 +19,11 @@ from fewlabels.wording import one_line
     show_default=True,
     help="The method that learns P(class | scores) from the labels.",
 )
-@click.option("--confidence-level", type=float, default=0.9, show_default=True)
+@click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
 @input_options
+@positive_option
 def shift(
     source: Input, method: str, confidence_level: float, seed: int, json_path: str | None
 ) -> None:

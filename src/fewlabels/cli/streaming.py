@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from fewlabels.cli.options import Input
-from fewlabels.cli.text import text
+from fewlabels.cli.text import comma_list, text
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,6 +96,18 @@ class Engine:
         if self.name == "memory" and asked:
             raise UsageError(f"{asked[0]} reads the files in parts; leave out --engine memory")
         return asked[0] if asked else None
+
+    def classifiers(self, source: Input, models: str | None) -> list[str]:
+        """Names of the classifiers that a stream will judge: those chosen, or all."""
+        if models is not None:
+            return comma_list(models)
+        from fewlabels.engine.units import lay_out
+        from fewlabels.frames.options import column_options
+
+        assert source.file is not None
+        options = column_options(**source.columns.arguments())
+        layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
+        return list(layout.roles.models)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `fewlabels.estimate_files`."""

@@ -63,11 +63,11 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
     metavar="X",
     help="Exit with 1 unless the conditions hold with this probability.",
 )
-@click.option("--confidence-level", type=float, default=0.9, show_default=True)
+@click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @click.option(
     "--estimand",
     type=click.Choice(["population", "sample"]),
-    default="sample",
+    default="population",
     show_default=True,
     help="The population the items come from, or these very items.",
 )

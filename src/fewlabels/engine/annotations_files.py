@@ -25,6 +25,7 @@ from fewlabels.engine.annotation_sums import (
 from fewlabels.engine.checkpoint import Checkpoint, default_folder
 from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
+from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
 from fewlabels.engine.scan import HEAVY
 from fewlabels.engine.skipped import skipped_words
@@ -59,6 +60,7 @@ def assess_files(
     checkpoints: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
     select: Sequence[str] | None = None,
+    positive: Any = None,
     **columns: Any,
 ) -> Assessment:
     """Assess the classifiers in Parquet or CSV files of any size against annotators' labels.
@@ -77,6 +79,8 @@ def assess_files(
         As in `fewlabels.estimate_files`.
     select
         Only these classifiers.
+    positive
+        The positive class, as in `fewlabels.estimate`.
     columns
         As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
 
@@ -91,14 +95,15 @@ def assess_files(
         checked_level(confidence_level),
         checked_seed(random_state),
     )
-    options = column_options(**columns)
+    options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     groups = _groups(by, layout.roles)
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     kept = tuple(g for g in groups if g in layout.roles.groups)
-    feed = Feed(Reader(layout, classes, kept))
+    feed = Feed(Reader(layout, classes, kept), positive=positive)
+    named = feed.chosen(probe_of(layout.roles, classes.names)).classes
     folder = default_folder() if checkpoints is None else Path(checkpoints)
-    run = _Run(feed, asked, groups, None if select is None else tuple(select))
+    run = _Run(feed, asked, groups, None if select is None else tuple(select), named)
     key = _key(source, run, options)
     notes: list[str] = []
     passes = Passes(
@@ -130,7 +135,8 @@ def _key(source: str | Path, run: _Run, options: ColumnOptions) -> str:
     """What tells a run's checkpoints from those of others."""
     said = (__version__, "assess", str(Path(source).resolve()), run.asked, run.by, run.select)
     return hashlib.blake2b(
-        repr((*said, options, run.feed.reader.classes.names)).encode(), digest_size=12
+        repr((*said, options, run.feed.reader.classes.names, run.feed.positive)).encode(),
+        digest_size=12,
     ).hexdigest()
 
 
@@ -142,6 +148,7 @@ class _Run:
     asked: Asked
     by: tuple[str, ...]
     select: tuple[str, ...] | None
+    classes: tuple[Any, ...]
 
     def assessment(self, passes: Passes, engine: str, notes: list[str]) -> Assessment:
         """All passes; again when a file turns out bad, or a column to be empty throughout."""
@@ -215,10 +222,9 @@ class _Run:
     def _found(
         self, sums: AnnotationSums, heavy: HeavyRows, passes: Passes, notes: Sequence[str]
     ) -> Assessment:
-        reader = self.feed.reader
-        classes = reader.classes.names
+        classes = self.classes
         skipped = self._skipped(passes)
-        said = list(reader.notes)
+        said = list(self.feed.notes)
         if skipped:
             said.insert(0, skipped_words(skipped, "the losses are"))
         judged, kept = sums.all.n_judged, sums.all.kept.size

@@ -23,7 +23,7 @@ from fewlabels.frames.options import column_options
 from fewlabels.frames.roles import assign_roles
 from fewlabels.kernels.blocks import one_blas_thread, using_workers
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import DEFAULT_METRICS, Against
+from fewlabels.pipeline import Against
 from fewlabels.predictions import Predictions
 
 
@@ -73,7 +73,7 @@ class Stream:
         names: Sequence[str],
         classes: Sequence[Any] | None = None,
         method: str | LabelModel = "auto",
-        metrics: Any = DEFAULT_METRICS,
+        metrics: Any = None,
         by: str | Sequence[str] | None = None,
         confidence_level: float | None = 0.95,
         estimand: Estimand = "population",
@@ -87,10 +87,10 @@ class Stream:
         known = decide_classes(roles, options, {}).positive_last()
         layout = Layout("the rows", (), roles, ())
         self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
+        self.probe: Predictions = probe_of(roles, known.names)
         self.question = Question(
             method, metrics, groups, confidence_level, estimand, against, random_state
-        )
-        self.probe: Predictions = probe_of(roles, known.names)
+        ).about(self.probe)
         self.plan = self.question.plan(self.probe)
 
     def scan(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:

@@ -105,6 +105,7 @@ class _Case:
 
     name: str
     options: ColumnOptions
+    positive: str | None = None
     reading: tuple[str, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
@@ -153,6 +154,7 @@ class _Case:
             self.findings.extend(column_findings(self.described, None, ()))
             return
         models, classes = layout.roles.models, reader.classes.names
+        self.positive = reader.classes.positive
         self.counts = {
             "n_items": seen.labels.n_items,
             "n_labeled": seen.labels.n_labeled,
@@ -193,7 +195,7 @@ class _Case:
         command = None if any(f.severity == "error" for f in found) else said.command(self.name)
         return Diagnosis(
             self.name, self.described, self.counts, self.balance, found,
-            self.reading, command, said.to_toml(),
+            self.positive, self.reading, command, said.to_toml(),
         )  # fmt: skip
 
     def _of_sample(self, seen: Seen, known: Predictions) -> Iterator[Finding]:

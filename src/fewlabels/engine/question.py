@@ -22,13 +22,13 @@ from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.base import Metric
+from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.pipeline import (
-    DEFAULT_METRICS,
     Against,
     check_settings,
     estimate,
@@ -47,7 +47,7 @@ class Question:
     """The arguments of `fewlabels.estimate` that concern what is estimated; see there."""
 
     method: str | LabelModel = "auto"
-    metrics: Any = DEFAULT_METRICS
+    metrics: Any = None
     by: tuple[str, ...] = ()
     confidence_level: float | None = 0.95
     estimand: Estimand = "population"
@@ -57,7 +57,11 @@ class Question:
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
         seed_of(self.random_state)
-        resolve_metrics(self.metrics)
+        check_asked(self.metrics)
+
+    def about(self, probe: Predictions) -> Question:
+        """The same question, with the default metrics of rows that give all there is."""
+        return replace(self, metrics=asked_of(self.metrics, probe))
 
     def plan(self, probe: Predictions) -> ScanPlan:
         """What the first pass looks for, by rows that give all that the columns can give."""

@@ -40,7 +40,7 @@ from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.roles import Roles
 from fewlabels.kernels.arrays import Ints
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import DEFAULT_METRICS, Against
+from fewlabels.pipeline import Against
 from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
@@ -51,7 +51,7 @@ STEPS = (SCAN, COUNT, TALLY)
 def estimate_files(
     source: str | Path,
     method: str | LabelModel = "auto",
-    metrics: Any = DEFAULT_METRICS,
+    metrics: Any = None,
     by: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
     estimand: Estimand = "population",
@@ -69,6 +69,7 @@ def estimate_files(
     select: Sequence[str] | None = None,
     threshold: float | None = None,
     thresholds: Mapping[str, float] | None = None,
+    positive: Any = None,
     **columns: Any,
 ) -> Estimates:
     """Estimate from Parquet or CSV files of any size, in memory that does not grow with the rows.
@@ -102,6 +103,8 @@ def estimate_files(
     threshold, thresholds
         Where P(positive) makes a prediction positive: for all, and by classifier; as in
         `Predictions.thresholded`.
+    positive
+        The positive class, as in `fewlabels.estimate`.
     columns
         As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
 
@@ -117,17 +120,19 @@ def estimate_files(
     """
     groups = (by,) if isinstance(by, str) else tuple(by or ())
     question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
-    options = column_options(**columns)
+    options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     kept = _kept_groups(groups, layout.roles)
     if posterior is not None and ITEM in layout.roles.groups:
         kept = tuple(dict.fromkeys((*kept, ITEM)))
     reader = Reader(layout, classes, kept)
-    feed = Feed(reader, None if select is None else tuple(select), threshold, thresholds)
+    chosen = None if select is None else tuple(select)
+    feed = Feed(reader, chosen, threshold, thresholds, positive)
+    probe = probe_of(layout.roles, classes.names)
+    question = question.about(feed.chosen(probe))
     key = _key(source, question, options, feed, classes)
     folder = default_folder() if checkpoints is None else Path(checkpoints)
-    probe = probe_of(layout.roles, classes.names)
     run = _Run(question, layout, feed, probe, _written(posterior, layout), key)
     passes = Passes(
         open_executor(engine, workers, scheduler), layout.units,
@@ -165,7 +170,7 @@ def _key(
     """What tells a run's checkpoints from those of others."""
     said = [
         __version__, str(Path(source).resolve()), repr(question), repr(options),
-        repr((feed.models, feed.threshold, feed.thresholds, classes.names)),
+        repr((feed.models, feed.threshold, feed.thresholds, feed.positive, classes.names)),
     ]  # fmt: skip
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
@@ -268,7 +273,7 @@ class _Run:
                 "skipped_files": len(skipped),
                 "resumed": list(passes.resumed),
             },
-            self.feed.reader.notes,
+            self.feed.notes,
             tuple(warnings),
         )
 

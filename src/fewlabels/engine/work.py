@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.engine.units import Unit
 from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.predictions import Predictions
+from fewlabels.sources import one_against
 
 
 class Piece(NamedTuple):
@@ -28,12 +29,20 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Feed:
-    """Batches of units, with some of the classifiers, and thresholds of their own."""
+    """Batches of units: some of the classifiers, the positive class, thresholds of their own."""
 
     reader: Reader
     models: tuple[str, ...] | None = None
     threshold: float | None = None
     thresholds: Mapping[str, float] | None = None
+    positive: Any = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of the rows."""
+        known = len(self.reader.classes.texts)
+        turned = self.positive is not None and known > 2
+        return (*self.reader.notes, *([one_against(self.positive, known)] if turned else []))
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
         """The rows of a unit."""
@@ -44,6 +53,8 @@ class Feed:
         """The rows with the classifiers and hard predictions that are asked for."""
         if self.models is not None:
             rows = rows.select_models(self.models)
+        if self.positive is not None:
+            rows = rows.with_positive(self.positive)
         if self.threshold is not None:
             rows = rows.thresholded(self.threshold)
         return rows.thresholded(self.thresholds) if self.thresholds else rows

@@ -25,12 +25,11 @@ of rows of the file (from 1, after the header), Python objects of items (from 0)
 from fewlabels.frames.doctor import Diagnosis, Finding, diagnose
 from fewlabels.frames.native import frame_kind
 from fewlabels.frames.options import parse_model_option, parse_model_options, parse_pairs
-from fewlabels.frames.read import as_predictions, column_names, read_predictions
+from fewlabels.frames.read import column_names, read_predictions
 
 __all__ = [
     "Diagnosis",
     "Finding",
-    "as_predictions",
     "column_names",
     "diagnose",
     "frame_kind",

@@ -226,30 +226,6 @@ def _with_labels(
     return WithLabels(table, kept, item, label), replace(options, item=item, label=label)
 
 
-def as_predictions(source: Any, columns: Any = None, positive: Any = None) -> Predictions:
-    """What a public function was given, as `Predictions`: these, or a source to read.
-
-    Parameters
-    ----------
-    source
-        `Predictions`, or whatever `read_predictions` takes.
-    columns
-        As in `read_predictions`, for a source to read.
-    positive
-        The positive class; None: what `Predictions.positive` says.
-
-    Raises
-    ------
-    InputError, UsageError
-        As in `read_predictions`, or if the positive class is none.
-    """
-    if not isinstance(source, Predictions):
-        source = read_predictions(source, columns=columns, positive=positive)
-    elif columns is not None:
-        raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
-    return source.with_positive(positive)
-
-
 class _Wide(NamedTuple):
     """What is known of the items of the wide table; nothing is, where there are votes alone.
 

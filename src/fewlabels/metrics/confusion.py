@@ -108,6 +108,37 @@ def _f1(state: Floats) -> Floats:
     return _averaged(ratio(2 * hits, predicted + present))
 
 
+_RESIDUE = 1e-12
+"""Shares smaller than this are what rounding leaves of 0."""
+
+
+def _margins(state: Floats) -> tuple[Floats, Floats, Floats]:
+    """Share that is right (D,), and the shares predicted and present of each class, (K, D)."""
+    hits, predicted, present = _rates(state)
+    total = state.sum(axis=(0, 1))
+    return ratio(hits.sum(axis=0), total), ratio(predicted, total), ratio(present, total)
+
+
+def _cohen_kappa(state: Floats) -> Floats:
+    """(right - chance) / (1 - chance), chance the agreement of independent classes (Cohen 1960)."""
+    right, predicted, present = _margins(state)
+    beyond = (predicted * (1 - present)).sum(axis=0)
+    # 1 - chance is 0 where all items are predicted to be of one class, and are: 0 / 0.
+    result: Floats = 1 - ratio(1 - right, np.where(beyond > _RESIDUE, beyond, 0.0))
+    return np.clip(result, -1.0, 1.0)
+
+
+def _matthews_corrcoef(state: Floats) -> Floats:
+    """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
+    right, predicted, present = _margins(state)
+    covariance = right - (predicted * present).sum(axis=0)
+    spread = [(share * (1 - share)).sum(axis=0) for share in (predicted, present)]
+    # No spread where one class is all that is predicted, or all there is: 0 / 0.
+    fine = (spread[0] > _RESIDUE) & (spread[1] > _RESIDUE)
+    result: Floats = ratio(covariance, np.where(fine, np.sqrt(spread[0] * spread[1]), 0.0))
+    return np.clip(result, -1.0, 1.0)
+
+
 def _metric(
     name: str,
     description: str,
@@ -116,12 +147,13 @@ def _metric(
     direction: int = 1,
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
+    lowest: float = 0.0,
 ) -> Metric:
     return Metric(
         name,
         description,
         direction,
-        (0.0, 1.0),
+        (lowest, 1.0),
         "hard",
         Confusion(),
         finish,
@@ -163,4 +195,16 @@ CONFUSION_METRICS = (
         _specificity,
     ),
     _metric("f1", "harmonic mean of precision and recall; beyond two classes, the mean", _f1),
+    _metric(
+        "cohen_kappa",
+        "agreement with the labels beyond chance: 1 is perfect, 0 what chance gives",
+        _cohen_kappa,
+        lowest=-1.0,
+    ),
+    _metric(
+        "matthews_corrcoef",
+        "correlation of the predicted with the true class: 1 is perfect, 0 what chance gives",
+        _matthews_corrcoef,
+        lowest=-1.0,
+    ),
 )

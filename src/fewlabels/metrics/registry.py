@@ -13,6 +13,7 @@ from fewlabels.metrics.confusion import CONFUSION_METRICS
 from fewlabels.metrics.custom import custom
 from fewlabels.metrics.proper import PROPER_METRICS
 from fewlabels.metrics.ranking import RANKING_METRICS
+from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
 _FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_METRICS)
@@ -20,8 +21,63 @@ _FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_MET
 METRICS: Mapping[str, Metric] = MappingProxyType({m.name: m for f in _FAMILIES for m in f})
 """Every metric by its name."""
 
-ALIASES: Mapping[str, str] = MappingProxyType({"auc": "roc_auc", "auprc": "average_precision"})
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "auc": "roc_auc",
+        "auprc": "average_precision",
+        "ap": "average_precision",
+        "acc": "accuracy",
+        "error": "error_rate",
+        "kappa": "cohen_kappa",
+        "mcc": "matthews_corrcoef",
+        "logloss": "log_loss",
+        "brier_score": "brier",
+        "brier_score_loss": "brier",
+    }
+)
 """Other names; a row of the estimates carries the name that was asked for."""
+
+DEFAULT = "default"
+"""Among the names asked for it stands for those of `defaults`."""
+
+
+def defaults(predictions: Predictions) -> tuple[str, ...]:
+    """The metrics of an input that nobody asks others of: those that it can answer.
+
+    Probabilities have an accuracy, calibration and ranking; scores rank; votes alone err, and
+    agree with the truth more than chance would.
+    """
+    if predictions.has_probabilities.any():
+        return ("accuracy", "ece", "roc_auc", "average_precision")
+    votes = ("error_rate", "cohen_kappa") if predictions.has_hard.any() else ()
+    ranks = predictions.provides("ranking").any()
+    return ("roc_auc", "average_precision", *votes) if ranks else ("error_rate", "cohen_kappa")
+
+
+def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:
+    """What is asked for, with the defaults of these predictions for None and "default"."""
+    return _filled(metrics, defaults(predictions))
+
+
+def check_asked(metrics: Any) -> None:
+    """Refuse what `resolve` would, before it is known what the defaults are.
+
+    Raises
+    ------
+    UsageError
+        As `resolve`.
+    """
+    resolve(_filled(metrics, ("accuracy",)))
+
+
+def _filled(metrics: Any, names: Sequence[str]) -> list[Any]:
+    if metrics is None:
+        return list(names)
+    each = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else metrics
+    out: list[Any] = []
+    for item in each:
+        out += names if isinstance(item, str) and item == DEFAULT else [item]
+    return out
 
 
 def resolve(

@@ -51,7 +51,7 @@ class Answer(Shown):
 
     def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The answer among the facts, in plain values."""
-        facts = {name: getattr(self, name) for name in _FACTS}
+        facts = {name: getattr(self, name) for name in _FACTS} | {"positive": str(self.positive)}
         trust = {name: getattr(self, name) for name in ("status", "warnings", "diagnostics")}
         out: dict[str, Any] = plain({"fewlabels": __version__, "what": what, **facts, **answer})
         return out | plain(trust)

@@ -9,13 +9,14 @@ from typing import Any
 from fewlabels.errors import UsageError
 from fewlabels.evaluate import INTERVAL_DRAWS, MOST_DRAWS
 from fewlabels.models.base import refuse_multiplicity
-from fewlabels.pipeline import check, seed_of
+from fewlabels.pipeline import check_settings, seed_of
+from fewlabels.predictions import Predictions
 
 Progress = Callable[[int, int], None]
 
 
 def checked(
-    predictions: Any, confidence_level: Any, estimand: Any, workers: Any, random_state: Any
+    predictions: Predictions, confidence_level: Any, estimand: Any, workers: Any, random_state: Any
 ) -> int:
     """The seed, where all of them are as they must be.
 
@@ -26,7 +27,7 @@ def checked(
     """
     if confidence_level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
-    check(predictions, confidence_level, estimand, workers)
+    check_settings(confidence_level, estimand, workers)
     refuse_multiplicity(predictions, "this question")
     return seed_of(random_state)
 

@@ -31,7 +31,7 @@ from fewlabels.operating.grid import GRID, KINDS, Kind
 from fewlabels.operating.picture import picture_of
 from fewlabels.operating.points import Counts, points_of
 from fewlabels.operating.question import Question, ask
-from fewlabels.predictions import Predictions
+from fewlabels.sources import predictions_of
 from fewlabels.wording import unknown
 
 
@@ -164,25 +164,27 @@ class Curves(_Drawn):
 
 
 def curve(
-    predictions: Predictions,
+    predictions: Any,
     model: str | None = None,
     kind: str = "precision-recall",
     method: str | LabelModel = "auto",
-    confidence_level: float = 0.9,
+    confidence_level: float = 0.95,
     *,
-    estimand: Estimand = "sample",
+    estimand: Estimand = "population",
     interval: IntervalKind = "shortest",
     positive: Any = None,
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
+    columns: Any = None,
 ) -> Curve:
     """Estimate one classifier's whole precision-recall or ROC curve, with a band.
 
     Parameters
     ----------
     predictions
-        What the classifiers said, and the labels there are.
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read.
     model
         Name of the classifier; may be left out where only one gives probabilities or scores.
     kind
@@ -195,8 +197,8 @@ def curve(
     confidence_level
         Probability that each interval of the band is meant to hold the truth, place by place.
     estimand
-        "sample": the curve of these very items (no width at all where every label is known).
-        "population": that of the population the items come from.
+        "population": the curve of the population the items come from. "sample": that of these
+        very items (no width at all where every label is known).
     interval
         "shortest": at each point the shortest interval that holds so many of the draws.
         "equal-tailed": between their quantiles.
@@ -208,6 +210,8 @@ def curve(
         Threads; the answer does not depend on them. None: one per available processor.
     progress
         Called with (blocks done, blocks in all) of the step at hand.
+    columns
+        What the columns of a path or frame are, as in `read_predictions`.
 
     Raises
     ------
@@ -238,23 +242,24 @@ def curve(
     return curves(
         predictions, model, (kind,), method, confidence_level, estimand=estimand,
         interval=interval, positive=positive, random_state=random_state, workers=workers,
-        progress=progress,
+        progress=progress, columns=columns,
     ).curves[kind]  # fmt: skip
 
 
 def curves(
-    predictions: Predictions,
+    predictions: Any,
     model: str | None = None,
     kinds: Sequence[str] = ("precision-recall", "roc"),
     method: str | LabelModel = "auto",
-    confidence_level: float = 0.9,
+    confidence_level: float = 0.95,
     *,
-    estimand: Estimand = "sample",
+    estimand: Estimand = "population",
     interval: IntervalKind = "shortest",
     positive: Any = None,
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
+    columns: Any = None,
 ) -> Curves:
     """Estimate curves of several kinds from one fit; see `fewlabels.curve` for the arguments.
 
@@ -263,6 +268,7 @@ def curves(
     UsageError, InputError
         One line that says what is wrong and how to mend it.
     """
+    predictions = predictions_of(predictions, columns, positive, against_rest=False)
     seed = checked(predictions, confidence_level, estimand, workers, random_state)
     chosen = chosen_kinds(kinds)
     if interval not in get_args(IntervalKind):

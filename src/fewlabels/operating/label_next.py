@@ -35,14 +35,14 @@ from fewlabels.operating.curve import chosen_kinds
 from fewlabels.operating.grid import GRID, Kind
 from fewlabels.operating.points import Counts, ItemDraws, Sampler, cuts_of, prepare
 from fewlabels.operating.question import Question, ask
-from fewlabels.predictions import Predictions
+from fewlabels.sources import predictions_of
 from fewlabels.wording import listed
 
 CANDIDATES = 5_000
 """Of more unlabeled items, so many that spread evenly over the quantiles of the score."""
 
 _MOST_DRAWS = 400
-_LEVEL = 0.9
+_LEVEL = 0.95
 _TIE = 1e-9
 """Gains that agree so closely are equal: the order of the rows must not decide."""
 
@@ -97,7 +97,7 @@ class LabelNext(Answer):
 
 
 def label_next(
-    predictions: Predictions,
+    predictions: Any,
     model: str | None = None,
     size: int = 10,
     method: str | LabelModel = "auto",
@@ -107,6 +107,7 @@ def label_next(
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
+    columns: Any = None,
 ) -> LabelNext:
     """Choose the items to label next, so that the band of a curve narrows the most.
 
@@ -114,7 +115,7 @@ def label_next(
     ----------
     size
         How many items; fewer where fewer are unlabeled.
-    predictions, model, method, kind, positive, random_state, workers, progress
+    predictions, model, method, kind, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`.
 
     Raises
@@ -135,6 +136,7 @@ def label_next(
     >>> bool((labels[found.items] == -1).all())
     True
     """
+    predictions = predictions_of(predictions, columns, positive, against_rest=False)
     seed = checked(predictions, _LEVEL, "sample", workers, random_state)
     check_count("size", size)
     chosen = chosen_kinds(kind)[kind]

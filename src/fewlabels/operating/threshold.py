@@ -25,7 +25,7 @@ from fewlabels.operating.condition import Comparison, Condition, checked_cost, c
 from fewlabels.operating.points import Counts, Points, points_of
 from fewlabels.operating.question import Question, ask
 from fewlabels.operating.rates import Rates
-from fewlabels.predictions import Predictions
+from fewlabels.sources import predictions_of
 
 SHOWN = (
     "precision",
@@ -134,7 +134,7 @@ class Thresholds(Answer):
 
 
 def threshold(
-    predictions: Predictions,
+    predictions: Any,
     model: str | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
@@ -147,12 +147,13 @@ def threshold(
     cost: tuple[float, float] = (1.0, 1.0),
     condition: str | Callable[[Mapping[str, Floats]], Any] | Sequence[Any] | None = None,
     method: str | LabelModel = "auto",
-    confidence_level: float = 0.9,
-    estimand: Estimand = "sample",
+    confidence_level: float = 0.95,
+    estimand: Estimand = "population",
     positive: Any = None,
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
+    columns: Any = None,
 ) -> Thresholds:
     """Find thresholds that meet conditions, with the probability that they do.
 
@@ -172,7 +173,7 @@ def threshold(
         predicted_positive_rate, prevalence and cost ("precision >= 0.8 and fpr <= 0.05"); a
         function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
         (G, D); or several of these. All conditions must hold. An undefined rate meets none.
-    method, confidence_level, estimand, positive, random_state, workers, progress
+    method, confidence_level, estimand, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
 
     Raises
@@ -199,6 +200,7 @@ def threshold(
     >>> found.conditions, found.met
     (('recall >= 0.5',), True)
     """
+    predictions = predictions_of(predictions, columns, positive, against_rest=False)
     seed = checked(predictions, confidence_level, estimand, workers, random_state)
     costs = checked_cost(cost)
     bounds: dict[str, tuple[str, str, float | None]] = {

@@ -20,6 +20,7 @@ from fewlabels.report.blocks import Report
 from fewlabels.report.curve_text import NARROWEST, aligned
 from fewlabels.report.words import (
     cell_width,
+    classes_text,
     clean,
     fit,
     pad,
@@ -74,9 +75,9 @@ def render_annotations(report: Report, width: int = 80) -> str:
 
 def _head(found: Assessed) -> Iterator[str]:
     report = found.report
+    yield f"{plural(report['n_items'], 'item')}; {found.labels}; {classes_text(report)}"
     yield f"fewlabels {report['fewlabels']}, {report['method']}, seed {report['seed']}"
-    classes = listed(report["classes"], 12)
-    yield f"{plural(report['n_items'], 'item')}; {found.labels}; classes: {classes}"
+    yield f"Classes: {listed(report['classes'], 12)}"
     if found.calibration:
         yield f"Applied first: {found.calibration}"
 

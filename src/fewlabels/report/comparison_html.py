@@ -80,7 +80,7 @@ def render_comparison_html(report: Report) -> str:
     Parameters
     ----------
     report
-        The dictionary of `fewlabels.profiles.comparison_report`; plain JSON values.
+        The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
     """
     # Late: the page of the estimates shows comparisons, so that its module imports this one.
     from fewlabels.report.html import environment

@@ -13,7 +13,17 @@ from fewlabels.report.comparison_words import (
     together_sentences,
 )
 from fewlabels.report.heat_text import heat_table
-from fewlabels.report.words import cell_width, clean, count, fit, pad, percent, short_names, wrap
+from fewlabels.report.words import (
+    cell_width,
+    classes_text,
+    clean,
+    count,
+    fit,
+    pad,
+    percent,
+    short_names,
+    wrap,
+)
 
 _INDENT = 2
 _GAP = 2
@@ -58,7 +68,7 @@ def render_comparison(report: Report, width: int = 80) -> str:
     Parameters
     ----------
     report
-        The dictionary of `fewlabels.profiles.comparison_report`; plain JSON values.
+        The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
     width
         Columns of the terminal; less than 60 counts as 60.
     """
@@ -86,13 +96,11 @@ def render_comparison(report: Report, width: int = 80) -> str:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
+    items = f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled"
+    yield from wrap(f"{items}; {classes_text(report)}", width)
     facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
-    yield from wrap(", ".join(facts), width)
-    yield from wrap(
-        f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled; "
-        f"{percent(report['confidence_level'])} intervals of paired differences",
-        width,
-    )
+    level = percent(report["confidence_level"])
+    yield from wrap(f"{', '.join(facts)}; {level} intervals of paired differences", width)
 
 
 def _one(found: Mapping[str, Any], n_unlabeled: int, width: int) -> Iterator[str]:

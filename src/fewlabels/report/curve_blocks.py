@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import Status
-from fewlabels.report.words import clean, percent, plural
+from fewlabels.report.words import classes_text, clean, percent, plural
 
 Report = Mapping[str, Any]
 
@@ -187,17 +187,17 @@ def cut_text(thresholds: Sequence[float], cut: float) -> str:
 
 
 def who(report: Report) -> str:
-    """How many items, labels and positives there are."""
-    items, name = plural(report["n_items"], "item"), clean(report["positive"])
+    """How many items, labels, positives and classes there are, and which class is positive."""
+    items, classes = plural(report["n_items"], "item"), classes_text(report)
     if not report["n_labeled"]:
-        return f"{items}, none labeled; {name} is positive"
-    positives = f"{report['n_labeled_positive']:,} of them positive ({name})"
-    return f"{items}, {report['n_labeled']:,} labeled, {positives}"
+        return f"{items}, none labeled; {classes}"
+    positives = f"{report['n_labeled_positive']:,} of them positive"
+    return f"{items}, {report['n_labeled']:,} labeled, {positives}; {classes}"
 
 
 def level(report: Report) -> str:
     """The confidence level of the report's intervals; thresholds may give it with their rates."""
-    known = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.9)
+    known = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
     return percent(known)
 
 

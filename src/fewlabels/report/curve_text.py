@@ -82,11 +82,11 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[st
 
 
 def _head(report: Report, blocks: Sequence[CurveBlock]) -> Iterator[str]:
+    yield who(report)
     first = blocks[0]
     yield f"{clean(report['model'])}: {first.kind.area} {first.area.text}"
     if first.kind.name == "precision-recall":
         yield f"Chance would give {interval(report.get('prevalence')).text}, the prevalence."
-    yield who(report)
     yield facts(report, "bands")
 
 

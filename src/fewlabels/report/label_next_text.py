@@ -21,8 +21,9 @@ def render_label_next(report: Report, width: int = 80) -> str:
     width = max(width, NARROWEST)
     kind = report["kind"].replace("roc", "ROC")
     number = plural(len(report["items"]), "item")
-    lines = wrap(f"{clean(report['model'])}: label {number} for the {kind} curve", width)
-    lines += [*wrap(who(report), width), ""]
+    lines = wrap(who(report), width)
+    said = f"{clean(report['model'])}: label {number} for the {kind} curve"
+    lines += [*wrap(said, width), ""]
     scored = report["unit"] == "probability"
     rows = [["row", "score", "P(positive)", "gain"]]
     rows += [

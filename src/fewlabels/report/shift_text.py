@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fewlabels.report.curve_text import NARROWEST, aligned
-from fewlabels.report.words import clean, fit, percent, plural, probability, wrap
+from fewlabels.report.words import classes_text, clean, fit, percent, plural, probability, wrap
 
 _MOST_DIFFERENCES = 6
 _MOST_CLASSES = 12
@@ -30,8 +30,8 @@ def render_shift(report: Mapping[str, Any], width: int = 80) -> str:
         escaped.
     """
     width = max(width, NARROWEST)
-    lines = [*wrap(report["statement"], width), ""]
-    lines += wrap(_sizes(report), width)
+    lines = wrap(_sizes(report), width)
+    lines += ["", *wrap(report["statement"], width)]
     lines += ["", *_tests(report), "", *_differences(report, width)]
     lines += ["", *_classes(report, width), "", *wrap(_worth(report), width)]
     if report["warnings"]:
@@ -47,6 +47,7 @@ def _sizes(report: Mapping[str, Any]) -> str:
     seen = compared["labeled"] + compared["unlabeled"]
     if seen < report["n_items"]:
         out += f"; {compared['labeled']:,} and {compared['unlabeled']:,} of them are compared"
+    out += f"; {classes_text(report)}"
     return f"{out}; method {clean(report['method'])}, seed {report['seed']}"
 
 

@@ -27,8 +27,8 @@ def render_threshold(report: Report, width: int = 80) -> str:
     """
     width = max(width, NARROWEST)
     block = ThresholdBlock(report)
-    lines = [*wrap(answer(block), width), ""]
-    lines += wrap(f"{clean(report['model'])}: {who(report)}", width)
+    lines = [*wrap(f"{clean(report['model'])}: {who(report)}", width), ""]
+    lines += [*wrap(answer(block), width), ""]
     lines += wrap(facts(report, "intervals"), width)
     if block.rates and block.verdict != "nothing":
         lines += ["", f"At {block.best}", *_rates(block)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from fewlabels.ink import without_ink
 
@@ -200,6 +201,13 @@ def count(number: int) -> str:
     '1,020'
     """
     return f"{number:,}"
+
+
+def classes_text(report: Mapping[str, Any]) -> str:
+    """How many classes a report is about, and which of them is the positive one."""
+    number = plural(len(report["classes"]), "class", "classes")
+    positive = report.get("positive")
+    return number if positive is None else f"{number}, positive: {clean(positive)}"
 
 
 def plural(number: int, one: str, many: str = "") -> str:

@@ -36,6 +36,7 @@ from fewlabels.shifts.sampling_test import (
     sampling_test,
 )
 from fewlabels.shown import Shown
+from fewlabels.sources import predictions_of
 from fewlabels.wording import listed, no_level
 
 ALPHA = 0.05
@@ -103,6 +104,8 @@ class Shift(Shown):
                 "seed": self.seed,
                 "n_items": self.n_items,
                 "n_labeled": self.n_labeled,
+                "classes": [_name(c) for c in self.classes],
+                "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "compared": {"labeled": test.n_labeled, "unlabeled": test.n_unlabeled},
                 "confidence_level": self.confidence_level,
                 "statement": self.statement,
@@ -141,18 +144,21 @@ def _name(value: Any) -> Any:
 
 
 def shift(
-    predictions: Predictions,
+    predictions: Any,
     *,
     method: str | LabelModel = "auto",
-    confidence_level: float = 0.9,
+    confidence_level: float = 0.95,
     random_state: int | None = 0,
+    columns: Any = None,
+    positive: Any = None,
 ) -> Shift:
     """Test whether labeled items differ from unlabeled ones, and estimate by how much.
 
     Parameters
     ----------
     predictions
-        What the classifiers said, and the labels there are.
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read.
     method
         The label model that learns P(class | scores) for the class frequencies of the unlabeled
         items. Where it learns none from labels (mixtures, `labeled`), or there are votes or scores
@@ -161,6 +167,8 @@ def shift(
         Probability that the intervals of frequencies and weights are meant to hold.
     random_state
         Seed; the same seed gives the same bits. None means 0.
+    columns, positive
+        As for `fewlabels.estimate`.
 
     Raises
     ------
@@ -182,6 +190,7 @@ def shift(
     """
     if not 0 < confidence_level < 1:
         raise UsageError(no_level(confidence_level))
+    predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
     if not _comparable(predictions):
@@ -227,7 +236,7 @@ def analyse(
         n_items=predictions.n_items,
         n_labeled=int(sides(predictions)[0].sum()),
         classes=predictions.classes,
-        warnings=_warnings(predictions),
+        warnings=(*predictions.notes, *_warnings(predictions)),
     )
 
 
@@ -246,7 +255,7 @@ def corrected(
     if not _comparable(predictions):
         why = f"no correction for shift: {_how_many(predictions)}"
     else:
-        found = analyse(predictions, method, model, seed, 0.9)
+        found = analyse(predictions, method, model, seed, 0.95)
         kind = found.suggested
         if kind == "label" and method == "autoeval":  # its proxies cannot be adjusted
             kind = "covariate"

@@ -252,6 +252,7 @@ class _Case:
             counts,
             balance,
             worst_first(self.findings),
+            None if self.predictions is None else _text(self.predictions.positive),
             () if self.opened is None else self.opened.lines,
             self._command(),
             self.options.to_toml(),
@@ -267,6 +268,10 @@ class _Case:
             return self.options.command(opened.name, votes=True)
         beside = [] if self.beside is None else ["--votes", str(self.beside)]
         return " ".join([self.options.command(opened.name), *map(shlex.quote, beside)])
+
+
+def _text(positive: Any) -> str | None:
+    return None if positive is None else str(positive)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -31,7 +31,8 @@ class Diagnosis(Shown):
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
     items, labels, classifiers and classes. `class_balance` holds the `classes`, the share of each
     among the `labels` (None without labels), and its mean probability as `predicted` by each
-    classifier (None for raw scores). `reading` says what was recognised without being said;
+    classifier (None for raw scores). `positive` is the positive class of two, `reading` says
+    what was recognised without being said;
     `command` is the command line that reads the data so (None for a frame, or where it cannot be
     read), and `columns` the same as the TOML file of --columns.
     """
@@ -41,6 +42,7 @@ class Diagnosis(Shown):
     counts: Mapping[str, int]
     class_balance: Mapping[str, Any]
     findings: tuple[Finding, ...]
+    positive: str | None = None
     reading: tuple[str, ...] = ()
     command: str | None = None
     columns: str = ""
@@ -59,6 +61,7 @@ class Diagnosis(Shown):
             "roles": dict(self.roles),
             "class_balance": dict(self.class_balance),
             "findings": [asdict(finding) for finding in self.findings],
+            "positive": self.positive,
             "reading": list(self.reading),
             "command": self.command,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ def render(diagnosis: Diagnosis, width: int) -> str:
         _columns(diagnosis.roles, width),
         _balance(diagnosis.class_balance, width),
         _findings(diagnosis.findings, width),
-        ["Next", f"  {diagnosis.command}"] if diagnosis.command else [],
+        ["Next", *_command(diagnosis.command, width)] if diagnosis.command else [],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -53,7 +54,21 @@ def _headline(diagnosis: Diagnosis, width: int) -> list[str]:
     words = ("items", "labeled", "classifiers", "classes")
     keys = ("n_items", "n_labeled", "n_models", "n_classes")
     said = [f"{counts[k]:,} {word}" for k, word in zip(keys, words, strict=True) if k in counts]
-    return _wrapped(one_line(diagnosis.name) + (f": {', '.join(said)}" if said else ""), width)
+    text = one_line(diagnosis.name) + (f": {', '.join(said)}" if said else "")
+    if diagnosis.positive is not None:
+        text += f"; positive: {one_line(diagnosis.positive)}"
+    return _wrapped(text, width)
+
+
+def _command(command: str, width: int) -> list[str]:
+    """A command line, broken between arguments as a shell reads it."""
+    lines = ["  "]
+    for word in re.findall(r"(?:'[^']*'|\S)+", command):
+        if len(lines[-1]) + len(word) + 2 > width and lines[-1].strip():
+            lines[-1] += "\\"
+            lines.append("      ")
+        lines[-1] += f"{word} "
+    return [line.rstrip() for line in lines]
 
 
 def _reading(lines: Sequence[str], width: int) -> list[str]:

@@ -1,0 +1,222 @@
+"""fl.compare: which classifier is best, how far that is known, and how they fail together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fewlabels.comparison import Comparison, GroupGap
+from fewlabels.errors import UsageError
+from fewlabels.estimates import Estimates, plain_values
+from fewlabels.evaluate import Estimand
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.metrics.registry import resolve
+from fewlabels.models.base import LabelModel
+from fewlabels.pipeline import estimate
+from fewlabels.sources import predictions_of
+from fewlabels.together import Together
+from fewlabels.wording import quoted, unknown
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """What `fewlabels.compare` returns.
+
+    `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
+    maps (metric, column) to the gaps between the groups of a column, a classifier each; `together`
+    maps a group to how all classifiers fail together. A group in which there is nothing to compare
+    is left out, and `warnings` say so.
+    """
+
+    estimates: Estimates
+    comparisons: Mapping[tuple[str, str | None], Comparison]
+    group_gaps: Mapping[tuple[str, str], tuple[GroupGap, ...]]
+    together: Mapping[str | None, Together]
+    warnings: tuple[str, ...]
+
+    def get(self, metric: str, group: str | None = None) -> Comparison:
+        """The comparison by one metric, of all items or of a group.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        found = self.comparisons.get((metric, group))
+        if found is None:
+            of = "of all items" if group is None else f"in group {quoted(group)}"
+            metrics = ", ".join(dict.fromkeys(m for m, _ in self.comparisons))
+            raise UsageError(f"no comparison by {quoted(metric)} {of}; compared by: {metrics}")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the command line as a dictionary; NaN and infinities are None."""
+        out = self.estimates.to_dict()
+        for name in ("estimates", "comparison", "diagnostics"):
+            del out[name]
+        gaps = [
+            {"metric": metric, "column": column, **dataclasses.asdict(gap)}
+            for (metric, column), found in self.group_gaps.items()
+            for gap in found
+        ]
+        compared = [
+            found.to_dict() | {"standings": self._standings(found)}
+            for found in self.comparisons.values()
+        ]
+        together = [found.to_dict() for found in self.together.values()]
+        parts = {"comparisons": compared, "group_gaps": gaps, "together": together}
+        plain: dict[str, Any] = plain_values(out | parts | {"warnings": self.warnings})
+        return plain
+
+    def _standings(self, found: Comparison) -> list[dict[str, Any]]:
+        """Places in the ranking, with the intervals of the values."""
+        out = []
+        for standing in found.standings:
+            row = self.estimates.get(standing.model, found.metric, found.group)
+            out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
+        return out
+
+    def summary(self, width: int = 80) -> str:
+        """The comparison as text of at most `width` columns."""
+        from fewlabels.report.comparison_text import render_comparison
+
+        return render_comparison(self.to_dict(), width)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the comparison as one self-contained HTML file."""
+        from fewlabels.report.comparison_html import save_comparison_html
+
+        save_comparison_html(self.to_dict(), path)
+
+
+def compare(
+    predictions: Any,
+    metric: str | Sequence[str] = "accuracy",
+    *,
+    method: str | LabelModel = "auto",
+    by: str | Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    confidence_level: float = 0.95,
+    estimand: Estimand = "population",
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    columns: Any = None,
+    positive: Any = None,
+) -> Comparisons:
+    """Compare the classifiers: ranking, paired differences, gaps between groups, joint errors.
+
+    Parameters
+    ----------
+    predictions
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read.
+    metric
+        By which metric, or several.
+    models
+        Names of the classifiers to compare, two or more; None: all. The method still learns from
+        all of them.
+    method, by, confidence_level, estimand, random_state, workers, progress, columns, positive
+        As for `fewlabels.estimate`.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it: also where a metric says of no value
+        that it is better, or there are not two classifiers to compare.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> noise = rng.normal(size=(500, 2)) * [1.0, 2.5]
+    >>> score = 1 / (1 + np.exp(-(3 * truth[:, None] - 1.5 + noise)))
+    >>> labels = np.where(np.arange(500) < 50, truth, -1)
+    >>> found = fl.compare(fl.Predictions(score, labels, models=["large", "small"]))
+    >>> found.get("accuracy").standings[0].model
+    'large'
+    """
+    asked = [metric] if isinstance(metric, str) else list(metric)
+    check_ranking(asked)
+    given = predictions_of(predictions, columns, positive)
+    chosen = None if models is None else _chosen(models, given.models)
+    estimates = estimate(
+        given, method, asked, by, confidence_level, estimand,
+        random_state=random_state, workers=workers, progress=progress,
+    )  # fmt: skip
+    with using_workers(workers):
+        return compared(estimates, chosen)
+
+
+def check_ranking(metrics: Sequence[str]) -> None:
+    """Refuse unknown metrics, and those that rank nobody.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
+    for name, metric in resolve(metrics).items():
+        if not metric.direction:
+            raise UsageError(
+                f"metric {quoted(name)} does not say whether larger or smaller is better; compare "
+                "by another one"
+            )
+
+
+def _chosen(models: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
+    for name in names:
+        if name not in known:
+            raise UsageError(unknown("model", name, known))
+    if len(names) < 2:
+        raise UsageError(
+            f"`models` names {len(names)} classifier{'s' * (not names)}; name two or more, or "
+            "leave it out to compare all"
+        )
+    return names
+
+
+def compared(estimates: Estimates, models: Sequence[str] | None = None) -> Comparisons:
+    """Everything that can be compared in these estimates.
+
+    Raises
+    ------
+    UsageError
+        If, on all items, there is nothing to compare by one of the metrics.
+    """
+    comparisons: dict[tuple[str, str | None], Comparison] = {}
+    together: dict[str | None, Together] = {}
+    said = list(estimates.warnings)
+    for size in estimates.groups:
+        for metric in estimates.directions:
+            try:
+                comparisons[metric, size.group] = estimates.compare(metric, size.group, models)
+            except UsageError as nothing:
+                if size.group is None:
+                    raise
+                said.append(str(nothing))
+    gaps = {
+        (metric, column): tuple(
+            gap
+            for gap in estimates.group_gaps(metric, column)
+            if models is None or gap.model in models
+        )
+        for metric in estimates.directions
+        for column in estimates.columns
+    }
+    for size in estimates.groups:
+        try:
+            together[size.group] = estimates.together(size.group)
+        except UsageError as nothing:
+            if size.group is None:
+                said.append(str(nothing))
+    return Comparisons(estimates, comparisons, gaps, together, tuple(said))
