@@ -179,7 +179,7 @@ def test_help_names_the_defaults(cli: Cli) -> None:
         (("ssme-multiclass", "--data", "{file}"), "has 2 classes; ssme-multiclass serves more"),
         (("ssme-subgroup", "--data", "{file}", "--by", "sex"), "has no column 'sex'"),
         (("ssme-binary", "--data", "{file}", "--methods", "ensembel"), "did you mean 'ensemble'?"),
-        (("ssme-binary", "--data", "{file}", "--metrics", "acc"), "unknown metric 'acc'"),
+        (("ssme-binary", "--data", "{file}", "--metrics", "acu"), "unknown metric 'acu'"),
         (("ssme-binary", "--data", "{file}", "--models", "best"), "unknown model 'best'"),
         (
             ("ssme-binary", "--data", "{file}", "--n-labeled", "10,x"),

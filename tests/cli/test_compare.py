@@ -83,7 +83,7 @@ def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
     [
         (["--metric", "acuracy"], "unknown metric 'acuracy'; did you mean 'accuracy'?"),
         (["--method", "auot"], "unknown method 'auot'"),
-        (["--models", "good"], "`models` names 1 classifier; name two or more"),
+        (["--models", "good"], "--models names 1 classifier; name two or more"),
         (["--models", "good,bad"], "unknown model 'bad'"),
         (["--model", "good"], "names no columns: --models NAME selects, --model NAME=COL maps"),
         (["--positive", "2"], "unknown class '2'"),

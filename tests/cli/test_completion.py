@@ -37,7 +37,7 @@ def test_the_script_of_each_shell(shell: str, part: str) -> None:
     ("words", "at", "wanted"),
     [
         ("fewlabels est", 1, ["plain,estimate"]),
-        ("fewlabels estimate --conf", 2, ["plain,--confidence-level"]),
+        ("fewlabels estimate --confidence-", 2, ["plain,--confidence-level"]),
         ("fewlabels estimate x.csv --method tempered", 4, ["plain,tempered-ensemble"]),
         ("fewlabels estimate x.csv --metrics ece,rec", 4, ["plain,ece,recall"]),
         ("fewlabels compare x.csv --metric acc", 4, ["plain,accuracy"]),

@@ -85,10 +85,10 @@ def test_the_file_has_votes_and_nobody_said_so(cli: Run, votes: Path) -> None:
     [
         (["--votes"], "Missing argument 'FILE'"),
         (["VOTES", "--duplicates", "keep"], "add --votes"),
-        (["VOTES", "--item", "item"], "add --votes"),
+        (["VOTES", "--votes", "--item", "itme"], "did you mean 'item'"),
         (["VOTES", "--votes", "--duplicates", "first"], "'first'"),
         (["--votes", "nowhere.csv"], "nowhere.csv: no such file"),
-        (["VOTES", "--votes", "--label", "gold"], "--label names a column of the file beside"),
+        (["VOTES", "--votes", "--model", "a=gold"], "--model names a column of the file beside"),
         (["VOTES", "--votes", "--domain", "site"], "no column 'site'"),
         (["VOTES", "--votes", "VOTES"], "item '0' is in row 1"),
         (["VOTES", "--votes", "--classes", "a,b"], "is not a class; the classes are a, b"),

@@ -289,7 +289,7 @@ def test_columns_that_may_hold_the_labels(healthy, name):
     assert diagnose(pd.DataFrame(table)).reading[0].startswith(f"labels: column '{name}'")
     none(findings(healthy | {name: healthy["label"]}), "may hold the labels")
     # Values that are no classes are no labels, whatever the name says.
-    odd = table | {name: ["x", "y"] * (len(healthy["label"]) // 2)}
+    odd = table | {name: ["u", "w"] * (len(healthy["label"]) // 2)}
     assert the(findings(odd), "may hold the labels").mend == f"--label {name}"
 
 
@@ -400,7 +400,7 @@ def test_summary_shows_all_there_is(healthy):
         pd.DataFrame(healthy | {"y__v": np.resize([0, 1, 1], N), "sex": np.resize(["f", "m"], N)})
     ).summary()
     for line in (
-        "the frame: 400 items, 200 labeled, 4 classifiers, 2 classes",
+        "the frame: 400 items, 200 labeled, 4 classifiers, 2 classes; positive: 1",
         "  labels            label",
         "  probabilities     p__a__1, p__b__1, p__c__1",
         "  hard predictions  y__v",

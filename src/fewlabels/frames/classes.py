@@ -21,7 +21,7 @@ from fewlabels.frames.families import by_names, class_of_one, differences
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.values import class_names, class_text, in_order
-from fewlabels.wording import did_you_mean, listed, quoted
+from fewlabels.wording import listed, quoted, unknown
 
 Counts = Mapping[str, Mapping[str, int]]
 """Column -> text -> rows that have it."""
@@ -170,11 +170,7 @@ def _positive(options: ColumnOptions, classes: Classes) -> str:
         return classes.texts[positive_index(classes.texts)]
     index = classes.find(options.positive)
     if index is None or index < 0:
-        raise InputError(
-            f"the positive class {quoted(options.positive)} is no class; "
-            f"{did_you_mean(options.positive, classes.texts)}the classes are "
-            f"{listed(classes.texts)}"
-        )
+        raise InputError(unknown("class", options.positive, classes.texts))
     return classes.texts[index]
 
 

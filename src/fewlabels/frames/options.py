@@ -296,7 +296,8 @@ def parse_pairs(option: str, what: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}")
+            mend = "; the level of intervals is --confidence-level" * (option == "--confidence")
+            raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}{mend}")
         pairs.append((name.strip(), value.strip()))
     return _no_name_twice(option, pairs)
 

@@ -64,7 +64,8 @@ def shown_number(value: float) -> str:
     >>> shown_number(66.6), shown_number(float(np.float32(66.6))), shown_number(3.0)
     ('66.6', '66.6', '3.0')
     """
-    single = np.float32(value)
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.float32(value)
     return str(single) if float(single) == value else repr(float(value))
 
 
