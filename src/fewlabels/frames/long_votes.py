@@ -267,7 +267,7 @@ def read_votes(
         if located is not None and located.kind == "NPZ":
             raise InputError("holds arrays; save votes as a table with item, annotator and label")
         opened = open_source(source, located, "votes")
-        roles = assign_vote_roles(opened.names, options)
+        roles = assign_vote_roles(opened.names, options, alone=alone)
         known = options.label if alone else None
         if known is not None and known not in opened.names:
             raise InputError(missing_column(known, opened.names, "--label"))

@@ -155,11 +155,13 @@ class VoteRoles:
         return {f"votes.{column}": role for column, role in said.items()}
 
 
-def assign_vote_roles(names: Sequence[str], options: ColumnOptions) -> VoteRoles:
+def assign_vote_roles(
+    names: Sequence[str], options: ColumnOptions, *, alone: bool = False
+) -> VoteRoles:
     """Find the columns of long votes.
 
-    `--item` and `--domain` name them where the votes have such columns; else the names are
-    `VOTE_ROLES`, or what the table [votes] says.
+    `--item` and `--domain` name them where the votes have such columns, as they must where there is
+    no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes] says.
 
     Raises
     ------
@@ -170,10 +172,10 @@ def assign_vote_roles(names: Sequence[str], options: ColumnOptions) -> VoteRoles
     found: dict[str, str] = {}
     for role in VOTE_ROLES:
         shared = {"item": options.item, "domain": options.domain}.get(role)
-        column = options.votes.get(role) or (shared if shared in names else None) or role
+        column = options.votes.get(role) or (shared if alone or shared in names else None) or role
         if column in names:
             found[role] = column
-        elif role != "domain" or role in options.votes:
+        elif role != "domain" or column != role:
             flag = {"label": "--answer"}.get(role, f"--{role}")
             raise InputError(
                 f"{missing_column(column, names, f'the {role} of a vote')}; say which it is with "
