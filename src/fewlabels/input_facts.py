@@ -7,8 +7,10 @@ import hashlib
 import numpy as np
 
 from fewlabels.evaluate import MOST_DRAWS
+from fewlabels.kernels.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS
+from fewlabels.models.scores import score_of
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.warning import not_a_random_sample
 from fewlabels.wording import listed
@@ -51,6 +53,12 @@ def facts(
     absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
     if len(labels) and absent:
         said.append(f"no labeled item of class {listed(absent)}")
+    worse = below_chance(predictions)
+    if worse:
+        said.append(
+            f"reversed: the labels put {listed(worse)} below chance (probability above .99): "
+            "reversed, or classes in another order?"
+        )
     said += _copies(predictions)
     # Where annotators' distributions are judged there is no correction to point to.
     tested = not (corrected or distribution)
@@ -92,6 +100,34 @@ def facts(
             "ends may lie further out"
         )
     return said
+
+
+_SURELY = 0.01
+"""Level of the test for classifiers below chance."""
+
+
+def below_chance(predictions: Predictions) -> list[str]:
+    """Classifiers that their labels put below chance, with probability above .99.
+
+    Of two classes the order of the items decides where a classifier gives one, else how often it
+    agrees with the labels.
+    """
+    found = []
+    times = predictions.times
+    for j, model in enumerate(predictions.models):
+        p_values = []
+        ranked = predictions.labeled & predictions.provides("ranking")[:, j]
+        if predictions.n_classes == 2 and predictions.multiplicity is None and ranked.any():
+            scores = score_of(predictions, j)[ranked]
+            p_values.append(below_chance_by_rank(scores, predictions.labels[ranked] == 1))
+        voted = predictions.labeled & predictions.has_hard[:, j]
+        if voted.any() and (predictions.n_classes > 2 or not ranked.any()):
+            labels, hard = predictions.labels[voted], predictions.hard[voted, j]
+            k = predictions.n_classes
+            p_values.append(below_chance_by_agreement(labels, hard, times[voted], k))
+        if min(p_values, default=1.0) < _SURELY:
+            found.append(model)
+    return found
 
 
 def _distribution(given: Predictions) -> str:

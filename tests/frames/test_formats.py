@@ -23,6 +23,12 @@ from fewlabels.engine.units import lay_out
 from fewlabels.frames import column_names, diagnose
 from fewlabels.frames.options import column_options
 
+
+def packed(content: bytes) -> bytes:
+    """The bytes compressed by gzip, the same every time."""
+    return gzip.compress(content, mtime=0)
+
+
 CSV = "label,p__m__1,site\n0,.25,a\n,.5,b\n1,.75,a\n"
 JSONL = (
     '{"label": 0, "p__m__1": 0.25, "site": "a"}\n'
@@ -79,12 +85,12 @@ def refused(path, message):
         ("line ends", JSONL.replace("\n", "\r\n")),
         ("mark", "\ufeff" + JSONL),
         ("utf16.txt", JSONL.encode("utf-16")),
-        ("a.jsonl.gz", gzip.compress(JSONL.encode())),
+        ("a.jsonl.gz", packed(JSONL.encode())),
         ("a.jsonl.zst", compressed("zstd", JSONL)),
         ("a.jsonl.bz2", bz2.compress(JSONL.encode())),
         ("list.json", json.dumps(ROWS)),
         ("pretty list", json.dumps(ROWS, indent=2)),
-        ("list.json.gz", gzip.compress(json.dumps(ROWS).encode())),
+        ("list.json.gz", packed(json.dumps(ROWS).encode())),
         ("columns.json", json.dumps(TABLE.to_pydict())),
         ("pretty columns", json.dumps(TABLE.to_pydict(), indent=1)),
         ("pandas.json", TABLE.to_pandas().to_json()),
@@ -100,11 +106,11 @@ def refused(path, message):
         ("a.ods", ods({"Sheet1": GRID})),
         ("a.csv.zst", compressed("zstd", CSV)),
         ("a.csv.bz2", bz2.compress(CSV.encode())),
-        ("two members.gz", gzip.compress(CSV.encode()[:30]) + gzip.compress(CSV.encode()[30:])),
+        ("two members.gz", packed(CSV.encode()[:30]) + packed(CSV.encode()[30:])),
         ("a.tsv.zst", compressed("zstd", CSV.replace(",", "\t"))),
         ("excel's unicode text.txt", CSV.replace(",", "\t").encode("utf-16")),
         ("utf16 be.csv", b"\xfe\xff" + CSV.encode("utf-16-be")),
-        ("utf16.csv.gz", gzip.compress(CSV.encode("utf-16"))),
+        ("utf16.csv.gz", packed(CSV.encode("utf-16"))),
     ],
 )
 def test_every_format_says_the_same(write, name, content):
@@ -323,7 +329,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         (pickle.dumps({"a": 1}), "file.csv", "is a pickle, which is never opened"),
         (pickle.dumps([1], protocol=0), "file", "is a pickle"),
         (pickle.dumps([1], protocol=1), "file.pkl", "is a pickle"),
-        (gzip.compress(pickle.dumps([1])), "file.pkl.gz", "is a pickle"),
+        (packed(pickle.dumps([1])), "file.pkl.gz", "is a pickle"),
         (b"x\x9c\x01", "file.joblib", "is a pickle"),
         (archive("archive/data.pkl"), "model.pt", "is a pickle"),
         (b"\x89HDF\r\n\x1a\n", "file.h5", "is an HDF5 file"),
@@ -335,8 +341,8 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         (archive("[Content_Types].xml", "ppt/a.xml"), "a.pptx", "is a document or slides"),
         (OLE + "WordDocument".encode("utf-16-le"), "a.doc", "is a Word document"),
         (OLE + "EncryptedPackage".encode("utf-16-le"), "a.xlsx", "without a password"),
-        (gzip.compress(b"RDX3\nX\n\0\0\0"), "a.RData", r"is an R file; in R: write\.csv"),
-        (gzip.compress(b"X\n\0\0\0\3"), "a.rds", "is an R file"),
+        (packed(b"RDX3\nX\n\0\0\0"), "a.RData", r"is an R file; in R: write\.csv"),
+        (packed(b"X\n\0\0\0\3"), "a.rds", "is an R file"),
         (b"<stata_dta><header>", "a.dta", "is a Stata file"),
         (b"\x72\x02\x01\x00", "a.dta", "is a Stata file"),
         (bytes(12) + b"\xc2\xea\x81\x60", "a.sas7bdat", "is a SAS file"),
@@ -344,15 +350,15 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         (archive("a.csv", "b.csv"), "a.zip", "is a zip archive that holds a.csv, b.csv; unpack it"),
         (archive("a.csv")[:-9], "a.zip", "is a zip archive that is damaged"),
         (tar(), "a.tar", "is a tar archive; unpack it"),
-        (gzip.compress(tar()), "a.tar.gz", "is a tar archive; unpack it"),
+        (packed(tar()), "a.tar.gz", "is a tar archive; unpack it"),
         (b"7z\xbc\xaf\x27\x1c", "a.7z", "is a 7z archive"),
         (b"Rar!\x1a\x07\x01", "a.rar", "is a RAR archive"),
         (b"\xfd7zXZ\x00", "a.csv.xz", "is compressed by xz; decompress it: xz -d FILE"),
         (b"\x89PNG\r\n\x1a\n", "a.png", "is an image"),
         (b"\xff\xd8\xff\xe0", "a.jpg", "is an image"),
         (b"<!DOCTYPE html>", "a.xls", "is a web page"),
-        (gzip.compress(arrow()), "a.arrow.gz", "is Feather, compressed by gzip; decompress it"),
-        (gzip.compress(archive("a.npy")), "a.gz", "is NPZ, compressed by gzip"),
+        (packed(arrow()), "a.arrow.gz", "is Feather, compressed by gzip; decompress it"),
+        (packed(archive("a.npy")), "a.gz", "is NPZ, compressed by gzip"),
     ],
 )
 def test_files_that_are_not_read_are_named(write, tmp_path, content, name, message):
@@ -371,7 +377,7 @@ def test_urls_and_files_that_are_not_there(write, tmp_path):
 
 def test_folders_of_other_formats(write, tmp_path):
     write(JSONL, "folder/a.jsonl")
-    write(gzip.compress(JSONL.encode()), "folder/b.jsonl.gz")
+    write(packed(JSONL.encode()), "folder/b.jsonl.gz")
     folder = tmp_path / "folder"
     assert fl.read_predictions(folder).n_items == 6
     write(JSONL.replace("0.5", '"x"'), "folder/b.jsonl.gz")

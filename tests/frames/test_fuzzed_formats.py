@@ -18,6 +18,12 @@ from workbooks import Date, ods, xlsx
 import fewlabels as fl
 from fewlabels.frames import diagnose
 
+
+def packed(content: bytes) -> bytes:
+    """The bytes compressed by gzip, the same every time."""
+    return gzip.compress(content, mtime=0)
+
+
 ROWS = [
     {"label": "a", "p__m__a": 0.5, "p__m__b": 0.5, "judge": {"note": "ä"}, "r": ["A"]},
     {"label": None, "p__m__a": 0.25, "p__m__b": 0.75, "judge": {"note": "x"}, "r": ["B"]},
@@ -61,7 +67,7 @@ FILES = [
     CSV.encode("utf-16"),
     zstd(CSV),
     bz2.compress(CSV.encode()),
-    gzip.compress(JSONL.encode()),
+    packed(JSONL.encode()),
 ]
 
 
