@@ -334,16 +334,46 @@ def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
         )
     total[missing[:, 0], missing[:, 1]] = 1.0
     off = np.abs(total - 1)
-    if off.max() > SUM_TOLERANCE:
-        i, j = np.argwhere(off > SUM_TOLERANCE)[0]
-        raise InputError(
-            f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item "
-            f"{first + i} (from 0), classifier {names[j]!r}: apply a softmax, or add the missing "
-            "class"
-        )
+    for j in np.flatnonzero((off > SUM_TOLERANCE).any(axis=0)):
+        bad = (off[:, j] > rounding(p[:, j].T)[0]) | (total[:, j] == 0)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InputError(
+                f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item "
+                f"{first + i} (from 0), classifier {names[j]!r}: {NO_SUM}"
+            )
     mended = off > SUM_ROUNDING
     p[mended] /= total[mended][:, None]
     return int(mended.sum())
+
+
+NO_SUM = (
+    "a class may be missing; if each class has a probability of its own (one against the rest), "
+    "divide each row by its sum"
+)
+"""Why probabilities may not sum to 1, and what to do."""
+
+
+def rounding(columns: Sequence[Floats] | Floats) -> tuple[float, int]:
+    """How far from 1 the sum of rounded probabilities may be, and the digits they are written with.
+
+    Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no sign
+    of rounding where all of them would have to be off by that much.
+
+    Parameters
+    ----------
+    columns
+        Probabilities of the K classes, each (n,).
+    """
+    for digits in range(6):
+        scaled = [c * 10.0**digits for c in columns]
+        if all(np.nanmax(np.abs(s - np.round(s)), initial=0.0) < 1e-6 for s in scaled):
+            break
+    else:
+        digits = 6
+    slack = 1e-9 if digits > 1 else -1e-9
+    most = len(columns) / 2 * 10.0**-digits * (1 + slack) if digits else 0.0
+    return max(most, SUM_TOLERANCE), digits
 
 
 def class_indices(name: str, value: Any, dimensions: int) -> Ints:

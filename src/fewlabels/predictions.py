@@ -445,9 +445,10 @@ class Predictions(Shown):
         """The same rows, each of which stands for so many items, shape (n,)."""
         return self._with(multiplicity=times)
 
-    def noting(self, notes: Iterable[str]) -> Predictions:
-        """The same predictions with notes about where they come from."""
-        return self._with(notes=tuple(notes))
+    def noting(self, notes: Iterable[str], reading: Iterable[str] | None = None) -> Predictions:
+        """The same predictions with notes about where they come from, and how they were read."""
+        said = self.reading if reading is None else tuple(reading)
+        return self._with(notes=tuple(notes), reading=said)
 
     def with_probabilities(self, probabilities: Floats) -> Predictions:
         """The same items and classifiers with other probabilities, (n, M, K)."""

@@ -148,9 +148,13 @@ def test_places_are_items_from_0():
     ("source", "error", "message"),
     [
         (np.ones((2, 2)), fl.UsageError, "a dictionary of columns, or a list of rows; got 'numpy"),
-        ({"rf": np.ones((3, 2))}, fl.UsageError, r"shape \(3, 2\) for 'rf'.*fewlabels.Predictions"),
+        (
+            {"rf": np.ones((3, 2))},
+            fl.InputError,
+            r"'rf' has an array of shape \(3, 2\) whose rows do",
+        ),
         ({"rf": [[0.1, 0.9]] * 3}, fl.UsageError, r"shape \(3, 2\) for 'rf'"),
-        ({"rf": np.array(0.5)}, fl.UsageError, r"shape \(\) for 'rf'"),
+        ({"rf": np.array(0.5)}, fl.InputError, r"'rf' must be \(n, K\) .*got shape \(\)"),
         ({"label": "x"}, fl.UsageError, "got 'builtins.dict'"),
         ({"a": [1], "b": [1, 2]}, fl.InputError, "'a' has 1 values, 'b' 2; make them agree"),
         ([[1, 2]], fl.UsageError, "got 'builtins.list'"),

@@ -138,6 +138,7 @@ class Told(NamedTuple):
     diagnostics: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +154,9 @@ class Whole:
     def estimates(self, told: Told, workers: int | None) -> Estimates:
         """Estimate in memory, and say how many rows there are."""
         asked = self.question
+        method = self.name if asked.method == "auto" else asked.method
         found = estimate(
-            self.rows.noting(told.notes), self.name if asked.method == "auto" else asked.method,
+            self.rows.noting(told.notes, told.reading), method,
             asked.metrics, asked.by or None, asked.confidence_level, asked.estimand,
             asked.against, asked.random_state, workers,
         )  # fmt: skip
@@ -221,7 +223,7 @@ class Fitted:
             posterior=self.posterior,
             diagnostics={**on_known.diagnostics, "stream": self._told(told)},
             warnings=tuple(reasons.sentences()),
-            predictions=support.sample,
+            predictions=support.sample.noting(support.sample.notes, told.reading),
             judged=judged,
             describe=partial(describe, judged, self.posterior, self.name, self.metrics, None),
             streamed=True,

@@ -275,6 +275,7 @@ class _Run:
             },
             self.feed.notes,
             tuple(warnings),
+            self.layout.reading,
         )
 
 

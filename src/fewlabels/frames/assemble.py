@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.door import SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN
+from fewlabels.door import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Counts, decide_classes
 from fewlabels.frames.names import Names
@@ -234,20 +234,15 @@ def _to_shares(
     off = np.abs(total - 1)
     if not (off > SUM_TOLERANCE).any():
         return each[0]
-    digits = _digits(each)
-    # Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no
-    # sign of rounding where all of them would have to be off by that much.
-    slack = 1e-9 if digits > 1 else -1e-9
-    rounding = len(each) / 2 * 10.0**-digits * (1 + slack) if digits else SUM_TOLERANCE
-    bad = np.flatnonzero((off > rounding) | (total == 0))
+    most, digits = rounding(each)
+    bad = np.flatnonzero((off > most) | (total == 0))
     if len(bad):
         row = int(bad[0])
         cells = " + ".join(shown_number(v[row]) for v in each[:6]) + " + ..." * (len(each) > 6)
         raise InputError(
             f"`probabilities` must sum to 1 over the classes; got {total[row]:.6g} for "
-            f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): a class "
-            "may be missing; if each class has a probability of its own (one against the rest), "
-            "divide each row by its sum"
+            f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): "
+            f"{NO_SUM}"
         )
     for values in each:
         values /= total
@@ -277,15 +272,6 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
         )
     values /= 100
     table.notes.append(f"column {quoted(column)}: percentages read as shares")
-
-
-def _digits(columns: Sequence[Floats]) -> int:
-    """Digits after the point that numbers are written with, at most 6."""
-    for digits in range(6):
-        scaled = [c * 10.0**digits for c in columns]
-        if all(np.nanmax(np.abs(s - np.round(s)), initial=0.0) < 1e-6 for s in scaled):
-            return digits
-    return 6
 
 
 def _out_of_range(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from fewlabels.errors import InputError, UsageError
@@ -28,7 +29,7 @@ from fewlabels.frames.long_votes import (
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.recognise import recognise
-from fewlabels.frames.roles import Roles, assign_roles, missing_column
+from fewlabels.frames.roles import Roles, assign_roles, missing_column, split_native
 from fewlabels.frames.sources import open_source
 from fewlabels.frames.table import NOTHING, Place, Source
 from fewlabels.frames.wording import told_of
@@ -141,6 +142,8 @@ def read_predictions(
         no_label=no_label, same=same, keep=keep, item=item, annotator=annotator, answer=answer,
         vote_columns=vote_columns,
     )  # fmt: skip
+    if _is_by_classifier(source):
+        return _of_classifiers(source, options, votes, labels)
     opened = open_input(source, options, votes, duplicates, labels)
     with told_of(opened.name):
         if opened.arrays is not None:
@@ -153,6 +156,46 @@ def read_predictions(
     pa.default_memory_pool().release_unused()
     with told_of(opened.name):
         return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
+
+
+_LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
+"""Keys under which a mapping of classifiers may hold the known labels."""
+
+
+def _is_by_classifier(source: Any) -> bool:
+    """Whether a mapping holds what classifiers said, and not the columns of a table.
+
+    It does where a value has a column per class, or where all are arrays of numpy with names that
+    are no native ones; a mapping of lists is a table.
+    """
+    if not isinstance(source, Mapping) or not source:
+        return False
+    if any(split_native(str(name)) is not None for name in source):
+        return False
+    several = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
+    return several or all(isinstance(v, np.ndarray) for v in source.values())
+
+
+def _of_classifiers(
+    source: Mapping[str, Any], options: ColumnOptions, votes: Any, labels: Any
+) -> Predictions:
+    """`Predictions` of a mapping, name -> what that classifier said, the labels among them."""
+    if votes is not None or labels is not None or options.names_classifiers or options.label:
+        raise UsageError(
+            "a mapping of classifiers says by its names what everything is; pass its arrays to "
+            "fewlabels.Predictions with `labels`, or a table with columns"
+        )
+    keys = [name for name in source if name in _LABEL_KEYS]
+    if len(keys) > 1:
+        raise UsageError(
+            f"{listed(map(quoted, keys))} may each hold the labels; leave out the rest"
+        )
+    return Predictions(
+        {name: value for name, value in source.items() if name not in keys},
+        source[keys[0]] if keys else None,
+        classes=options.classes,
+        positive=options.positive,
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""What arrays of `Predictions` mean: a block of classes is one classifier, a mapping is several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import fewlabels as fl
+
+N = 60
+RNG = np.random.default_rng(11)
+TRUTH = RNG.integers(0, 2, N)
+P = np.clip(0.7 * TRUTH + 0.3 * RNG.random(N), 0.01, 0.99)
+BLOCK = np.stack([1 - P, P], axis=1)
+
+
+def test_a_block_whose_rows_sum_to_one_is_one_classifier():
+    found = fl.Predictions(BLOCK, TRUTH)
+    assert (found.n_models, found.n_classes) == (1, 2)
+    np.testing.assert_array_equal(found.probabilities[:, 0], BLOCK)
+    assert "one classifier, 2 classes" in found.notes[0]
+    three = RNG.dirichlet(np.ones(3), N)
+    assert fl.Predictions(three).n_classes == 3
+    # Two classifiers of two classes, as before.
+    other = np.stack([P, P**2], axis=1)
+    assert fl.Predictions(other, TRUTH).n_models == 2
+    named = fl.Predictions(BLOCK, TRUTH, models=["rf"], classes=["no", "yes"])
+    assert (named.models, named.classes) == (("rf",), ("no", "yes"))
+
+
+def test_two_names_for_such_a_block_are_refused():
+    with pytest.raises(fl.InputError, match=r"sum to 1 in every row.*`models` names 2; pass {name"):
+        fl.Predictions(BLOCK, TRUTH, models=["a", "b"])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict])
+def test_a_mapping_of_classifiers(frame):
+    hard, score = (P > 0.5).astype(int), np.log(P / (1 - P))
+    columns = {"1": P, "0": 1 - P}
+    told = BLOCK if frame is dict else frame(columns)
+    found = fl.Predictions(
+        {"rf": told, "nb": P, "votes": hard, "text": np.where(P > 0.5, "1", "0"), "svm": score},
+        TRUTH,
+        classes=[0, 1],
+    )
+    assert found.models == ("rf", "nb", "votes", "text", "svm")
+    for j in (0, 1):
+        np.testing.assert_array_equal(found.probabilities[:, j, 1], P)
+    for j in (2, 3):
+        np.testing.assert_array_equal(found.votes[:, j], hard)
+    np.testing.assert_array_equal(found.scores[:, 4], score)
+    assert np.isnan(found.scores[:, :4]).all()
+
+
+def test_a_mapping_is_taken_wherever_predictions_are():
+    labels = np.where(np.arange(N) < 30, TRUTH, -1)
+    given = {"rf": BLOCK, "nb": np.stack([1 - P**2, P**2], axis=1)}
+    plain = fl.Predictions(given, labels)
+    one = fl.estimate(plain, metrics="accuracy").to_dict()["estimates"]
+    two = fl.estimate({**given, "label": labels}, metrics="accuracy").to_dict()["estimates"]
+    assert one == two
+    assert fl.curve({**given, "y_true": labels}, model="nb").to_dict()["recall"]
+    assert fl.estimate(given, metrics="accuracy").n_labeled == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "mapping of classifiers is empty"),
+        ({"a": P, "b": P[:5]}, "'b' has 5"),
+        ({"a": BLOCK * 2}, "rows do not sum to 1"),
+        ({"a": np.where(P > 0.5, "x", "y"), "b": BLOCK}, "order with `classes`"),
+        ({"a": pd.DataFrame({"u": P, "v": 1 - P})}, "columns u, v, but the classes are 0, 1"),
+        ({"a": RNG.dirichlet(np.ones(3), N), "b": P}, "'b' has one probability per item"),
+    ],
+)
+def test_what_is_no_mapping_of_classifiers(given, message):
+    with pytest.raises(fl.InputError, match=message):
+        fl.Predictions(given, classes=[0, 1] if "u, v" in message else None)
+    with pytest.raises(fl.UsageError, match="put `votes` into it"):
+        fl.Predictions({"a": P}, votes=TRUTH[:, None])
+
+
+def test_rounded_arrays_are_renormalised_and_never_told_to_take_a_softmax():
+    p = RNG.dirichlet(np.ones(3), N).round(2)
+    block = np.stack([p, p], axis=1)
+    found = fl.Predictions(block)
+    np.testing.assert_allclose(found.probabilities.sum(axis=2), 1)
+    with pytest.raises(fl.InputError, match="one against the rest") as refused:
+        fl.Predictions(block * 0.8)
+    assert "softmax" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("classes", "positive"),
+    [(["fraud", "legit"], "fraud"), (["a", "b"], "b"), (["yes", "no"], "yes"), ([0, 1], 1)],
+)
+def test_the_positive_class_is_that_of_a_known_word(classes, positive):
+    labels = np.where(np.arange(N) < 40, TRUTH, -1)
+    given = fl.Predictions(BLOCK[:, None], labels, classes=classes)
+    assert given.positive == positive
+    turned = given.with_positive()
+    assert turned.classes[1] == positive
+    found = fl.estimate(given, method="labeled", metrics="recall")
+    k = classes.index(positive)
+    known = labels == k
+    assert found.get("model0", "recall").value == pytest.approx(
+        (BLOCK.argmax(axis=1)[known] == k).mean()
+    )
+    other = classes[1 - k]
+    asked = fl.estimate(given, method="labeled", metrics="recall", positive=other)
+    assert asked.to_dict()["positive"] == str(other)
+    scores = fl.Predictions(scores=P[:, None], labels=labels, classes=classes)
+    np.testing.assert_array_equal(
+        scores.with_positive(other).scores, -scores.with_positive(positive).scores
+    )
