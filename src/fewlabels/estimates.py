@@ -181,10 +181,7 @@ class Estimates(Estimated):
                 "hard predictions"
             )
         p = posterior.marginals()
-        names = predictions.groups.get(ITEM)
-        out: dict[str, list[Any]] = {
-            ITEM: list(range(predictions.n_items)) if names is None else names.tolist()
-        }
+        out = predictions.item_names or {ITEM: list(range(predictions.n_items))}
         if predictions.domain is not None:
             out["domain"] = [None if d is None else str(d) for d in predictions.domain.tolist()]
         classes = self._class_values

@@ -211,6 +211,11 @@ class Predictions(Shown):
         )
 
     @property
+    def item_names(self) -> dict[str, list[Any]]:
+        """The names of the items, under the name of their column; empty where they have none."""
+        return {} if self.item is None else {self.item: self.groups[self.item].tolist()}
+
+    @property
     def n_items(self) -> int:
         """Number of items, n; where rows stand for several, number of rows (see `size`)."""
         return len(self.labels)

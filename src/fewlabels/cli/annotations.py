@@ -353,7 +353,7 @@ def _table(found: Recalibrated, groups: Sequence[str]) -> dict[str, Any]:
     items = found.predictions
     counts = items.as_histograms().histogram
     assert counts is not None
-    out: dict[str, Any] = {"row": range(1, items.n_items + 1)}
+    out: dict[str, Any] = {"row": range(1, items.n_items + 1), **items.item_names}
     out |= {name: list(items.groups[name]) for name in groups}
     if items.domain is not None:
         out["domain"] = list(items.domain)

@@ -52,7 +52,9 @@ def label_next(
     if out is not None and table is not None:
         from fewlabels.frames.write import write_table
 
-        columns = {"row": answer["rows"]} | {k: answer[k] for k in ("score", "probability", "gain")}
+        names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
+        numbers = {key: answer[key] for key in ("score", "probability", "gain")}
+        columns = {"row": answer["rows"], **names, **numbers}
         writers[out] = lambda path: write_table(columns, path, table)
     write_outputs(writers)
     if json_path == "-":

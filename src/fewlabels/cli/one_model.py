@@ -210,7 +210,7 @@ def result_options(out_help: str) -> Callable[[Command], Command]:
 
 
 def item_table(predictions: Predictions, model: str, positive: Any) -> dict[str, Any]:
-    """Row of the file (from 1), score and label of every item; a label may be None.
+    """Row of the file (from 1), name, score and label of every item; a label may be None.
 
     Parameters
     ----------
@@ -225,6 +225,7 @@ def item_table(predictions: Predictions, model: str, positive: Any) -> dict[str,
     j, k = predictions.models.index(model), classes.index(str(positive))
     return {
         "row": range(1, predictions.n_items + 1),
+        **predictions.item_names,
         "score": score_of(predictions, j, k),
         "label": [classes[label] if label >= 0 else None for label in predictions.labels.tolist()],
     }

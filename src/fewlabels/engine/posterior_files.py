@@ -133,8 +133,8 @@ class PosteriorFiles:
         n, p = rows.n_items, posterior.probabilities
         name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [file])
         columns: dict[str, Any] = {"file": name, "row": np.arange(first_row, first_row + n)}
-        if ITEM in rows.groups:
-            columns[ITEM] = pa.array(rows.groups[ITEM].tolist(), pa.string())
+        for name, values in rows.item_names.items():
+            columns[name] = pa.array(values, pa.string())
         if rows.domain is not None:
             domain = [None if d is None else str(d) for d in rows.domain.tolist()]
             columns["domain"] = pa.array(domain, pa.string())

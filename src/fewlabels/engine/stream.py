@@ -33,7 +33,7 @@ from fewlabels.engine.work import (
     tally_unit,
 )
 from fewlabels.errors import UsageError
-from fewlabels.estimates import ITEM, Estimates
+from fewlabels.estimates import Estimates
 from fewlabels.evaluate import Estimand
 from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions, column_options
@@ -124,8 +124,8 @@ def estimate_files(
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     kept = _kept_groups(groups, layout.roles)
-    if posterior is not None and ITEM in layout.roles.groups:
-        kept = tuple(dict.fromkeys((*kept, ITEM)))
+    if posterior is not None and layout.roles.item in layout.roles.groups:
+        kept = tuple(dict.fromkeys((*kept, layout.roles.item or "")))
     reader = Reader(layout, classes, kept)
     chosen = None if select is None else tuple(select)
     feed = Feed(reader, chosen, threshold, thresholds, positive)

@@ -111,6 +111,8 @@ class LongVotes:
         grown = _grown(wide, len(keys), len(rows), len(models))
         if self.known is not None:
             grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
+        groups = grown["groups"] | self._domain_group(domain, grown["groups"], keep)
+        groups |= _item_group(list(rows), groups, keep)
         return {
             **wide,
             **grown,
@@ -120,9 +122,8 @@ class LongVotes:
             if again is None
             else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
             "domain": domain,
-            "groups": grown["groups"]
-            | self._domain_group(domain, grown["groups"], keep)
-            | _item_group(list(rows), grown["groups"], keep),
+            "groups": groups,
+            "item": ITEMS if ITEMS in groups else None,
             "notes": (*wide["notes"], *notes),
         }
 

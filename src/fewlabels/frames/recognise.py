@@ -6,6 +6,7 @@ message shows how each of them is said. What is recognised is told in the first 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,10 @@ class Reading:
     votes: bool = False
 
 
+_ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
+"""Names of columns that name the items, where all their values differ."""
+
+
 class AmbiguousError(InputError):
     """A file can be read in two ways; `readings` are the options of each."""
 
@@ -88,7 +93,12 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
 
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
-    """The label, where a column is named like one and nothing else is."""
+    """The label, where a column is named like one and nothing else is; and the items' names."""
+    named = [name for name in names if _ITEM_NAMES.fullmatch(name)]
+    if options.item is None and "item" not in names and len(named) == 1:
+        found = profile(source.read((), named), named[0])
+        if found.unique and found.filled == found.rows:
+            options = replace(options, item=named[0])
     if options.label is not None or "label" in names:
         return Reading(options)
     claimed = {c for columns in options.models.values() for c in columns}

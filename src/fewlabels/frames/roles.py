@@ -215,6 +215,8 @@ def assign_roles(
         item = claimed.required("--item", options.item, "item")
     elif options.item is not None and not alone:
         item = claimed.named("--item", options.item, "item")
+    elif ITEMS in names:
+        item = ITEMS  # and a group like any other
     # A domain that is asked for may be that of the votes alone.
     asked = options.domain
     elsewhere = asked is not None and asked not in names and votes and votes.domain == asked
