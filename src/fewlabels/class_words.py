@@ -36,13 +36,12 @@ _SOUGHT = _words("""
 _NOT = re.compile(r"(?i)(?:not|non|no|un|in)(?:[ _-]+|(?=\w{4}))(.+)")
 
 NO_LABEL = _words("""
-    , na, n/a, #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba, pending,
-    unlabeled, unlabelled, not labeled, not labelled, no label, missing, skip, skipped, blank,
-    (blank), unbekannt
+    , na, n/a, #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba, unlabeled,
+    unlabelled, not labeled, not labelled, no label, (blank)
 """)
 """Texts, folded, that stand for an unknown label unless a class is declared by that name."""
 
-MAYBE_NO_LABEL = frozenset({"none", "unknown"})
+MAYBE_NO_LABEL = _words("none, unknown, missing, skip, skipped, pending, blank, unbekannt")
 """The same, but these are classes as well: where labels and classifiers both say so, they are."""
 
 

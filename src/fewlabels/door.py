@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.class_words import positive_index
+from fewlabels.class_words import MAYBE_NO_LABEL, NO_LABEL, folded, positive_index, same_answer
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.wording import listed
+from fewlabels.wording import listed, unknown
 
 UNKNOWN = -1
 """The label of an item whose label is not known, and the vote of a classifier that gave none."""
@@ -121,8 +121,7 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
                 f"classifiers must have one row per item; the first has {n} and {name!r} has "
                 f"{len(_array_of(name, value)[0])}"
             )
-    texts = {str(v) for a in votes.values() if a.dtype.kind in "OUS" for v in a if v is not None}
-    texts -= _NO_LABEL
+    texts = {t for a in votes.values() if a.dtype.kind in "OUS" for t in _class_texts(a)}
     if texts and classes is None:
         if any(b.ndim == 2 for b in blocks.values()):
             raise InputError(
@@ -131,11 +130,18 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
                 "classes=model.classes_)"
             )
         y = np.asarray([] if labels is None else labels)
-        texts |= (
-            {str(v) for v in y if v is not None} - _NO_LABEL if y.dtype.kind in "OUS" else set()
-        )
-        classes = sorted(texts)
-    k = max([b.shape[1] for b in blocks.values() if b.ndim == 2] or [2])
+        of_labels = _class_texts(y) if y.dtype.kind in "OUS" else []
+        # Spellings of one class count once, as the labels write it.
+        kept: list[str] = []
+        for text in [*dict.fromkeys(of_labels), *sorted(texts)]:
+            if same_answer(text, kept) is None:
+                kept.append(text)
+        classes = sorted(kept)
+    widths = {b.shape[1]: j for j, b in blocks.items() if b.ndim == 2}
+    if len(widths) > 1:
+        said = [f"{list(given)[j]!r} has {k}" for k, j in widths.items()]
+        raise InputError(f"classifiers must have one column per class; {listed(said)}")
+    k = max(widths, default=2)
     p = None
     if blocks:
         p = np.full((n, m, k), np.nan)
@@ -193,6 +199,12 @@ def _class_block(
     return block[:, [list(named).index(c) for c in order]]
 
 
+def _class_texts(array: Array) -> list[str]:
+    """The texts of an array that are classes, in order."""
+    none = NO_LABEL | MAYBE_NO_LABEL
+    return [str(v) for v in array if v is not None and folded(str(v)) not in none]
+
+
 def _whole(array: Array) -> bool:
     known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
     return bool((known == np.round(known)).all()) and bool((known >= UNKNOWN).all())
@@ -202,7 +214,7 @@ def _columns(
     by_model: Mapping[int, Array], n: int, m: int, absent: float, classes: Sequence[Any] | None
 ) -> Array:
     """Columns (n, M) of the classifiers that have one; text is looked up in the classes."""
-    out = np.full((n, m), absent)
+    out = np.full((n, m), float(absent))
     for j, column in by_model.items():
         if column.dtype.kind in "OUS":
             if column.dtype.kind == "O":
@@ -250,19 +262,33 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
 
 
 def positive_class(classes: Sequence[Any], asked: Any) -> Any:
-    """The positive one of two classes; None of more.
+    """The positive class that was asked for, else that of two classes; None of more.
 
     Raises
     ------
-    InputError
+    UsageError
         If the one asked for is no class.
     """
-    if asked is not None and str(asked) not in map(str, classes):
-        raise InputError(f"`positive` {asked!r} is not a class; the classes are {listed(classes)}")
-    if len(classes) != 2:
-        return None
+    if asked is not None:
+        return classes[class_index(asked, classes)]
+    return classes[positive_index(classes)] if len(classes) == 2 else None
+
+
+def class_index(asked: Any, classes: Sequence[Any]) -> int:
+    """Index of the class that is meant: as it is written, in another case, 1.0 for 1, a synonym.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
     names = [str(c) for c in classes]
-    return classes[positive_index(classes) if asked is None else names.index(str(asked))]
+    whole = isinstance(asked, float) and asked.is_integer()
+    text = str(asked).lower() if isinstance(asked, bool | np.bool_) else str(asked)
+    meant = same_answer(str(int(asked)) if whole else text, names)
+    if meant is None:
+        raise UsageError(unknown("class", asked, names))
+    return names.index(meant)
 
 
 def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
@@ -354,8 +380,8 @@ NO_SUM = (
 """Why probabilities may not sum to 1, and what to do."""
 
 
-def rounding(columns: Sequence[Floats] | Floats) -> tuple[float, int]:
-    """How far from 1 the sum of rounded probabilities may be, and the digits they are written with.
+def rounding(columns: Sequence[Floats] | Floats) -> tuple[Floats, Ints]:
+    """How far from 1 the sum of rounded probabilities may be, and their digits, (n,) each.
 
     Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no sign
     of rounding where all of them would have to be off by that much.
@@ -365,15 +391,15 @@ def rounding(columns: Sequence[Floats] | Floats) -> tuple[float, int]:
     columns
         Probabilities of the K classes, each (n,).
     """
-    for digits in range(6):
-        scaled = [c * 10.0**digits for c in columns]
-        if all(np.nanmax(np.abs(s - np.round(s)), initial=0.0) < 1e-6 for s in scaled):
-            break
-    else:
-        digits = 6
-    slack = 1e-9 if digits > 1 else -1e-9
-    most = len(columns) / 2 * 10.0**-digits * (1 + slack) if digits else 0.0
-    return max(most, SUM_TOLERANCE), digits
+    digits = np.full(len(columns[0]), 6)
+    for d in reversed(range(6)):
+        # Single precision is exact to 6e-8 of a number up to 1.
+        scaled = [c * 10.0**d for c in columns]
+        off = np.max([np.abs(s - np.round(s)) for s in scaled], axis=0)
+        digits[off < 1e-7 * 10.0**d] = d
+    slack = np.where(digits > 1, 1e-9, -1e-9)
+    most = np.where(digits > 0, len(columns) / 2 * 10.0**-digits * (1 + slack), 0.0)
+    return np.maximum(most, SUM_TOLERANCE), digits
 
 
 def class_indices(name: str, value: Any, dimensions: int) -> Ints:
@@ -490,15 +516,15 @@ def _numbers(array: Array) -> Array:
 
 def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
     """Class indices of names."""
-    index = {str(c): i for i, c in enumerate(classes)}
+    names = [str(c) for c in classes]
+    index: dict[str, int] = {}
     texts = [str(value) for value in array.ravel()]
-    for value in texts:
-        if value not in index and value not in _NO_LABEL:
+    for value in dict.fromkeys(texts):
+        meant = same_answer(value, names)
+        if meant is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
             _refuse_class("label", value, classes)
-    return np.array([index.get(value, UNKNOWN) for value in texts], dtype=np.int64)
-
-
-_NO_LABEL = frozenset({"", "-1", "nan", "NaN", "None", "<NA>"})
+        index[value] = UNKNOWN if meant is None else names.index(meant)
+    return np.array([index[value] for value in texts], dtype=np.int64)
 
 
 def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:

@@ -14,6 +14,7 @@ from fewlabels.door import (
     annotator_counts,
     by_name,
     check_shapes,
+    class_index,
     class_indices,
     class_names,
     known_labels,
@@ -58,8 +59,8 @@ class Predictions(Shown):
         Hard predictions, shape (n, M); -1 = missing. They win over the argmax of `probabilities`.
         Kept in the smallest integers that hold the classes.
     scores
-        Real-valued scores of two-class classifiers, shape (n, M), larger = more positive;
-        NaN = missing.
+        Real-valued scores of two-class classifiers, shape (n, M), larger = more positive (more
+        likely of the class `positive`); NaN = missing.
     histogram
         How many annotators chose each class, shape (n, K).
     groups
@@ -72,7 +73,7 @@ class Predictions(Shown):
         Names.
     positive
         The positive one of two classes: that of a known word (1, yes, true, pass, fraud, spam ...)
-        unless given, else the last.
+        unless given, else the last. Of more than two, the one to judge against the rest, if any.
     repeated_votes
         Further votes of a classifier (an annotator) on an item that it has voted on, shape (E, 3):
         item, classifier, class. Label models that learn from votes count them; metrics go by
@@ -249,7 +250,7 @@ class Predictions(Shown):
 
         That is where label models and metrics look for the positive class. Of more than two
         classes it is judged against the rest: P(not c) = 1 - P(c), and every other label and vote
-        becomes "not c". Scores turn round with the class.
+        becomes "not c". Scores turn round where the positive class changes.
 
         Raises
         ------
@@ -259,16 +260,14 @@ class Predictions(Shown):
         asked = self.positive if positive is None else positive
         if asked is None:
             return self
-        names = [str(c) for c in self.classes]
-        if str(asked) not in names:
-            raise UsageError(unknown("class", asked, names))
-        k = names.index(str(asked))
+        k = class_index(asked, self.classes)
+        asked = self.classes[k]
         if self.n_classes == 2:
-            if k == 1:
-                return self if self.positive == asked else self._with(positive=self.classes[1])
-            other = self.classes[1]
+            if k == 1 and asked == self.positive:
+                return self
+            other = self.classes[1 - k]
         else:
-            other = f"not {names[k]}"
+            other = f"not {asked}"
 
         def index(array: Array) -> Array:
             return np.where(array < 0, array, array == k).astype(array.dtype, copy=False)
@@ -285,7 +284,7 @@ class Predictions(Shown):
             positive=self.classes[k],
             labels=index(self.labels),
             votes=None if self.votes is None else index(self.votes),
-            scores=None if self.scores is None else -self.scores,
+            scores=self.scores if asked == self.positive or self.scores is None else -self.scores,
             probabilities=None if self.probabilities is None else rest(self.probabilities),
             histogram=None if self.histogram is None else rest(self.histogram),
             repeated_votes=None if again is None else np.c_[again[:, :2], again[:, 2] == k],
@@ -446,6 +445,10 @@ class Predictions(Shown):
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
 
+    def with_weight(self, weight: Any) -> Predictions:
+        """The same predictions with other sampling weights, (n,), normalised to sum to n."""
+        return self._with(weight=sampling_weight(weight, self.n_items))
+
     def with_multiplicity(self, times: Floats | None) -> Predictions:
         """The same rows, each of which stands for so many items, shape (n,)."""
         return self._with(multiplicity=times)
@@ -546,7 +549,7 @@ class Predictions(Shown):
             if not giving.any():
                 raise InputError("no classifier has probabilities to cut at a threshold")
             thresholds = {self.models[j]: thresholds for j in np.flatnonzero(giving)}
-        votes = self.hard.copy()
+        votes, k = self.hard.copy(), self.classes.index(self.positive)
         for name, cut in thresholds.items():
             if name not in self.models:
                 raise UsageError(unknown("model", name, self.models))
@@ -556,7 +559,8 @@ class Predictions(Shown):
             given = self.has_probabilities[:, j]
             if self.probabilities is None or not given.any():
                 raise InputError(f"classifier {name!r} has no probabilities to cut at a threshold")
-            votes[given, j] = self.probabilities[given, j, 1] >= cut
+            sure = self.probabilities[given, j, k] >= cut
+            votes[given, j] = np.where(sure, k, 1 - k)
         return self._with(votes=votes)
 
     def select_models(self, models: Sequence[str]) -> Predictions:

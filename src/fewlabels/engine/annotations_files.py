@@ -100,7 +100,7 @@ def assess_files(
     groups = _groups(by, layout.roles)
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     kept = tuple(g for g in groups if g in layout.roles.groups)
-    feed = Feed(Reader(layout, classes, kept), positive=positive)
+    feed = Feed(Reader(layout, classes, kept), positive=classes.positive_name)
     named = feed.chosen(probe_of(layout.roles, classes.names)).classes
     folder = default_folder() if checkpoints is None else Path(checkpoints)
     run = _Run(feed, asked, groups, None if select is None else tuple(select), named)

@@ -85,6 +85,11 @@ class Stream:
         options = column_options(classes=classes, **columns)
         roles = assign_roles(tuple(names), options, None)
         known = decide_classes(roles, options, {}).positive_last()
+        if options.positive is not None and len(known.texts) > 2:
+            raise UsageError(
+                "`positive` is for two classes here; give every part as `with_positive` makes it, "
+                "or use fewlabels.estimate_files"
+            )
         layout = Layout("the rows", (), roles, ())
         self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
         self.probe: Predictions = probe_of(roles, known.names)

@@ -25,7 +25,7 @@ from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.parquet import readable
 from fewlabels.frames.read import build, told_by_rows
 from fewlabels.frames.roles import Roles
-from fewlabels.frames.table import Place, Table
+from fewlabels.frames.table import Place, Table, refuse_mixed
 from fewlabels.frames.wording import told_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
@@ -105,6 +105,12 @@ class Reader:
             yield self._batch(table, first)
             first += table.n_rows
 
+    def _refuse_other_formats(self, table: Table) -> None:
+        """Refuse rows whose percentages are those of no other rows, or the other way round."""
+        for column in set(self.layout.roles.numeric) & (table.scaled ^ self.classes.scaled):
+            if (~np.isnan(table.numbers(column))).any():
+                refuse_mixed(column)
+
     @property
     def _roles(self) -> Roles:
         # Asked for by the caller: a column that cannot be a group is no longer left out.
@@ -113,6 +119,7 @@ class Reader:
     def _batch(self, table: Table, first: int) -> Batch:
         roles = self._roles
         arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
+        self._refuse_other_formats(table)
         weight = _raw_weight(arguments.pop("weight"), roles, table.place)
         arguments["notes"] = ()
         return Batch(build(arguments, roles, table.place), weight, first)
@@ -151,15 +158,39 @@ def find_classes(
         If the columns disagree about the classes, there is but one, or a unit cannot be read.
     """
     seen: dict[str, Counter[str]] = {}
-    for unit in layout.units if _named_by_cells(layout.roles, options) else ():
-        try:
-            for column, texts in occurring(unit, layout.roles).items():
-                seen.setdefault(column, Counter()).update(texts)
-        except InputError:
-            if not skip_bad_files:
-                raise
+    head = _head(layout)
+    if _named_by_cells(layout.roles, options):
+        for unit in layout.units:
+            try:
+                for column, texts in occurring(unit, layout.roles).items():
+                    seen.setdefault(column, Counter()).update(texts)
+            except InputError:
+                if not skip_bad_files:
+                    raise
+    elif head is not None:
+        texts_of_head = class_columns(head, layout.roles)
+        seen = {column: Counter(names.counts()) for column, names in texts_of_head.items()}
     with told_of(layout.name):
-        return decide_classes(layout.roles, options, seen).positive_last()
+        classes = decide_classes(layout.roles, options, seen).positive_last()
+    if head is None:
+        return classes
+    # How numbers are written is told by the first rows; rows that differ are refused.
+    wrong: list[InputError] = []
+    roles = replace(layout.roles, groups=(), item=None)
+    arguments_of(head, roles, classes, class_columns(head, roles), wrong)
+    notes = [note for note in head.notes if "renormalised" not in note]
+    return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
+
+
+def _head(layout: Layout) -> Table | None:
+    """The first rows of the first unit that can be read, None where there is none."""
+    for unit in layout.units:
+        try:
+            with told_of(unit.name):
+                return next(_tables(unit, replace(layout.roles, groups=(), item=None)), None)
+        except InputError:
+            continue  # said where it is read in full
+    return None
 
 
 def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
@@ -198,6 +229,7 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     _refuse_changed(unit)
     names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
     parts: Iterator[pa.RecordBatch]
+    comma = False
     if unit.kind == "Parquet":
         parts = _row_groups(unit, roles, names)
         place = partial(_row_of_parquet, unit.first_row or 0)
@@ -205,9 +237,10 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
         file = open_delimited(Path(unit.path), unit.name)
         parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
         place = partial(file.place, unit.start)
+        comma = file.delimiter == ";"
     first = 0
     for batch in _regrouped(parts, BATCH_ROWS):
-        yield _table(batch, names, partial(_further, place, first))
+        yield _table(batch, names, partial(_further, place, first), decimal_comma=comma)
         first += sum(map(len, batch))
 
 
@@ -267,9 +300,18 @@ def _regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.R
         yield held
 
 
-def _table(batch: Iterable[pa.RecordBatch], names: tuple[str, ...], place: Place) -> Table:
+def _table(
+    batch: Iterable[pa.RecordBatch],
+    names: tuple[str, ...],
+    place: Place,
+    *,
+    decimal_comma: bool = False,
+) -> Table:
     """Record batches as one table, though their types may differ."""
     same = itertools.groupby(batch, key=lambda part: part.schema)
     tables = [pa.Table.from_batches(list(parts)) for _, parts in same]
     n_rows = sum(len(table) for table in tables)
-    return Table(names, lambda name: [table.column(name) for table in tables], n_rows, place)
+    return Table(
+        names, lambda name: [table.column(name) for table in tables], n_rows, place,
+        decimal_comma=decimal_comma,
+    )  # fmt: skip

@@ -128,7 +128,7 @@ def estimate_files(
         kept = tuple(dict.fromkeys((*kept, layout.roles.item or "")))
     reader = Reader(layout, classes, kept)
     chosen = None if select is None else tuple(select)
-    feed = Feed(reader, chosen, threshold, thresholds, positive)
+    feed = Feed(reader, chosen, threshold, thresholds, classes.positive_name)
     probe = probe_of(layout.roles, classes.names)
     question = question.about(feed.chosen(probe))
     key = _key(source, question, options, feed, classes)

@@ -40,6 +40,9 @@ TO_THE_END = 2**63 - 1
 HEAD_ROWS = 100_000
 """Rows by which the columns of a file are recognised, where nobody says what they are."""
 
+_MOST_HEADS = 50
+"""Files that are looked into for that."""
+
 _CHUNK = 1 << 18
 
 
@@ -137,7 +140,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 files.append(file)
         if not files:
             raise InputError(_nothing(skipped, len(located.files) == 1))
-        reading = recognise(_Head(files[0].opened), options)
+        reading = recognise(_Head([file.opened for file in files]), options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
         roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
@@ -152,25 +155,28 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
 
 @dataclass(frozen=True)
 class _Head:
-    """The first rows of a file, by which its columns are recognised."""
+    """The first rows of the files, by which their columns are recognised."""
 
-    opened: ParquetFile | DelimitedFile
+    opened: Sequence[ParquetFile | DelimitedFile]
 
     @property
     def name(self) -> str | None:
-        return self.opened.name
+        return self.opened[0].name
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.opened.names
+        return self.opened[0].names
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        held, n_rows = [], 0
-        for batch in self.opened.batches(numbers, texts):
-            held.append(batch)
-            n_rows += len(batch)
-            if n_rows >= HEAD_ROWS:
-                break
+        held: list[pa.RecordBatch] = []
+        n_rows = 0
+        for file in self.opened[:_MOST_HEADS]:
+            most = n_rows + max((HEAD_ROWS - n_rows) // 2, HEAD_ROWS // _MOST_HEADS)
+            for batch in file.batches(numbers, texts):
+                held.append(batch.slice(0, most - n_rows))
+                n_rows += len(held[-1])
+                if n_rows >= most:
+                    break
         tables = [pa.Table.from_batches([batch]) for batch in held]
         return Table(
             (*numbers, *texts),

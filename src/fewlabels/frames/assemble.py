@@ -11,10 +11,11 @@ import numpy as np
 from fewlabels.door import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Counts, decide_classes
+from fewlabels.frames.families import class_of_one
 from fewlabels.frames.names import Names
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import names_percentages
-from fewlabels.frames.roles import Roles
+from fewlabels.frames.roles import Roles, split_native
 from fewlabels.frames.table import NOTHING, Table
 from fewlabels.frames.values import group_text, shown_number
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -98,13 +99,14 @@ def arguments_of(
             [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
             np.full(n, UNKNOWN, dtype=np.int8),
         ),
-        "scores": _scores(
+        "scores": _matrix(
             [
-                numbers(roles.scores[m], "scores") if m in roles.scores else None
+                attempts.read(partial(_score, table, roles, m, classes), n)
+                if m in roles.scores
+                else None
                 for m in roles.models
             ],
-            n,
-            classes,
+            np.full(n, np.nan),
         ),
         "histogram": _matrix(
             [
@@ -137,11 +139,24 @@ def _finite(table: Table, column: str, what: str) -> Floats:
     return values
 
 
-def _scores(columns: Sequence[Array | None], n: int, classes: Classes) -> Array | None:
-    """Scores larger for the last class, as in `Predictions`; a file's are for the positive one."""
-    scores = _matrix(columns, np.full(n, np.nan))
-    turned = scores is not None and classes.positive not in (None, classes.texts[-1])
-    return -scores if turned and scores is not None else scores
+def _score(table: Table, roles: Roles, model: str, classes: Classes) -> Floats:
+    """Scores of one classifier, which are larger for the positive class.
+
+    Raises
+    ------
+    InputError
+        If the column is named for the other class.
+    """
+    column = roles.scores[model]
+    native = split_native(column) is not None
+    named = None if native or len(classes.texts) != 2 else class_of_one(column, classes.texts)
+    if named not in (None, classes.positive):
+        raise InputError(
+            f"column {quoted(column)} is named for class {quoted(named)}, and scores are larger "
+            f"for the positive class ({classes.positive}): turn it round and rename it, or say "
+            f"--positive {named}"
+        )
+    return _finite(table, column, "scores")
 
 
 def _probabilities(
@@ -224,6 +239,7 @@ def _to_shares(
         for values in each:
             values /= 100
         total /= 100
+        table.scaled.update(columns.values())
         table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
     for text, values in read.items():
         bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
@@ -234,7 +250,7 @@ def _to_shares(
     off = np.abs(total - 1)
     if not (off > SUM_TOLERANCE).any():
         return each[0]
-    most, digits = rounding(each)
+    most, _ = rounding(each)
     bad = np.flatnonzero((off > most) | (total == 0))
     if len(bad):
         row = int(bad[0])
@@ -248,7 +264,7 @@ def _to_shares(
         values /= total
     table.notes.append(
         f"{int((off > SUM_ROUNDING).sum()):,} rows of classifier {quoted(model)} do not sum to 1, "
-        f"as is so with {digits} {'digit' if digits == 1 else 'digits'}, and were renormalised"
+        "as rounding makes it, and were renormalised"
     )
     return each[0]
 
@@ -262,7 +278,13 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
         If no value is above 1: they may be shares as well.
     """
     known = values[~np.isnan(values)]
-    if not names_percentages(column) or not len(known) or known.min() < 0 or known.max() > 100:
+    if (
+        column in table.scaled
+        or not names_percentages(column)
+        or not len(known)
+        or known.min() < 0
+        or known.max() > 100
+    ):
         return
     if known.max() <= 1:
         raise InputError(
@@ -271,6 +293,7 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
             "rename the column if they are shares"
         )
     values /= 100
+    table.scaled.add(column)
     table.notes.append(f"column {quoted(column)}: percentages read as shares")
 
 

@@ -38,9 +38,11 @@ _RARE = 0.1
 class Classes:
     """The classes by their text, in order.
 
-    `positive` is the positive one of two. `given` is the order in which the caller named them,
-    empty where nobody did: the only order by which columns are matched by position. `none` are the
-    texts, folded, that say that there is no label; `same` maps a text to the class it means.
+    `positive` is the positive one of two, or the one of more that was asked for. `given` is the
+    order in which the caller named them, empty where nobody did: the only order by which columns
+    are matched by position. `none` are the texts, folded, that say that there is no label; `same`
+    maps a text to the class it means. `scaled` are columns of percentages, where only some rows
+    were read to tell.
     """
 
     texts: tuple[str, ...]
@@ -49,6 +51,7 @@ class Classes:
     given: tuple[str, ...] = ()
     none: frozenset[str] = NO_LABEL | MAYBE_NO_LABEL
     same: Mapping[str, str] | None = None
+    scaled: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[int, ...] | tuple[str, ...]:
@@ -66,7 +69,7 @@ class Classes:
 
     def positive_last(self) -> Classes:
         """The same classes with the positive one of two at the end, where metrics look for it."""
-        if self.positive in (None, self.texts[-1]):
+        if len(self.texts) != 2 or self.positive == self.texts[-1]:
             return self
         return replace(self, texts=self.texts[::-1])
 
@@ -151,7 +154,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
         else:
             texts = _implied(roles, _one_vocabulary(counts, roles))
     classes = replace(start, texts=texts)
-    if len(texts) == 2:
+    if len(texts) == 2 or options.positive is not None:
         classes = replace(classes, positive=_positive(options, classes))
     _check_models(roles, classes)
     notes += _read_as(seen, classes)
@@ -159,7 +162,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
 
 
 def _positive(options: ColumnOptions, classes: Classes) -> str:
-    """The positive one of two classes: the one asked for, else that of a known word, or the last.
+    """The positive class: the one asked for, else that of a known word of two, or the last.
 
     Raises
     ------

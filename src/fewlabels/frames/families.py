@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fewlabels.class_words import folded, same_answer
 from fewlabels.frames.values import class_text
 
-_BREAKS = re.compile(r"[^0-9a-zA-Z\u0080-\uffff]+")
+WORD = re.compile(r"[0-9a-zA-Z\u0080-\uffff]+")
+"""A word of a column's name."""
+
 _NEGATIONS = {"not", "non", "no"}
 _OF_A_CLASS = re.compile(
     r"(?i)(.*[^a-z])?(p|pr|prob|proba|probs|probability|class|cls|label|y|c|is)"
@@ -32,7 +34,7 @@ def tokens(name: str) -> list[str]:
     >>> tokens("rf P(not toxic)")
     ['rf', 'P', 'not', 'toxic']
     """
-    return [word for word in _BREAKS.split(name) if word]
+    return WORD.findall(name)
 
 
 def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
@@ -120,18 +122,3 @@ def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
         tail += 1
     left = tuple(class_text("_".join(w[head : len(w) - tail])) for w in words)
     return left if all(left) and len(set(map(folded, left))) == len(left) else None
-
-
-def families(columns: Iterable[str], classes: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Rest of the name -> class -> column, for all columns whose names say a class."""
-    found: dict[str, dict[str, str]] = {}
-    for column in columns:
-        part = class_of_name(column, classes)
-        if part is not None:
-            found.setdefault(part.rest, {}).setdefault(part.name, column)
-    return found
-
-
-def complete(family: Mapping[str, str], classes: Sequence[str]) -> bool:
-    """Whether a family has a column for every class; of two classes one column is enough."""
-    return len(family) == len(classes) or (len(classes) == 2 and len(family) == 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,10 @@ def _item_column(of_labels: Collection[str], names: Collection[str], options: Co
     shared = [n for n in of_labels if n and n in names and n != "label"]
     if len(shared) == 1:
         return shared[0]
+    # A table of two columns, one of which is that of the labels: the other names the items.
+    others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
+    if len(others) == 1 and len(of_labels) == 2:
+        return others[0]
     missing = missing_column(options.item or "item", tuple(of_labels), "what labels are joined by")
     raise InputError(f"{missing}; say which it is with --item COL")
 
@@ -105,7 +109,11 @@ class WithLabels:
     labels: KeptLabels
     item: str
     label: str
-    notes: list[str] = field(default_factory=list)
+
+    @property
+    def label_is_own(self) -> bool:
+        """Whether the table has a column of labels of its own."""
+        return self.label in self.inner.names
 
     @property
     def name(self) -> str | None:

@@ -29,9 +29,11 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
     InputError
         If a file is damaged, holds pickled objects, or has another key than `KEYS`.
     """
-    for option in ("label", "models", "domain", "weight"):
+    flags = {"models": "model", "scores": "score", "no_label": "no-label", "votes": "annotator"}
+    texts = ("label", "models", "hard", "scores", "confidence", "domain", "weight", "item")
+    for option in (*texts, "no_label", "same", "votes"):
         if getattr(options, option):
-            name = "model" if option == "models" else option
+            name = flags.get(option, option)
             raise InputError(
                 f"--{name} names a column, but NPZ files have arrays: {listed(KEYS, 99)}"
             )
@@ -128,6 +130,8 @@ def _arguments(arrays: Mapping[str, Array], options: ColumnOptions) -> dict[str,
             found[key] = arrays[key].tolist()
     if options.classes is not None:
         found["classes"] = list(options.classes)
+    if options.positive is not None:
+        found["positive"] = options.positive
     if "domain" in found:
         found["domain"] = _texts(found["domain"])
     found["groups"] = {name: _texts(array) for name, array in groups.items()}

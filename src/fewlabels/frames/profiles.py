@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from fewlabels.class_words import MAYBE_NO_LABEL, NO_LABEL, folded
+from fewlabels.class_words import NO_LABEL, folded
 from fewlabels.errors import InputError
-from fewlabels.frames.families import tokens
+from fewlabels.frames.families import WORD, tokens
 from fewlabels.frames.table import Table
 from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Floats, Ints
@@ -39,24 +39,25 @@ _PREDICTED = _words(
     "detector filter score scores prob proba probs probability conf confidence logit logits margin "
     "decision rating grade risk flag flagged pct percent percentage birads likert stars severity"
 )
-_PROBABILITY = _words("p pr prob proba probs probability probabilities")
+_PROBABILITY = _words("p pr prob proba probs probability probabilities pct percent percentage")
 _SCORE = _words(
     "score scores prob proba probs probability conf confidence logit logits margin decision rating "
     "grade risk similarity likelihood birads likert stars severity"
 )
 _MODELS = re.compile(
-    r"(gpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|grok|palm|phi|gemma|command|bert|roberta|"
+    r"(gpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|grok|palm|phi|gemma|bert|roberta|"
     r"distilbert|deberta|electra|t5|xgb|lgbm|lightgbm|catboost|svm|svc|logreg|logistic|forest|"
-    r"randomforest|knn|mlp|cnn|rnn|lstm|resnet|vit|net|gbm|boost|bayes|perspective|detoxify|openai|"
-    r"llm|ai|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
+    r"randomforest|knn|mlp|cnn|rnn|lstm|resnet|vit|gbm|boost|bayes|perspective|detoxify|openai|"
+    r"llm|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
 )
-_SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb")
+_SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb ai net")
 _PERCENT = _words("pct percent percentage percentages")
 _FEATURE = _words(
     "age length len count n num number size time latency tokens token words chars characters price "
     "amount cost year month day date timestamp id idx index duration seconds lat lon latitude "
     "longitude temperature seed epoch step height income salary views likes followers zip phone "
-    "fold round turn position order row ms bytes width weight bmi dose"
+    "fold round turn position order row ms bytes width weight bmi dose usd eur dollars discount "
+    "tenure balance"
 )
 _GROUP = _words(
     "sex gender female male race ethnicity country region state city lang language source site "
@@ -90,12 +91,35 @@ def name_words(name: str) -> list[str]:
     return [folded(word) for word in tokens(humps)]
 
 
+def predicts_in_name(words: Collection[str]) -> bool:
+    """Whether the words of a name are of a classifier, or of something that one says."""
+    return any(w in _PREDICTED or _MODELS.fullmatch(w) or w in _SHORT_MODELS for w in words)
+
+
+def truth_in_name(name: str) -> int:
+    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all.
+
+    Examples
+    --------
+    >>> [truth_in_name(name) for name in ("human_label", "outcome", "verdict", "gpt4_label")]
+    [3, 2, 1, 0]
+    """
+    words = name_words(name)
+    if set(words) & _TRUTH and not set(words) & {"pred", "predicted", "prediction"}:
+        return 3
+    if predicts_in_name(words):
+        return 1 if words in (["verdict"], ["rating"], ["grade"], ["decision"]) else 0
+    if words in (["label"], ["labels"], ["y"], ["class"], ["target"]):
+        return 3
+    return 2 if set(words) & _LABEL or words[:1] == ["is"] else 0
+
+
 @dataclass(frozen=True)
 class Profile:
     """One column: its values, and what its name says.
 
     `counts` are texts of classes and how many rows have each, without those for no label; None
-    where there are too many. `numbers` (n,) are its numbers, None where it holds others. `wordy`
+    where there are too many. `codes` (n,) are into `texts`, -1 = none. `numbers` (n,) are its numbers, None where it holds others. `wordy`
     says that its values are sentences.
     """
 
@@ -106,7 +130,15 @@ class Profile:
     counts: Mapping[str, int] | None
     numbers: Floats | None
     codes: Ints
+    texts: tuple[str, ...] = ()
     wordy: bool = False
+
+    def without(self, words: Collection[str]) -> Profile:
+        """The same column, where some texts (folded) are none of its values."""
+        if self.counts is None or not any(folded(t) in words for t in self.counts):
+            return self
+        kept = {t: rows for t, rows in self.counts.items() if folded(t) not in words}
+        return replace(self, counts=kept, distinct=len(kept), filled=sum(kept.values()))
 
     @property
     def unique(self) -> bool:
@@ -146,25 +178,13 @@ class Profile:
 
     @property
     def like_truth(self) -> int:
-        """How much its name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all."""
-        words = self.words
-        if self.like_prediction and not (set(words) & _TRUTH):
-            return 1 if words in (["verdict"], ["rating"], ["grade"], ["decision"]) else 0
-        if set(words) & _TRUTH and not set(words) & {"pred", "predicted", "prediction"}:
-            return 3
-        if words in (["label"], ["labels"], ["y"], ["class"], ["target"]):
-            return 3
-        return 2 if set(words) & _LABEL or words[:1] == ["is"] else 0
+        """How much its name is that of labels; see `truth_in_name`."""
+        return truth_in_name(self.name)
 
     @property
     def like_prediction(self) -> bool:
         """Whether its name is that of a classifier, or of something that one says."""
-        return self.says(_PREDICTED) or self.names_model
-
-    @property
-    def names_model(self) -> bool:
-        """Whether a word of its name is that of a kind of model."""
-        return any(_MODELS.fullmatch(w) or w in _SHORT_MODELS for w in self.words)
+        return predicts_in_name(self.words)
 
     @property
     def like_score(self) -> bool:
@@ -180,6 +200,18 @@ class Profile:
     def like_group(self) -> bool:
         """Whether its name is that of a group or of a feature."""
         return self.says(_GROUP) or self.says(_FEATURE)
+
+    @property
+    def ends_in_feature(self) -> bool:
+        """Whether the last word of its name is that of a feature: a cost, a time, a count."""
+        return bool(self.words) and self.words[-1] in _FEATURE
+
+    def names_alike(self, other: Profile) -> bool:
+        """Whether two columns tell the same rows apart."""
+        if self.distinct != other.distinct:
+            return False
+        pairs = np.unique(np.stack([self.codes, other.codes]), axis=1)
+        return pairs.shape[1] == self.distinct
 
     @property
     def like_item(self) -> bool:
@@ -219,11 +251,11 @@ def profile(table: Table, name: str, no_label: Collection[str] = ()) -> Profile:
         if not (~np.isnan(numbers)).any() or np.isinf(numbers).any():
             numbers = None
     small = held if len(held) <= MOST_CLASSES else None
-    if small is not None and set(map(folded, small)) & MAYBE_NO_LABEL and len(small) < 3:
-        small = {t: rows for t, rows in small.items() if folded(t) not in MAYBE_NO_LABEL}
     some = list(held)[:_SOME]
     wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
-    return Profile(name, table.n_rows, int(count.sum()), len(held), small, numbers, codes, wordy)
+    return Profile(
+        name, table.n_rows, int(count.sum()), len(held), small, numbers, codes, tuple(index), wordy
+    )  # fmt: skip
 
 
 def names_percentages(name: str) -> bool:
@@ -231,26 +263,22 @@ def names_percentages(name: str) -> bool:
     return "%" in name or bool(_PERCENT & set(name_words(name)))
 
 
-def without_role(name: str, shared: Iterable[str] = ()) -> str:
+def without_role(name: str) -> str:
     """A classifier's name: that of its column without the words for what the column holds.
 
     Examples
     --------
-    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("prediction")
-    ('gpt4', 'rf', 'prediction')
+    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("label_a")
+    ('gpt4', 'rf', 'a')
     """
-    words = tokens(name)
-    lower = [folded(word) for word in words]
-    roles = _ROLE_WORDS | set(shared)
-    while len(words) > 1 and lower[-1] in roles:
+    words = list(WORD.finditer(name))
+    while len(words) > 1 and folded(words[-1][0]) in _ROLE_WORDS:
         words.pop()
-        lower.pop()
-    while len(words) > 1 and lower[0] in roles:
+    while len(words) > 1 and folded(words[0][0]) in _ROLE_WORDS:
         words.pop(0)
-        lower.pop(0)
-    if len(words) == 1 and lower[0] in roles:
+    if not words or (len(words) == 1 and folded(words[0][0]) in _ROLE_WORDS):
         return name
-    return name[name.index(words[0]) : name.rindex(words[-1]) + len(words[-1])] or name
+    return name[words[0].start() : words[-1].end()]
 
 
 _ROLE_WORDS = _words(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fewlabels.class_words import folded, polarity, same_answer
+from fewlabels.class_words import MAYBE_NO_LABEL, folded, polarity, same_answer
 from fewlabels.errors import InputError
 from fewlabels.frames.families import class_of_name, class_of_one, differences, tokens
 from fewlabels.frames.options import ColumnOptions
@@ -22,6 +23,7 @@ from fewlabels.frames.profiles import (
     Profile,
     names_percentages,
     profile,
+    truth_in_name,
     without_role,
 )
 from fewlabels.frames.roles import LIKE_LABELS, split_native
@@ -79,13 +81,14 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
         If two readings are possible, or nothing is recognised; the message says how to say it.
     """
     names = [name for name in source.names if name]
+    named = (options.label, options.domain, options.weight, options.item)
+    if any(name is not None and name not in names for name in (*named, *(options.keep or ()))):
+        return Reading(options)  # `assign_roles` says that there is no such column
     native = [name for name in names if split_native(name) is not None]
     if len(set(names)) < len(names):
         return Reading(options)  # `assign_roles` refuses it in better words
     if native or options.names_classifiers or joined:
         return _label_by_name(source, names, options)
-    if {"item", "annotator", "label"} <= set(names) or options.votes:
-        return Reading(options)  # long votes: they are read with --votes
     table = source.read((), names)
     if not table.n_rows:
         return Reading(options)
@@ -105,15 +108,21 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     claimed |= {*options.hard.values(), *options.scores.values()}
     claimed |= {c for c in (options.domain, options.weight, options.item) if c is not None}
     free = [n for n in names if n not in claimed and split_native(n) is None]
-    alike = [name for name in free if LIKE_LABELS.fullmatch(name)]
+    alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
         return Reading(options)
     found = profile(source.read((), alike), alike[0], options.no_label)
     if found.counts is None or not found.filled:
         return Reading(options)
     classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
+    hard = [n for n in names if (parts := split_native(n)) and parts[0] == "y"]
+    hard = list(dict.fromkeys([*hard, *options.hard.values()]))
+    if hard and not classes:
+        held = source.read((), hard)
+        for column in hard:
+            classes |= set(profile(held, column, options.no_label).counts or ())
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
-    if classes and len(strangers) > (len(classes) == 1):
+    if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
     return Reading(replace(options, label=alike[0]), (_label_line(found),))
 
@@ -137,7 +146,12 @@ class _Recognition:
 
     def __post_init__(self) -> None:
         named = (self.options.label, self.options.domain, self.options.weight, self.options.item)
-        self.columns = {n: profile(self.table, n, self.options.no_label) for n in self.names}
+        named += self.options.keep or ()
+        found = {n: profile(self.table, n, self.options.no_label) for n in self.names}
+        # "none" and "unknown" are no label, unless several columns say so.
+        said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
+        none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
+        self.columns = {name: p.without(none) for name, p in found.items()}
         self.taken |= {name for name in (*named, "domain", "weight") if name in self.columns}
 
     def free(self) -> list[Profile]:
@@ -236,7 +250,7 @@ class _Recognition:
         for other in self.free():
             if other.name == label.name or other.counts is None or other.like_group:
                 continue
-            if len(other.counts) > 1 and all(self._class_of(t, classes) for t in other.counts):
+            if len(other.counts) > 1 and all(same_answer(t, classes) for t in other.counts):
                 return True
         if len(classes) < 2:
             return False
@@ -253,10 +267,6 @@ class _Recognition:
             and (p.like_prediction or (p.in_unit and not p.whole))
             for p in self.free()
         )  # fmt: skip
-
-    @staticmethod
-    def _class_of(text: str, classes: Sequence[str]) -> str | None:
-        return same_answer(text, classes)
 
     def _classes(self, label: Profile | None) -> tuple[str, ...]:
         """The classes: those of the labels, which may not show all of them, or none."""
@@ -288,7 +298,7 @@ class _Recognition:
 
     def _measures(self, p: Profile) -> bool:
         """Whether a column of numbers is a feature or a group by its name."""
-        return p.like_group and not p.like_prediction
+        return p.ends_in_feature or (p.like_group and not p.like_prediction)
 
     def _named_families(
         self, columns: Sequence[Profile], classes: tuple[str, ...]
@@ -313,29 +323,32 @@ class _Recognition:
                 if len(left) > 1 and self._is_family(left, classes):
                     found[stem] = left
                     used |= {p.name for p in left}
-        whole = [p for p in columns if p.name not in used]
-        if classes and len(whole) == len(classes) > 1 and not found:
-            bare = {folded(p.name) for p in whole} == set(map(folded, classes))
-            if bare and self._is_family(whole, classes):
-                found["model"] = whole
+        whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
+        named = {folded(p.name) for p in whole}
+        bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
+        if bare and not found and len(whole) > 1 and self._sums(whole):
+            found["model"] = whole
         return found
 
     def _is_family(self, members: Sequence[Profile], classes: tuple[str, ...]) -> bool:
         """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
-        total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
-        known = total[~np.isnan(total)]
-        if len(known) < _LEAST_FILLED_TOGETHER:
-            return False
-        least = min(float(p.known.min()) for p in members)
-        slack = 0.005 * len(members) + 1e-6
-        for whole in (1.0, 100.0):
-            if least >= 0 and (np.abs(known - whole) <= slack * whole).all():
-                return True
+        if self._sums(members):
+            return True
         named = {part.name for p in members if (part := class_of_name(p.name, classes))}
         several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
         # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
         # with what is wrong.
         return several and not any(p.whole for p in members)
+
+    @staticmethod
+    def _sums(members: Sequence[Profile]) -> bool:
+        """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
+        total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
+        known = total[~np.isnan(total)]
+        if len(known) < _LEAST_FILLED_TOGETHER or min(float(p.known.min()) for p in members) < 0:
+            return False
+        slack = 0.005 * len(members) + 1e-6
+        return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))
 
     def _like_shares(self, members: Sequence[Profile]) -> bool:
         """Whether numbers may be probabilities, or percentages by their names."""
@@ -376,9 +389,9 @@ class _Recognition:
         for p in self.free():
             if p.name in families or p.counts is None or not values:
                 continue
-            if not all(self._class_of(text, values) for text in p.counts):
+            if not all(same_answer(text, values) for text in p.counts):
                 # A classifier may say a class that no label shows.
-                known = [rows for t, rows in p.counts.items() if self._class_of(t, values)]
+                known = [rows for t, rows in p.counts.items() if same_answer(t, values)]
                 shown = len(known) > 1 and len(p.counts) == len(known) + 1
                 often = sum(known) > 0.5 * p.filled
                 if not (shown and often and p.like_prediction and p.numbers is None):
@@ -404,7 +417,10 @@ class _Recognition:
             raise AmbiguousError(
                 f"column {quoted(first.name)} holds the values of the labels: a classifier's "
                 "hard predictions, or a group",
-                [[*said, "--hard", f"{without_role(first.name)}={first.name}"], said or ["--hard"]],
+                [
+                    [*said, "--hard", f"{without_role(first.name)}={first.name}"],
+                    [*said, "--by", first.name],
+                ],
             )
         names = [without_role(p.name) for p in alike]
         for p, name in zip(alike, names, strict=True):
@@ -451,8 +467,8 @@ class _Recognition:
     def _indices(p: Profile, classes: Sequence[str]) -> Array:
         order = list(classes)
         index = []
-        for text in p.counts or {}:
-            meant = same_answer(text, order)
+        for text in p.texts:
+            meant = same_answer(text, order) if text in (p.counts or ()) else None
             index.append(-1 if meant is None else order.index(meant))
         codes = np.where(p.codes < len(index), p.codes, -1)
         return np.array([*index, -1], dtype=np.int64)[codes]
@@ -486,14 +502,19 @@ class _Recognition:
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
-            if not (p.like_prediction or p.like_score or name in self.hard or p.in_unit):
+            others = bool(self.probabilities or self.hard)
+            if not (p.like_prediction or p.like_score or name in self.hard) and (
+                others or not p.in_unit
+            ):
                 unnamed.append(p)
                 continue
-            where = self.scores
-            if p.in_unit and not p.whole and p.like_probability and name not in self.probabilities:
+            if p.like_annotator and not p.like_score and not p.in_unit:
+                continue
+            likely = p.like_probability and self._like_shares([p])
+            if likely and name not in self.probabilities:
                 self.probabilities[name] = (p.name,)
             else:
-                where[name if name not in where else p.name] = p.name
+                self.scores[name if name not in self.scores else p.name] = p.name
             self.taken.add(p.name)
         if not (unnamed and not (self.probabilities or self.hard or self.scores)):
             return
@@ -515,17 +536,28 @@ class _Recognition:
     def _long(self) -> Reading | None:
         """Rows that are votes of annotators: an item and an annotator that both recur."""
         columns = [p for p in self.columns.values() if p.filled == p.rows]
+        votes = self.options.votes
         people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
+        people = [p for p in columns if p.name == votes.get("annotator")] or people
         items = [p for p in columns if not p.unique and p.like_item and p not in people]
         items = [p for p in items if p.counts is None or p.distinct > 2]
+        items = [p for p in columns if p.name == (self.options.item or votes.get("item"))] or items
+        items = [p for i, p in enumerate(items) if not any(map(p.names_alike, items[:i]))]
         answers = [
             p for p in self.columns.values()
             if p.counts and len(p.counts) > 1 and p not in people and p not in items
         ]  # fmt: skip
         gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
         said = [p for p in answers if p not in gold and p.like_answer]
-        if not (len(people) == 1 and len(items) == 1 and said):
+        said = [p for p in answers if p.name == votes.get("label")] or said
+        if not (len(people) == 1 and items and said) or self._pairs_repeat(people[0], items[0]):
             return None
+        if len(items) > 1:
+            raise AmbiguousError(
+                f"each row is an annotator's vote, and columns "
+                f"{listed(quoted(p.name) for p in items)} may each name the item",
+                [["--votes", "--item", p.name] for p in items[:3]],
+            )
         said = [p for p in said if p.name == "label"] or said
         if len(said) > 1:
             raise AmbiguousError(
@@ -534,7 +566,8 @@ class _Recognition:
                 [["--votes", "--answer", p.name] for p in said[:3]],
             )
         votes = {"item": items[0].name, "annotator": people[0].name, "label": said[0].name}
-        options = replace(self.options, votes=votes, label=gold[0].name if len(gold) == 1 else None)
+        known = gold[0].name if len(gold) == 1 else None
+        options = replace(self.options, votes=votes, label=self.options.label or known)
         lines = [
             f"votes, one per row: item {quoted(items[0].name)}, annotator "
             f"{quoted(people[0].name)}, vote {quoted(said[0].name)}"
@@ -542,6 +575,12 @@ class _Recognition:
         if options.label is not None:
             lines.append(f"labels: column {quoted(options.label)}, one per item")
         return Reading(options, tuple(lines), votes=True)
+
+    @staticmethod
+    def _pairs_repeat(person: Profile, item: Profile) -> bool:
+        """Whether annotators see most items more than once: then the rows are something else."""
+        pairs = np.unique(np.stack([person.codes, item.codes]), axis=1).shape[1]
+        return pairs < 0.5 * person.rows or item.distinct >= item.rows
 
     # Words --------------------------------------------------------------------------------------
 
@@ -556,6 +595,10 @@ class _Recognition:
             if mapped:
                 said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
                 yield f"{what}: {'; '.join(said)}"
+        shares = [n for n, c in self.scores.items() if self.columns[c].in_unit]
+        if shares:
+            said = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
+            yield f"scores from 0 to 1: if they are probabilities, say so with {said}"
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         numbers = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ class Table:
     `pieces` gives a column in pieces (one per file) that may differ in type; it may read them when
     it is called, so that a file is not held in memory beside the arrays made from it. `notes` say
     how cells were read that are not plain numbers; `decimal_comma` says that 1,234 is between 1
-    and 2.
+    and 2; `scaled` are the columns whose percentages were divided by 100.
     """
 
     names: tuple[str, ...]
@@ -41,6 +41,7 @@ class Table:
     place: Place
     notes: list[str] = field(default_factory=list)
     decimal_comma: bool = False
+    scaled: set[str] = field(default_factory=set)
 
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty.
@@ -52,8 +53,15 @@ class Table:
         """
         out = np.empty(self.n_rows)
         start = 0
+        before: bool | None = None
         for piece in self.pieces(name):
-            for chunk in self._numeric(name, piece, start).chunks:
+            self.scaled.discard(name)
+            found = self._numeric(name, piece, start)
+            if found.null_count < len(found):
+                if before not in (None, name in self.scaled):
+                    refuse_mixed(name)
+                before = name in self.scaled
+            for chunk in found.chunks:
                 part = out[start : start + len(chunk)]
                 part[:] = _values(chunk, np.float16 if pa.types.is_float16(chunk.type) else float)
                 _fill_nulls(chunk, part, np.nan)
@@ -149,8 +157,23 @@ class Table:
             self.notes.append(f"column {quoted(name)}: commas read as decimal points")
         if whole:
             self.notes.append(f"column {quoted(name)}: percentages read as shares")
+            self.scaled.add(name)
             out = pc.divide(out, 100.0)
         return out
+
+
+def refuse_mixed(name: str) -> NoReturn:
+    """Refuse a column that holds percentages in some rows or files and not in others.
+
+    Raises
+    ------
+    InputError
+        Always.
+    """
+    raise InputError(
+        f"column {quoted(name)} holds percentages in some rows or files and plain numbers in "
+        "others; write them the same way everywhere"
+    )
 
 
 class Source(Protocol):
@@ -189,7 +212,8 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
                 found.extend(table.pieces(column))
         return found
 
-    comma = any(table.decimal_comma for table in tables)
+    # Only where all files say so: 1,434 of one may be 1434 in another.
+    comma = all(table.decimal_comma for table in tables)
     return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma)
 
 

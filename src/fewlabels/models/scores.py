@@ -41,13 +41,15 @@ def is_probability(predictions: Predictions, j: int) -> bool:
 def score_of(predictions: Predictions, j: int, positive: int = 1) -> Floats:
     """What classifier j ranks items by, in the units of the file, (n,); NaN where missing.
 
-    P(class `positive`) where the classifier gives probabilities, else its score.
+    P(class `positive`) where the classifier gives probabilities, else its score, turned round where
+    that is not the class that it is larger for.
     """
     if predictions.probabilities is not None and is_probability(predictions, j):
         return predictions.probabilities[:, j, positive]
     if predictions.scores is None:
         return np.full(predictions.n_items, np.nan)
-    return predictions.scores[:, j]
+    scores = predictions.scores[:, j]
+    return scores if predictions.classes[positive] == predictions.positive else -scores
 
 
 def margin(scores: Floats, *, probability: bool) -> Floats:

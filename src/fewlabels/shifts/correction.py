@@ -171,21 +171,7 @@ def class_importance(predictions: Predictions, fitted: FittedLabelShift) -> Impo
 
 def with_weights(predictions: Predictions, found: ImportanceWeights) -> Predictions:
     """The same predictions, sampling weights times importance weights."""
-    return Predictions(
-        predictions.probabilities,
-        predictions.labels,
-        votes=predictions.votes,
-        scores=predictions.scores,
-        histogram=predictions.histogram,
-        groups=predictions.groups,
-        domain=predictions.domain,
-        weight=predictions.weight * found.weights,
-        models=predictions.models,
-        classes=predictions.classes,
-        positive=predictions.positive,
-        repeated_votes=predictions.repeated_votes,
-        notes=predictions.notes,
-    )
+    return predictions.with_weight(predictions.weight * found.weights)
 
 
 def _frequencies(predictions: Predictions, target: Floats) -> str:

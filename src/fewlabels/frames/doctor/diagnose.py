@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,6 +24,7 @@ from fewlabels.frames.doctor.labels import (
     row_findings,
 )
 from fewlabels.frames.doctor.votes import overlap_findings, vote_findings
+from fewlabels.frames.kept_labels import WithLabels
 from fewlabels.frames.locate import Located, locate
 from fewlabels.frames.long_votes import (
     Duplicates,
@@ -86,7 +88,7 @@ def diagnose(
     case = _Case(_name(located, votes if source is None else source), options)
     try:
         opened = open_input(source, options, votes, duplicates, labels)
-        case.take(opened, None if source is None else votes)
+        case.take(opened, source, None if source is None else votes, duplicates, labels)
         if opened.arrays is not None:
             case.read_arrays(opened)
         else:
@@ -115,17 +117,27 @@ class _Case:
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
     opened: Opened | None = None
-    beside: Any = None
+    file: str | None = None
+    beside: Sequence[str] = ()
     roles: Roles | None = None
     table: Table | None = None
     votes: LongVotes | None = None
     predictions: Predictions | None = None
     said: facts.Classifiers | None = None
 
-    def take(self, opened: Opened, beside: Any) -> None:
-        """What there is to read; `beside` are the long votes that were asked for."""
+    def take(
+        self, opened: Opened, source: Any, votes: Any, duplicates: Duplicates, labels: Any
+    ) -> None:
+        """What there is to read, and how the command line says what is beside it."""
         self.opened, self.options, self.votes = opened, opened.options, opened.votes
-        self.beside = beside
+        beside = {"--votes": votes, "--labels": labels}
+        beside["--duplicates"] = None if duplicates == "refuse" else duplicates
+        if not all(value is None or isinstance(value, (str, Path)) for value in beside.values()):
+            return
+        if opened.name is not None:
+            self.file = opened.name if source is None else str(source)
+        said = ((flag, str(value)) for flag, value in beside.items() if value is not None)
+        self.beside = [part for pair in said for part in pair]
 
     def read_arrays(self, opened: Opened) -> None:
         arguments = read_npz(opened.arrays or (), self.options)
@@ -262,12 +274,13 @@ class _Case:
         """The command line that reads the data so; None where it would be refused."""
         opened = self.opened
         refused = any(finding.severity == "error" for finding in self.findings)
-        if opened is None or opened.name is None or refused:
+        if opened is None or self.file is None or refused:
             return None
-        if opened.table is None and opened.arrays is None:
-            return self.options.command(opened.name, votes=True)
-        beside = [] if self.beside is None else ["--votes", str(self.beside)]
-        return " ".join([self.options.command(opened.name), *map(shlex.quote, beside)])
+        said = self.options
+        if isinstance(opened.table, WithLabels) and not opened.table.label_is_own:
+            said = replace(said, label=None)  # the labels' own file has it
+        alone = opened.table is None and opened.arrays is None
+        return " ".join([said.command(self.file, votes=alone), *map(shlex.quote, self.beside)])
 
 
 def _text(positive: Any) -> str | None:
