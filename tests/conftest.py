@@ -50,3 +50,8 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, out, err
 
     return run
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Bytes by the argument's name: those of archives hold the time at which they were made."""
+    return argname if isinstance(val, bytes) else None

@@ -35,13 +35,19 @@ _SOUGHT = _words("""
 
 _NOT = re.compile(r"(?i)(?:not|non|no|un|in)(?:[ _-]+|(?=\w{4}))(.+)")
 
+_CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
+"""How libraries call classes that have numbers alone: LABEL_0."""
+
 NO_LABEL = _words("""
-    , na, n/a, #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba, unlabeled,
-    unlabelled, not labeled, not labelled, no label, (blank)
+    , na, n/a, n.a., #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba,
+    unlabeled, unlabelled, not labeled, not labelled, no label, (blank), k.a., k. a., ., .., …, -99,
+    -999, -9999
 """)
 """Texts, folded, that stand for an unknown label unless a class is declared by that name."""
 
-MAYBE_NO_LABEL = _words("none, unknown, missing, skip, skipped, pending, blank, unbekannt")
+MAYBE_NO_LABEL = _words("""
+    none, unknown, missing, skip, skipped, pending, blank, unbekannt, unsure, unclear
+""")
 """The same, but these are classes as well: where labels and classifiers both say so, they are."""
 
 
@@ -83,6 +89,9 @@ def same_answer(text: str, classes: Collection[str]) -> str | None:
     alike = [c for c in classes if folded(c) == folded(text)]
     if len(alike) == 1:
         return alike[0]
+    coded = _CODED.fullmatch(folded(text))
+    if coded and coded[1] in classes:
+        return coded[1]
     sides = [polarity(c) for c in classes]
     if alike or not 0 < len(sides) <= 2 or None in sides or len(set(sides)) < len(sides):
         return None

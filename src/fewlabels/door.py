@@ -243,6 +243,8 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
     InputError
         If `models` names one classifier per column of such a block.
     """
+    if np.ndim(probabilities) == 1 and np.asarray(probabilities).dtype.kind == "f":
+        return np.asarray(probabilities)[:, None]
     if np.ndim(probabilities) != 2:
         return probabilities
     block = np.asarray(probabilities)
@@ -530,7 +532,7 @@ def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
 def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
     raise InputError(
         f"{what} {value!r} is not a class; the classes are {listed(classes, 10)}: correct it, or "
-        "declare it in `classes`"
+        "declare it in `classes`, in the order of the columns (of scikit-learn: model.classes_)"
     )
 
 

@@ -138,6 +138,12 @@ class Predictions(Shown):
         reading: Iterable[str] = (),
     ) -> None:
         said = list(notes)
+        if probabilities is None and isinstance(votes, Mapping) and scores is None:
+            probabilities, votes = votes, None
+        elif probabilities is None and isinstance(scores, Mapping) and votes is None:
+            probabilities, scores = scores, None
+        elif hasattr(probabilities, "columns") and np.ndim(probabilities) == 2 and models is None:
+            probabilities = {"model0": probabilities}
         if isinstance(probabilities, Mapping):
             refuse_beside_mapping(votes=votes, scores=scores, models=models)
             probabilities, votes, scores, models, classes = by_name(probabilities, classes, labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.families import by_names, class_of_one, differences
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.roles import Roles
+from fewlabels.frames.roles import Roles, split_native
 from fewlabels.frames.values import class_names, class_text, in_order
 from fewlabels.wording import listed, quoted, unknown
 
@@ -138,6 +139,8 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
         _refuse_others(declared, given)
     known = set(given) | set(declared)
     none = _texts_for_none(seen, roles, known, options)
+    if not given:
+        _refuse_in_both(seen, roles, options)
     start = Classes((), given=given, none=none, same=options.same)
     counts = _meant(seen, start, known)
     notes: list[str] = []
@@ -157,7 +160,9 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     if len(texts) == 2 or options.positive is not None:
         classes = replace(classes, positive=_positive(options, classes))
     _check_models(roles, classes)
+    _refuse_strangers(seen, roles, classes)
     notes += _read_as(seen, classes)
+    notes += _never_predicted(seen, roles, classes)
     return replace(classes, notes=tuple(notes))
 
 
@@ -195,6 +200,69 @@ def _texts_for_none(
         if folded(t) in MAYBE_NO_LABEL and (t != "None" or capital)
     }  # fmt: skip
     return frozenset((NO_LABEL | MAYBE_NO_LABEL) - classes - set(known) | asked)
+
+
+def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
+    """Refuse a text that says "no label" where labels and predictions hold it: NA, ?, -1.
+
+    Native columns mean it by contract; others may well mean a class.
+    """
+    said = {folded(text) for text in options.no_label} | set(options.same)
+    labels = seen.get(roles.label or "", {})
+    for column in roles.votes.values():
+        if split_native(column) is not None or column not in seen:
+            continue
+        texts = seen[column]
+        for text in sorted(set(texts) & set(labels)):
+            often = texts[text] > _RARE / 2 * sum(texts.values())
+            if folded(text) in NO_LABEL and text and folded(text) not in said and often:
+                mend = f"--same={text}=NAME" if text.startswith("-") else "--classes A,B,.."
+                raise InputError(
+                    f"{quoted(text)} stands for an unknown label, and columns "
+                    f"{quoted(roles.label)} and {quoted(column)} both hold it: if it is none, say "
+                    f"--no-label={text}; if it is a class, say {mend}"
+                )
+
+
+_FEW = 10
+"""Labels below which predictions may well say classes that no label shows."""
+
+
+def _refuse_strangers(seen: Counts, roles: Roles, classes: Classes) -> None:
+    """Refuse hard predictions none of which is ever a label: they use other words for classes."""
+    labels = {t: rows for t, rows in seen.get(roles.label or "", {}).items() if _is(t, classes)}
+    if sum(labels.values()) < _FEW or len({classes.find(t) for t in labels}) < 2:
+        return
+    known = {classes.find(text) for text in labels}
+    for column in roles.votes.values():
+        texts = [t for t in seen.get(column, {}) if _is(t, classes)]
+        if texts and not known & {classes.find(text) for text in texts}:
+            shown = in_order(classes.texts[k] for k in known if k is not None)
+            raise InputError(
+                f"column {quoted(column)} holds {listed(map(quoted, sorted(texts)))}, none of "
+                f"which is a label (column {quoted(roles.label)}: {listed(shown)}); say what means "
+                f"what: --same {sorted(texts)[0]}={shown[0]}"
+            )
+
+
+def _is(text: str, classes: Classes) -> bool:
+    index = classes.find(text)
+    return index is not None and index >= 0
+
+
+def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
+    """A class that many labels show and no classifier ever says: perhaps it is no class."""
+    labels = seen.get(roles.label or "", {})
+    total = sum(rows for t, rows in labels.items() if _is(t, classes))
+    said = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
+    if not roles.votes or roles.probabilities or roles.mapped or total < _FEW:
+        return []
+    return [
+        f"{quoted(text)} is {rows / total:.0%} of the labels (column {quoted(roles.label)}) and no "
+        f"classifier ever says it; if it stands for an unknown label: --no-label {text!r}"
+        for text, rows in labels.items()
+        if _is(text, classes) and classes.find(text) not in said and rows > 0.3 * total
+    ]
 
 
 def _meant(seen: Counts, start: Classes, known: Collection[str]) -> dict[str, Counter[str]]:
@@ -235,9 +303,10 @@ def _one_spelling(
                 (many, one), (some, other) = often[:2]
                 raise InputError(
                     f"column {quoted(column)} has {quoted(one)} ({many:,} rows) and "
-                    f"{quoted(other)} ({some:,} rows), which differ in case alone; write them the "
-                    f"same way, or say that they are one: --same {other}={one}; if they are two "
-                    "classes, name all classes with --classes"
+                    f"{quoted(other)} ({some:,} rows), which differ in case or blanks alone; write "
+                    f"them the same way, or say that they are one: --same "
+                    f"{shlex.quote(f'{other}={one}')}; if they are two classes, name all classes "
+                    "with --classes"
                 )
         chosen |= dict.fromkeys(same, keep)
     merged: dict[str, Counter[str]] = {}
@@ -292,7 +361,7 @@ def _read_as(seen: Counts, classes: Classes) -> list[str]:
     return notes
 
 
-_EMPTY = {"", "-1", "nan", "NaN", "null", "NULL", "<NA>", "NA"}
+_EMPTY = {"", "-1", "nan", "NaN", "null", "NULL", "<NA>"}
 """Texts that every program writes for an unknown label, which nobody needs to be told of."""
 
 

@@ -16,7 +16,7 @@ from fewlabels.frames.table import Table
 from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Floats, Ints
 
-MOST_CLASSES = 50
+MOST_CLASSES = 200
 """A column of more different values holds no classes."""
 
 
@@ -37,7 +37,7 @@ _PREDICTED = _words(
     "pred preds predicted prediction predictions predict yhat hat verdict judge judgment judgement "
     "vote votes model classifier clf output hard reader rater annotator worker coder grader "
     "detector filter score scores prob proba probs probability conf confidence logit logits margin "
-    "decision rating grade risk flag flagged pct percent percentage birads likert stars severity"
+    "decision rating grade risk flag flagged pct percent percentage birads likert stars"
 )
 _PROBABILITY = _words("p pr prob proba probs probability probabilities pct percent percentage")
 _SCORE = _words(
@@ -51,6 +51,7 @@ _MODELS = re.compile(
     r"llm|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
 )
 _SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb ai net")
+_RIGHT = _words("correct match matches right wrong error errors acc accuracy agrees agree ok")
 _PERCENT = _words("pct percent percentage percentages")
 _FEATURE = _words(
     "age length len count n num number size time latency tokens token words chars characters price "
@@ -71,7 +72,7 @@ _ITEM = _words(
 )
 _ANNOTATOR = _words(
     "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
-    "raterid rater_id crowdworker assessor reader"
+    "raterid rater_id crowdworker assessor reader model system llm classifier engine candidate"
 )
 _ANSWER = _words(
     "label answer vote response rating category choice judgment judgement class annotation value "
@@ -94,6 +95,16 @@ def name_words(name: str) -> list[str]:
 def predicts_in_name(words: Collection[str]) -> bool:
     """Whether the words of a name are of a classifier, or of something that one says."""
     return any(w in _PREDICTED or _MODELS.fullmatch(w) or w in _SHORT_MODELS for w in words)
+
+
+def names_truth(name: str) -> bool:
+    """Whether a name has a word that only labels have."""
+    return bool(set(name_words(name)) & _TRUTH)
+
+
+def is_role(name: str) -> bool:
+    """Whether a name says what a column holds, and not of which classifier."""
+    return all(folded(word) in _ROLE_WORDS for word in tokens(name))
 
 
 def truth_in_name(name: str) -> int:
@@ -119,8 +130,8 @@ class Profile:
     """One column: its values, and what its name says.
 
     `counts` are texts of classes and how many rows have each, without those for no label; None
-    where there are too many. `codes` (n,) are into `texts`, -1 = none. `numbers` (n,) are its numbers, None where it holds others. `wordy`
-    says that its values are sentences.
+    where there are too many. `codes` (n,) are into `texts`, -1 = none. `numbers` (n,) are its
+    numbers, None where it holds others. `wordy` says that its values are sentences.
     """
 
     name: str
@@ -202,6 +213,11 @@ class Profile:
         return self.says(_GROUP) or self.says(_FEATURE)
 
     @property
+    def judges_another(self) -> bool:
+        """Whether its name says that it tells if something else is right: gpt_correct."""
+        return len(self.words) > 1 and self.words[-1] in _RIGHT
+
+    @property
     def ends_in_feature(self) -> bool:
         """Whether the last word of its name is that of a feature: a cost, a time, a count."""
         return bool(self.words) and self.words[-1] in _FEATURE
@@ -272,13 +288,16 @@ def without_role(name: str) -> str:
     ('gpt4', 'rf', 'a')
     """
     words = list(WORD.finditer(name))
-    while len(words) > 1 and folded(words[-1][0]) in _ROLE_WORDS:
-        words.pop()
-    while len(words) > 1 and folded(words[0][0]) in _ROLE_WORDS:
-        words.pop(0)
-    if not words or (len(words) == 1 and folded(words[0][0]) in _ROLE_WORDS):
+    first, last = 0, len(words) - 1
+    while first < last and folded(words[last][0]) in _ROLE_WORDS:
+        last -= 1
+    while first < last and folded(words[first][0]) in _ROLE_WORDS:
+        first += 1
+    if not words or folded(words[first][0]) in _ROLE_WORDS:
         return name
-    return name[words[0].start() : words[-1].end()]
+    # What stands outside the words, such as a bracket, stays where no word goes.
+    start = words[first].start() if first else 0
+    return name[start : words[last].end()] if last < len(words) - 1 else name[start:]
 
 
 _ROLE_WORDS = _words(

@@ -28,7 +28,7 @@ from fewlabels.frames.long_votes import (
 )
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
-from fewlabels.frames.recognise import recognise
+from fewlabels.frames.recognise import ITEM_NAMES, recognise
 from fewlabels.frames.roles import Roles, assign_roles, missing_column, split_native
 from fewlabels.frames.sources import open_source
 from fewlabels.frames.table import NOTHING, Place, Source
@@ -262,6 +262,9 @@ def _with_labels(
     """The table with the labels of a file of their own, and the options that name their column."""
     kept = read_labels(labels, table.names, options)
     item = options.item or ("item" if "item" in table.names else kept.item)
+    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+    if item not in table.names and options.item is None and len(alike) == 1:
+        item = alike[0]
     if item not in table.names:
         missing = missing_column(item, table.names, "what labels are joined by")
         raise InputError(f"{missing}; say which it is with --item COL")

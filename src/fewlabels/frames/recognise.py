@@ -21,7 +21,9 @@ from fewlabels.frames.families import class_of_name, class_of_one, differences, 
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import (
     Profile,
+    is_role,
     names_percentages,
+    names_truth,
     profile,
     truth_in_name,
     without_role,
@@ -54,7 +56,7 @@ class Reading:
     votes: bool = False
 
 
-_ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
+ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
 """Names of columns that name the items, where all their values differ."""
 
 
@@ -97,7 +99,7 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
     """The label, where a column is named like one and nothing else is; and the items' names."""
-    named = [name for name in names if _ITEM_NAMES.fullmatch(name)]
+    named = [name for name in names if ITEM_NAMES.fullmatch(name)]
     if options.item is None and "item" not in names and len(named) == 1:
         found = profile(source.read((), named), named[0])
         if found.unique and found.filled == found.rows:
@@ -143,16 +145,17 @@ class _Recognition:
     scores: dict[str, str] = field(default_factory=dict)
     confidence: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    nameless: str | None = None
 
     def __post_init__(self) -> None:
         named = (self.options.label, self.options.domain, self.options.weight, self.options.item)
-        named += self.options.keep or ()
         found = {n: profile(self.table, n, self.options.no_label) for n in self.names}
         # "none" and "unknown" are no label, unless several columns say so.
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
-        self.taken |= {name for name in (*named, "domain", "weight") if name in self.columns}
+        claimed = (*named, *(self.options.keep or ()), "domain", "weight")
+        self.taken |= {name for name in claimed if name in self.columns}
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
@@ -217,7 +220,8 @@ class _Recognition:
         for p in candidates:
             if not held[p.name] and not (p.like_truth == 3 and self._has_numbers(p)):
                 # Beside numbers alone, whose values do not recur, a mostly empty column of words.
-                words = p.numbers is None and p.sparse and len(p.counts or {}) > 1
+                coded = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
+                words = coded and p.sparse and len(p.counts or {}) > 1
                 if words and not p.like_group and self._has_numbers(p):
                     ranked.setdefault(0, []).append(p)
                 continue
@@ -232,8 +236,9 @@ class _Recognition:
         if not ranked:
             return None
         best = ranked[max(ranked)]
+        truths = [p for p in best if names_truth(p.name)]
         exact = [p for p in best if p.name == "label"]
-        best = exact or best
+        best = best if truths else exact or best
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
@@ -278,7 +283,10 @@ class _Recognition:
         for text in sorted(label.counts, key=lambda t: -label.counts[t] if label.counts else 0):
             spelled.setdefault(folded(text), text)
         if len(spelled) == 1:
-            # Few labels of one class: the hard predictions may say what the other is.
+            # Few labels of one class: hard predictions may say what the others are.
+            for p in self.free():
+                if p.counts and p.like_prediction and set(spelled) < set(map(folded, p.counts)):
+                    return in_order({*spelled.values(), *p.counts})
             return ()
         return in_order(spelled.values())
 
@@ -324,6 +332,12 @@ class _Recognition:
                     found[stem] = left
                     used |= {p.name for p in left}
         whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
+        for i, p in enumerate(whole):
+            for q in whole[i + 1 :]:
+                if not {p.name, q.name} & used and self._sums([p, q]):
+                    found[without_role(q.name)] = [p, q]
+                    used |= {p.name, q.name}
+        whole = [p for p in whole if p.name not in used]
         named = {folded(p.name) for p in whole}
         bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
         if bare and not found and len(whole) > 1 and self._sums(whole):
@@ -389,6 +403,10 @@ class _Recognition:
         for p in self.free():
             if p.name in families or p.counts is None or not values:
                 continue
+            if p.judges_another and any(q.words == p.words[:-1] for q in self.columns.values()):
+                continue
+            if p.like_annotator and len(p.counts) == 1:
+                continue
             if not all(same_answer(text, values) for text in p.counts):
                 # A classifier may say a class that no label shows.
                 known = [rows for t, rows in p.counts.items() if same_answer(t, values)]
@@ -423,6 +441,7 @@ class _Recognition:
                 ],
             )
         names = [without_role(p.name) for p in alike]
+        self.nameless = names[0] if len(alike) == 1 and is_role(names[0]) else None
         for p, name in zip(alike, names, strict=True):
             self.hard[name if names.count(name) == 1 else p.name] = p.name
             self.taken.add(p.name)
@@ -498,10 +517,19 @@ class _Recognition:
             if p.numbers is None or p.distinct < 3 or p.name in self.taken or self._measures(p):
                 continue
             name = without_role(p.name)
+            if self.nameless is not None and is_role(name) and not self.probabilities:
+                name = self.nameless  # y_pred and y_prob are of one classifier
             if name in self.hard and name not in self.probabilities and self._is_confidence(p):
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
+            if name in self.hard and p.known.min() >= 50 and p.known.max() <= 100:
+                raise InputError(
+                    f"column {quoted(p.name)} is never below 50: perhaps how sure {name} is of its "
+                    f"own prediction, in percent. If so, divide it by 100 and say --confidence "
+                    f"{name}={p.name}; if it is a score of the positive class, say --score "
+                    f"{name}={p.name}"
+                )
             others = bool(self.probabilities or self.hard)
             if not (p.like_prediction or p.like_score or name in self.hard) and (
                 others or not p.in_unit
@@ -550,7 +578,15 @@ class _Recognition:
         gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
         said = [p for p in answers if p not in gold and p.like_answer]
         said = [p for p in answers if p.name == votes.get("label")] or said
-        if not (len(people) == 1 and items and said) or self._pairs_repeat(people[0], items[0]):
+        if not (len(people) == 1 and items) or self._pairs_repeat(people[0], items[0]):
+            return None
+        if not said:
+            if people[0].like_annotator and any(p.in_unit and not p.whole for p in columns):
+                raise InputError(
+                    f"each row is what one of {people[0].distinct} ({quoted(people[0].name)}) says "
+                    f"of an item ({quoted(items[0].name)}), and probabilities of many rows per "
+                    "item are not joined: give each item one row and each classifier a column"
+                )
             return None
         if len(items) > 1:
             raise AmbiguousError(
@@ -597,10 +633,25 @@ class _Recognition:
                 yield f"{what}: {'; '.join(said)}"
         shares = [n for n, c in self.scores.items() if self.columns[c].in_unit]
         if shares:
-            said = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
-            yield f"scores from 0 to 1: if they are probabilities, say so with {said}"
+            models = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
+            yield f"scores from 0 to 1: if they are probabilities, say so with {models}"
+        for name, what in (
+            (self.options.weight or "weight", "sampling weights"),
+            (self.options.domain or "domain", "domains"),
+        ):
+            if name in self.columns:
+                yield f"{what}: column {quoted(name)} (rename it if it is something else)"
         if item is not None:
             yield f"items: named by column {quoted(item)}"
+        for p in self.free():
+            if {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled:
+                yield (
+                    f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
+                    "rows); every row is read as an item of its own"
+                )
+        constant = [p.name for p in self.free() if p.distinct == 1 and p.filled > 0.9 * p.rows]
+        if constant:
+            yield f"not used: {listed(map(quoted, constant))} (one value only)"
         numbers = [
             p.name
             for p in self.free()

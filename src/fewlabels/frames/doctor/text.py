@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def render(diagnosis: Diagnosis, width: int) -> str:
         _columns(diagnosis.roles, width),
         _balance(diagnosis.class_balance, width),
         _findings(diagnosis.findings, width),
-        ["Next", *_command(diagnosis.command, width)] if diagnosis.command else [],
+        _next(diagnosis, width),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -58,6 +59,16 @@ def _headline(diagnosis: Diagnosis, width: int) -> list[str]:
     if diagnosis.positive is not None:
         text += f"; positive: {one_line(diagnosis.positive)}"
     return _wrapped(text, width)
+
+
+def _next(diagnosis: Diagnosis, width: int) -> list[str]:
+    if not diagnosis.command:
+        return []
+    lines = _command(diagnosis.command, width)
+    if "--columns columns.toml" in diagnosis.command:
+        name = shlex.quote(diagnosis.name)
+        lines = [*_command(f"fewlabels doctor {name} --write columns.toml", width), *lines]
+    return ["Next", *lines]
 
 
 def _command(command: str, width: int) -> list[str]:
