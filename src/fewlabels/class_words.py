@@ -35,9 +35,6 @@ _SOUGHT = _words("""
 
 _NOT = re.compile(r"(?i)(?:not|non|no|un|in)(?:[ _-]+|(?=\w{4}))(.+)")
 
-_CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
-"""How libraries call classes that have numbers alone: LABEL_0."""
-
 NO_LABEL = _words("""
     , na, n/a, n.a., #n/a, <na>, nan, null, nil, -1, ?, ??, ???, -, --, todo, to do, tbd, tba,
     unlabeled, unlabelled, not labeled, not labelled, no label, (blank), k.a., k. a., ., .., …, -99,
@@ -51,6 +48,10 @@ MAYBE_NO_LABEL = _words("""
 """The same, but these are classes as well: where labels and classifiers both say so, they are."""
 
 
+_CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
+"""How libraries call classes that have numbers alone: LABEL_0."""
+
+
 def folded(text: str) -> str:
     """A text without case, outer blanks and repeated blanks, by which spellings are compared.
 
@@ -60,6 +61,18 @@ def folded(text: str) -> str:
     'not spam'
     """
     return " ".join(text.casefold().split())
+
+
+def spelling(text: str, among: Collection[str]) -> str:
+    """What texts of one class share: the folded text, or the number behind LABEL_ if it is one.
+
+    Examples
+    --------
+    >>> spelling("LABEL_1", ["0", "1", "LABEL_1"]), spelling(" Cat", ["cat"])
+    ('1', 'cat')
+    """
+    coded = _CODED.fullmatch(folded(text))
+    return coded[1] if coded and coded[1] in among else folded(text)
 
 
 def polarity(text: str) -> bool | None:
@@ -89,9 +102,8 @@ def same_answer(text: str, classes: Collection[str]) -> str | None:
     alike = [c for c in classes if folded(c) == folded(text)]
     if len(alike) == 1:
         return alike[0]
-    coded = _CODED.fullmatch(folded(text))
-    if coded and coded[1] in classes:
-        return coded[1]
+    if spelling(text, classes) in classes:
+        return spelling(text, classes)
     sides = [polarity(c) for c in classes]
     if alike or not 0 < len(sides) <= 2 or None in sides or len(set(sides)) < len(sides):
         return None

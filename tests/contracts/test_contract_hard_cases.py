@@ -217,7 +217,7 @@ def test_two_nameless_functions_are_refused():
         ({"by": 3}, "`by` must be the name of a group"),
         ({"workers": "2"}, "`workers` must be a whole number, at least 1; got '2'"),
         ({"workers": 0}, "`workers` must be a whole number, at least 1; got 0"),
-        ({"metrics": None}, "a metric must be a name or a function"),
+        ({"metrics": 3}, "a metric must be a name or a function"),
         ({"metrics": []}, "`metrics` is empty"),
         ({"random_state": -1}, "`random_state` must be a whole number, 0 or larger; got -1"),
         ({"confidence_level": 1.0}, "`confidence_level` must be between 0 and 1; got 1.0"),

@@ -242,10 +242,10 @@ def test_duplicate_votes_are_normal():
 
 
 def test_groups(healthy):
-    table = healthy | {"one": ["x"] * N, "id": np.arange(N), "sex": np.resize(["f", "m"], N)}
+    table = healthy | {"one": ["x"] * N, "code": np.arange(N), "sex": np.resize(["f", "m"], N)}
     found = findings(table)
     assert the(found, "one value only").where == "group one"
-    assert the(found, "more values than --by takes").where == "group id (400)"
+    assert the(found, "more values than --by takes").where == "group code (400)"
 
 
 def test_renormalised_rows_and_other_notes(healthy):

@@ -15,9 +15,10 @@ from fewlabels.class_words import (
     polarity,
     positive_index,
     same_answer,
+    spelling,
 )
 from fewlabels.door import UNKNOWN
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.families import by_names, class_of_one, differences
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import Roles, split_native
@@ -171,14 +172,14 @@ def _positive(options: ColumnOptions, classes: Classes) -> str:
 
     Raises
     ------
-    InputError
+    UsageError
         If the one asked for is no class.
     """
     if options.positive is None:
         return classes.texts[positive_index(classes.texts)]
     index = classes.find(options.positive)
     if index is None or index < 0:
-        raise InputError(unknown("class", options.positive, classes.texts))
+        raise UsageError(unknown("class", options.positive, classes.texts))
     return classes.texts[index]
 
 
@@ -292,7 +293,7 @@ def _one_spelling(
         total.update(counter)
     alike: dict[str, list[str]] = {}
     for text in total:
-        alike.setdefault(folded(text), []).append(text)
+        alike.setdefault(spelling(text, total), []).append(text)
     chosen: dict[str, str] = {}
     for same in alike.values():
         first = [t for c in counts.values() for t, _ in c.most_common() if t in same]

@@ -12,6 +12,7 @@ import numpy as np
 from fewlabels.class_words import NO_LABEL, folded
 from fewlabels.errors import InputError
 from fewlabels.frames.families import WORD, tokens
+from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.table import Table
 from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Floats, Ints
@@ -76,7 +77,7 @@ _ANNOTATOR = _words(
 )
 _ANSWER = _words(
     "label answer vote response rating category choice judgment judgement class annotation value "
-    "verdict decision"
+    "verdict decision prediction predicted pred output"
 )
 
 
@@ -245,14 +246,15 @@ class Profile:
         return self.says(_ANSWER)
 
 
-def profile(table: Table, name: str, no_label: Collection[str] = ()) -> Profile:
+def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     """Look at one column of a table, which has been read as it stands."""
     try:
         codes, values = table.categories(name)
     except InputError:
         return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
-    none = NO_LABEL | {folded(text) for text in no_label}
-    texts = [class_text(value) for value in values]
+    declared = set(map(class_text, options.classes or ()))
+    none = NO_LABEL - set(map(folded, declared)) | {folded(text) for text in options.no_label}
+    texts = [options.same.get(text, text) for text in map(class_text, values)]
     index: dict[str, int] = {}
     place = [-1 if folded(t) in none else index.setdefault(t, len(index)) for t in texts]
     codes = np.array([*place, -1], dtype=np.int64)[codes]

@@ -101,7 +101,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     """The label, where a column is named like one and nothing else is; and the items' names."""
     named = [name for name in names if ITEM_NAMES.fullmatch(name)]
     if options.item is None and "item" not in names and len(named) == 1:
-        found = profile(source.read((), named), named[0])
+        found = profile(source.read((), named), named[0], options)
         if found.unique and found.filled == found.rows:
             options = replace(options, item=named[0])
     if options.label is not None or "label" in names:
@@ -113,16 +113,15 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
         return Reading(options)
-    found = profile(source.read((), alike), alike[0], options.no_label)
+    found = profile(source.read((), alike), alike[0], options)
     if found.counts is None or not found.filled:
         return Reading(options)
     classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
     hard = [n for n in names if (parts := split_native(n)) and parts[0] == "y"]
-    hard = list(dict.fromkeys([*hard, *options.hard.values()]))
     if hard and not classes:
         held = source.read((), hard)
         for column in hard:
-            classes |= set(profile(held, column, options.no_label).counts or ())
+            classes |= set(profile(held, column, options).counts or ())
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
@@ -149,7 +148,7 @@ class _Recognition:
 
     def __post_init__(self) -> None:
         named = (self.options.label, self.options.domain, self.options.weight, self.options.item)
-        found = {n: profile(self.table, n, self.options.no_label) for n in self.names}
+        found = {n: profile(self.table, n, self.options) for n in self.names}
         # "none" and "unknown" are no label, unless several columns say so.
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}

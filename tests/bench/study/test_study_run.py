@@ -279,7 +279,7 @@ def test_the_command_writes_a_page(
 @pytest.mark.parametrize("method", ["auto", "learned-ensemble", "learned-ensemble[n_draws=150]"])
 def test_nothing_is_judged_on_what_it_was_learned_from(method: str) -> None:
     """On a made set the learned prior is the one without its family; on a real one the whole."""
-    p = Predictions(np.full((4, 2), 0.5), None)
+    p = Predictions(np.full((4, 2), 0.4), None)
     n_draws = 150 if "[" in method else LearnedEnsemble().n_draws
     assert method_for(method, "wine", p) == LearnedEnsemble(n_draws, "wine")
     assert method_for(method, "", p) == LearnedEnsemble(n_draws)
