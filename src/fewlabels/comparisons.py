@@ -16,13 +16,14 @@ from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import estimate
+from fewlabels.shown import Shown
 from fewlabels.sources import predictions_of
 from fewlabels.together import Together
 from fewlabels.wording import quoted, unknown
 
 
-@dataclass(frozen=True, eq=False)
-class Comparisons:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons(Shown):
     """What `fewlabels.compare` returns.
 
     `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
@@ -36,6 +37,11 @@ class Comparisons:
     group_gaps: Mapping[tuple[str, str], tuple[GroupGap, ...]]
     together: Mapping[str | None, Together]
     warnings: tuple[str, ...]
+
+    _page = "comparison"
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.to_dict()
 
     def get(self, metric: str, group: str | None = None) -> Comparison:
         """The comparison by one metric, of all items or of a group.
@@ -85,9 +91,6 @@ class Comparisons:
 
         return render_comparison(self.to_dict(), width)
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def save_html(self, path: str | Path) -> None:
         """Write the comparison as one self-contained HTML file."""
         from fewlabels.report.comparison_html import save_comparison_html
@@ -97,7 +100,7 @@ class Comparisons:
 
 def compare(
     predictions: Any,
-    metric: str | Sequence[str] = "accuracy",
+    metric: str | Sequence[str] | None = None,
     *,
     method: str | LabelModel = "auto",
     by: str | Sequence[str] | None = None,
@@ -118,7 +121,7 @@ def compare(
         What the classifiers said, and the labels there are: `Predictions`, or the path or frame
         that `read_predictions` would read.
     metric
-        By which metric, or several.
+        By which metric, or several; None: accuracy, or roc_auc where there are scores alone.
     models
         Names of the classifiers to compare, two or more; None: all. The method still learns from
         all of them.
@@ -144,9 +147,11 @@ def compare(
     >>> found.get("accuracy").standings[0].model
     'large'
     """
-    asked = [metric] if isinstance(metric, str) else list(metric)
-    check_ranking(asked)
+    if metric is not None:
+        check_ranking([metric] if isinstance(metric, str) else metric)
     given = predictions_of(predictions, columns, positive)
+    usual = "accuracy" if given.has_hard.any() else "roc_auc"
+    asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = None if models is None else _chosen(models, given.models)
     estimates = estimate(
         given, method, asked, by, confidence_level, estimand,

@@ -97,7 +97,7 @@ def estimate(
         What the columns of a path or frame are, as in `read_predictions`.
     positive
         The positive class; of more than two it is judged against the rest, and a warning says so.
-        None: the last of two.
+        None: what `Predictions.positive` says.
 
     Raises
     ------

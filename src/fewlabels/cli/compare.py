@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     type=text,
     multiple=True,
     metavar="M",
-    help="By which metric; accuracy unless given. Repeatable.",
+    help="By which metric; unless given accuracy, or roc_auc of scores alone. Repeatable.",
 )
 @click.option("--by", type=text, multiple=True, metavar="COL", help="By group too. Repeatable.")
 @click.option("--models", type=text, metavar="A,B,..", help="Compare only these classifiers.")
@@ -68,15 +68,16 @@ def compare(
     from fewlabels.comparisons import compare as run
     from fewlabels.models import METHODS
 
-    asked = comma_list(metrics) or ["accuracy"]
+    asked = comma_list(metrics)
     check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
-    check_ranking(asked)
+    if asked:
+        check_ranking(asked)
     groups = comma_list(by, whole=source.column_names()) if by else []
     predictions = source.read(groups)
     with terminal.progress_bar("estimating") as progress:
         found = run(
             predictions,
-            asked,
+            asked or None,
             method=method,
             by=groups or None,
             models=None if models is None else comma_list(models, whole=predictions.models),

@@ -67,7 +67,8 @@ _OPTIONS = (
         "--positive",
         type=text,
         metavar="CLASS",
-        help="The positive class, set against the rest; of two, the last.",
+        help="The class to find, against the rest; of two, that of a known word (yes, spam ...), "
+        "else the last.",
     ),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same."),

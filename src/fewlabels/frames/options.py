@@ -246,7 +246,7 @@ def column_options(
 
 
 def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
-    """Read `NAME=COL` (the probability of the last of two classes) or `NAME=COL,COL,...`.
+    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
 
     Raises
     ------

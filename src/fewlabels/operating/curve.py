@@ -203,7 +203,7 @@ def curve(
         "shortest": at each point the shortest interval that holds so many of the draws.
         "equal-tailed": between their quantiles.
     positive
-        The class that is set against the rest; of two, the last where nothing is said.
+        The class that is set against the rest; None: `Predictions.positive`.
     random_state
         Seed; the same seed gives the same bits. None means 0.
     workers

@@ -74,16 +74,18 @@ def _whole(found: Mapping[str, Any]) -> Whole | None:
     return Whole(found["group"], said, charts) if said or charts else None
 
 
-def render_comparison_html(report: Report) -> str:
+def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
     """The comparison as a page that needs no other file, no network and no script.
 
     Parameters
     ----------
     report
         The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
+    fragment
+        Whether to make a part of another page instead; see `fragment.render_fragment`.
     """
     # Late: the page of the estimates shows comparisons, so that its module imports this one.
-    from fewlabels.report.html import environment
+    from fewlabels.report.html import FRAGMENT, environment
 
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     shown = [
@@ -98,6 +100,7 @@ def render_comparison_html(report: Report) -> str:
             comparisons=shown,
             gaps=_gaps(report["group_gaps"]),
             sets=[part for found in report["together"] if (part := _whole(found))],
+            **({"frame": FRAGMENT, "sheets": ("heat_map.css",)} if fragment else {}),
         )
     )
 

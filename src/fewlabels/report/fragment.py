@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 
 from fewlabels.report.annotations_html import render_annotations_html
 from fewlabels.report.blocks import Report
+from fewlabels.report.comparison_html import render_comparison_html
 from fewlabels.report.curve_html import render_curves_html, render_threshold_html
 from fewlabels.report.html import FRAGMENT, environment, render_estimates_fragment
 
 _PAGES: Mapping[str, Callable[[Report], str]] = {
     "estimates": render_estimates_fragment,
     "annotations": lambda report: render_annotations_html(report, fragment=True),
+    "comparison": lambda report: render_comparison_html(report, fragment=True),
     "curves": lambda report: render_curves_html(report, fragment=True),
     "threshold": lambda report: render_threshold_html(report, fragment=True),
 }
@@ -23,7 +25,7 @@ def render_fragment(page: str, report: Report) -> str:
     Parameters
     ----------
     page
-        Whose: "estimates", "annotations", "curves" or "threshold".
+        Whose: "estimates", "annotations", "comparison", "curves" or "threshold".
     report
         The dictionary that the page is made from; plain JSON values.
     """

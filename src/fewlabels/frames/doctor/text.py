@@ -54,7 +54,11 @@ def _headline(diagnosis: Diagnosis, width: int) -> list[str]:
     counts = diagnosis.counts
     words = ("items", "labeled", "classifiers", "classes")
     keys = ("n_items", "n_labeled", "n_models", "n_classes")
-    said = [f"{counts[k]:,} {word}" for k, word in zip(keys, words, strict=True) if k in counts]
+    said = [
+        f"{counts[k]:,} {word.removesuffix('s') if counts[k] == 1 and k != 'n_classes' else word}"
+        for k, word in zip(keys, words, strict=True)
+        if k in counts
+    ]
     text = one_line(diagnosis.name) + (f": {', '.join(said)}" if said else "")
     if diagnosis.positive is not None:
         text += f"; positive: {one_line(diagnosis.positive)}"
