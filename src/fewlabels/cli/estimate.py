@@ -59,9 +59,8 @@ Methods:
     "--metrics",
     type=text,
     default="default",
-    show_default=True,
     metavar="A,B,..",
-    help="By scikit-learn's names. The default follows FILE: accuracy, ece, roc_auc and "
+    help="By scikit-learn's names. Unless said it follows FILE: accuracy, ece, roc_auc and "
     "average_precision of probabilities; roc_auc and average_precision of scores; error_rate and "
     "cohen_kappa of votes.",
 )

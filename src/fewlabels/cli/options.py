@@ -91,7 +91,12 @@ _OPTIONS = (
     ),
     click.option("--domain", type=text, metavar="COL", help="Column of the domain."),
     click.option("--weight", type=text, metavar="COL", help="Column of the sampling weight."),
-    click.option("--columns", type=text, metavar="TOML", help="File that says all of this."),
+    click.option(
+        "--columns",
+        type=text,
+        metavar="TOML",
+        help="A file that says all of this; `fewlabels doctor FILE --write TOML` makes one.",
+    ),
     click.option(
         "--classes", type=text, metavar="A,B,..", help="All classes, in the order of the columns."
     ),
@@ -227,7 +232,7 @@ _INPUT = (
         "--sheet",
         type=text,
         metavar="NAME",
-        help="Sheet of a workbook; for others than FILE write book.xlsx#NAME.",
+        help="Which sheet of the workbook FILE; of other workbooks write book.xlsx#NAME.",
     ),
     click.option(
         "--votes",

@@ -132,7 +132,7 @@ class PosteriorFiles:
     ) -> pa.Table:
         n, p = rows.n_items, posterior.probabilities
         name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [file])
-        columns: dict[str, Any] = {"file": name, "row": np.arange(first_row, first_row + n)}
+        columns: dict[str, Any] = {"file": name, "row": np.arange(first_row, first_row + n) + 1}
         for name, values in rows.item_names.items():
             columns[name] = pa.array(values, pa.string())
         if rows.domain is not None:

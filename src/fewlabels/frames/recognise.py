@@ -6,6 +6,7 @@ message shows how each of them is said. What is recognised is told in the first 
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections import Counter
@@ -173,6 +174,7 @@ class _Recognition:
         self._numbers(classes)
         if not (self.probabilities or self.hard or self.scores):
             return Reading(self.options)  # `assign_roles` says that there are no predictions
+        self._drop_shared_prefix()
         options = replace(
             self.options,
             label=None if label is None else label.name,
@@ -183,6 +185,19 @@ class _Recognition:
             confidence=self.confidence,
         )
         return Reading(options, tuple(self._lines(label, item)))
+
+    def _drop_shared_prefix(self) -> None:
+        """Take off what all names of classifiers begin with up to a dot, as in judges.gpt4."""
+        names = {*self.probabilities, *self.hard, *self.scores, *self.confidence}
+        parts = zip(*(name.split(".")[:-1] for name in names), strict=False)
+        shared = list(itertools.takewhile(lambda words: len(set(words)) == 1, parts))
+        if len(names) < 2 or not shared:
+            return
+        cut = sum(len(words[0]) + 1 for words in shared)
+        self.probabilities = {name[cut:]: c for name, c in self.probabilities.items()}
+        self.hard = {name[cut:]: c for name, c in self.hard.items()}
+        self.scores = {name[cut:]: c for name, c in self.scores.items()}
+        self.confidence = {name[cut:]: c for name, c in self.confidence.items()}
 
     def _item(self) -> str | None:
         """The column that names the items: all different, and named so or text."""
