@@ -113,6 +113,10 @@ def test_models_in_rows_are_votes(write):
     found = fl.read_predictions(write(**rows))
     assert (found.n_items, sorted(found.models)) == (N, ["claude", "gpt-4o"])
     assert found.n_labeled == KNOWN.sum()
+    # A column that is the same in all rows of an item is its label, also where it is named so.
+    rows["label"] = rows.pop("gold")
+    again = fl.read_predictions(write(**rows))
+    np.testing.assert_array_equal(again.labels, found.labels)
     rows["prediction"] = np.repeat(shares(), 2)
     refused(write(**rows), "give each item one row and each classifier a column")
 
@@ -120,6 +124,13 @@ def test_models_in_rows_are_votes(write):
 def test_label_and_gold_both_full_are_asked_about(write):
     full = [("a", "b")[t % 2] for t in TRUTH]
     refused(write(label=words("a", "b"), gold=full), "--label label", "--label gold")
+
+
+def test_columns_of_the_same_words_without_a_helpful_name_are_asked_about(write):
+    said = {f"reader{k}": words("none", "mild", "severe", seed=k) for k in (1, 2)}
+    path = write(severity=words("none", "mild", "severe", right=1.0), **said)
+    refused(path, "hold the same values", "--label severity")
+    assert fl.read_predictions(path, label="severity").models == ("reader1", "reader2")
 
 
 def test_confidence_in_the_own_prediction(write):

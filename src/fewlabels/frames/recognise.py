@@ -43,6 +43,9 @@ _AGREE = 0.2
 
 _LEAST_FILLED_TOGETHER = 2
 
+_MANY_ITEMS = 40
+"""So many votes never agree in all items by chance."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -173,6 +176,7 @@ class _Recognition:
         self._hard(label, classes)
         self._numbers(classes)
         if not (self.probabilities or self.hard or self.scores):
+            self._refuse_alike(label)
             return Reading(self.options)  # `assign_roles` says that there are no predictions
         self._drop_shared_prefix()
         options = replace(
@@ -271,6 +275,8 @@ class _Recognition:
                 continue
             if len(other.counts) > 1 and all(same_answer(t, classes) for t in other.counts):
                 return True
+            if label.like_truth == 3 and set(map(folded, classes)) < set(map(folded, other.counts)):
+                return True
         if len(classes) < 2:
             return False
         named = [
@@ -299,7 +305,9 @@ class _Recognition:
         if len(spelled) == 1:
             # Few labels of one class: hard predictions may say what the others are.
             for p in self.free():
-                if p.counts and p.like_prediction and set(spelled) < set(map(folded, p.counts)):
+                sure = label.like_truth == 3 and not p.like_group
+                wider = p.counts and set(spelled) < set(map(folded, p.counts))
+                if wider and p.counts and (p.like_prediction or sure):
                     return in_order({*spelled.values(), *p.counts})
             return ()
         return in_order(spelled.values())
@@ -388,6 +396,8 @@ class _Recognition:
 
     def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
         name = without_role(stem) if stem else columns[0].name
+        if name.isdigit():
+            name = "model"
         self.probabilities[self._fresh(name, self.probabilities)] = tuple(p.name for p in columns)
         self.taken |= {p.name for p in columns}
 
@@ -514,6 +524,20 @@ class _Recognition:
             said += ["--hard", f"{without_role(p.name)}={p.name}"]
         return said
 
+    def _refuse_alike(self, label: Profile | None) -> None:
+        """Say of columns with the same values that one of them may hold the labels."""
+        few = [p for p in self.free() if p.counts and len(p.counts) > 1 and not p.like_group]
+        for p in few if label is None else ():
+            alike = [
+                q for q in few if all(same_answer(t, list(p.counts or ())) for t in q.counts or ())
+            ]
+            if len(alike) > 1:
+                raise AmbiguousError(
+                    f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
+                    "name says which are the known labels",
+                    [["--label", q.name] for q in alike[:3]],
+                )
+
     # Scores -------------------------------------------------------------------------------------
 
     def _numbers(self, classes: tuple[str, ...]) -> None:
@@ -591,6 +615,10 @@ class _Recognition:
         ]  # fmt: skip
         gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
         said = [p for p in answers if p not in gold and p.like_answer]
+        if items and not gold and items[0].rows >= 2 * items[0].distinct >= _MANY_ITEMS:
+            # What is the same in all rows of an item is the item's label, and no vote.
+            gold = [p for p in said if p.like_truth == 3 and self._of_item(p, items[0])]
+            said = [p for p in said if p not in gold]
         said = [p for p in answers if p.name == votes.get("label")] or said
         if not (len(people) == 1 and items) or self._pairs_repeat(people[0], items[0]):
             return None
@@ -625,6 +653,13 @@ class _Recognition:
         if options.label is not None:
             lines.append(f"labels: column {quoted(options.label)}, one per item")
         return Reading(options, tuple(lines), votes=True)
+
+    @staticmethod
+    def _of_item(p: Profile, item: Profile) -> bool:
+        """Whether all rows of an item hold the same value, where they hold any."""
+        known = p.codes >= 0
+        pairs = np.unique(np.stack([item.codes[known], p.codes[known]]), axis=1)
+        return bool(known.any()) and pairs.shape[1] == len(np.unique(item.codes[known]))
 
     @staticmethod
     def _pairs_repeat(person: Profile, item: Profile) -> bool:
@@ -669,7 +704,7 @@ class _Recognition:
         numbers = [
             p.name
             for p in self.free()
-            if p.numbers is not None and (p.counts is None or not p.whole)
+            if p.numbers is not None and (p.counts is None or not p.whole) and p.distinct > 1
         ]
         if numbers:
             yield f"not used: {listed(map(quoted, numbers))} (numbers; --score NAME=COL if a score)"
