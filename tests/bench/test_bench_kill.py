@@ -99,7 +99,7 @@ def test_killed_and_resumed(
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_interrupted(write: Write, tmp_path: Path) -> None:
     path, folder = write(), tmp_path / "out"
-    started = _start(path, folder, 20)
+    started = _start(path, folder, 300)
     deadline = time.monotonic() + 60
     while len(list((folder / "parts").glob("*.json"))) < 3:
         assert time.monotonic() < deadline

@@ -181,7 +181,9 @@ class _Case:
         yield from label_findings(known, seen.labels, weighted=seen.weighted)
         yield from class_findings(some)
         yield from repeat_findings(*seen.repeated(), about=not seen.copies.complete)
-        yield from group_findings(seen.groups.sizes(cut=True))
+        sizes = seen.groups.sizes(cut=True)
+        sizes.pop(some.item or self.options.item or "", None)
+        yield from group_findings(sizes)
         if seen.weights is not None and seen.weights[1] == 0:
             try:
                 sampling_weight([0.0], 1)
