@@ -8,11 +8,13 @@ What happens, in order:
 3. `delimited`, `parquet`, `feather`, `json_rows`, `workbook`, `native` (a `Source` each): names of
    the columns. What Python has as values comes in through `cells`, which reads all at once;
    text comes in through `compression`, which decompresses it and knows UTF-16.
-4. `roles`: every column gets a role, by its native name or by the options.
-5. The source reads those columns into a `Table`: numbers, or categories of texts.
-6. `classes`: which classes there are, and which of them a text means.
-7. `assemble`: the arrays of `Predictions`, which makes all checks of the numbers.
-8. `long_votes`: votes, one per row, joined to these items as further classifiers; read the same
+4. `recognise` (with `profiles`, `families`, `votes_in_rows`): what nobody has said of the columns, by
+   their values and names; two readings are refused.
+5. `roles`: every column gets a role, by its native name or by the options.
+6. The source reads those columns into a `Table`: numbers, or categories of texts.
+7. `classes`: which classes there are, and which of them a text means.
+8. `assemble`: the arrays of `Predictions`, which makes all checks of the numbers.
+9. `long_votes`: votes, one per row, joined to these items as further classifiers; read the same
    way as a table (2 to 5), but before it, as they may be what says which classes there are.
 
 NPZ files hold the arrays already (`npz`). `doctor` goes the same way and reports where it ends.

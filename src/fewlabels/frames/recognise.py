@@ -29,9 +29,11 @@ from fewlabels.frames.profiles import (
     truth_in_name,
     without_role,
 )
+from fewlabels.frames.reading import AmbiguousError, Reading
 from fewlabels.frames.roles import LIKE_LABELS, split_native
 from fewlabels.frames.table import Source, Table
 from fewlabels.frames.values import in_order
+from fewlabels.frames.votes_in_rows import votes_in_rows
 from fewlabels.kernels.arrays import Array
 from fewlabels.wording import listed, quoted
 
@@ -43,33 +45,8 @@ _AGREE = 0.2
 
 _LEAST_FILLED_TOGETHER = 2
 
-_MANY_ITEMS = 40
-"""So many votes never agree in all items by chance."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What was recognised: the options that say it, in lines, and whether the rows are votes.
-
-    `lines` are empty where the caller and the native names say everything. `votes` says that every
-    row is the vote of an annotator.
-    """
-
-    options: ColumnOptions
-    lines: tuple[str, ...] = ()
-    votes: bool = False
-
-
 ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
 """Names of columns that name the items, where all their values differ."""
-
-
-class AmbiguousError(InputError):
-    """A file can be read in two ways; `readings` are the options of each."""
-
-    def __init__(self, message: str, readings: Sequence[Sequence[str]]) -> None:
-        self.readings = tuple(" ".join(map(shlex.quote, reading)) for reading in readings)
-        super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
@@ -166,7 +143,7 @@ class _Recognition:
 
     def reading(self) -> Reading:
         """Everything, in the order in which one thing tells the next."""
-        votes = self._long()
+        votes = votes_in_rows(list(self.columns.values()), self.options)
         if votes is not None:
             return votes
         item = self._item()
@@ -596,76 +573,6 @@ class _Recognition:
     def _is_confidence(p: Profile) -> bool:
         """Whether numbers beside hard predictions are never below 1/2."""
         return p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
-
-    # Long votes ---------------------------------------------------------------------------------
-
-    def _long(self) -> Reading | None:
-        """Rows that are votes of annotators: an item and an annotator that both recur."""
-        columns = [p for p in self.columns.values() if p.filled == p.rows]
-        votes = self.options.votes
-        people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
-        people = [p for p in columns if p.name == votes.get("annotator")] or people
-        items = [p for p in columns if not p.unique and p.like_item and p not in people]
-        items = [p for p in items if p.counts is None or p.distinct > 2]
-        items = [p for p in columns if p.name == (self.options.item or votes.get("item"))] or items
-        items = [p for i, p in enumerate(items) if not any(map(p.names_alike, items[:i]))]
-        answers = [
-            p for p in self.columns.values()
-            if p.counts and len(p.counts) > 1 and p not in people and p not in items
-        ]  # fmt: skip
-        gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
-        said = [p for p in answers if p not in gold and p.like_answer]
-        if items and not gold and items[0].rows >= 2 * items[0].distinct >= _MANY_ITEMS:
-            # What is the same in all rows of an item is the item's label, and no vote.
-            gold = [p for p in said if p.like_truth == 3 and self._of_item(p, items[0])]
-            said = [p for p in said if p not in gold]
-        said = [p for p in answers if p.name == votes.get("label")] or said
-        if not (len(people) == 1 and items) or self._pairs_repeat(people[0], items[0]):
-            return None
-        if not said:
-            if people[0].like_annotator and any(p.in_unit and not p.whole for p in columns):
-                raise InputError(
-                    f"each row is what one of {people[0].distinct} ({quoted(people[0].name)}) says "
-                    f"of an item ({quoted(items[0].name)}), and probabilities of many rows per "
-                    "item are not joined: give each item one row and each classifier a column"
-                )
-            return None
-        if len(items) > 1:
-            raise AmbiguousError(
-                f"each row is an annotator's vote, and columns "
-                f"{listed(quoted(p.name) for p in items)} may each name the item",
-                [["--votes", "--item", p.name] for p in items[:3]],
-            )
-        said = [p for p in said if p.name == "label"] or said
-        if len(said) > 1:
-            raise AmbiguousError(
-                f"each row is an annotator's vote, and columns "
-                f"{listed(quoted(p.name) for p in said)} may each hold it",
-                [["--votes", "--answer", p.name] for p in said[:3]],
-            )
-        votes = {"item": items[0].name, "annotator": people[0].name, "label": said[0].name}
-        known = gold[0].name if len(gold) == 1 else None
-        options = replace(self.options, votes=votes, label=self.options.label or known)
-        lines = [
-            f"votes, one per row: item {quoted(items[0].name)}, annotator "
-            f"{quoted(people[0].name)}, vote {quoted(said[0].name)}"
-        ]
-        if options.label is not None:
-            lines.append(f"labels: column {quoted(options.label)}, one per item")
-        return Reading(options, tuple(lines), votes=True)
-
-    @staticmethod
-    def _of_item(p: Profile, item: Profile) -> bool:
-        """Whether all rows of an item hold the same value, where they hold any."""
-        known = p.codes >= 0
-        pairs = np.unique(np.stack([item.codes[known], p.codes[known]]), axis=1)
-        return bool(known.any()) and pairs.shape[1] == len(np.unique(item.codes[known]))
-
-    @staticmethod
-    def _pairs_repeat(person: Profile, item: Profile) -> bool:
-        """Whether annotators see most items more than once: then the rows are something else."""
-        pairs = np.unique(np.stack([person.codes, item.codes]), axis=1).shape[1]
-        return pairs < 0.5 * person.rows or item.distinct >= item.rows
 
     # Words --------------------------------------------------------------------------------------
 
