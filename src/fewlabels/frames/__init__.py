@@ -8,8 +8,8 @@ What happens, in order:
 3. `delimited`, `parquet`, `feather`, `json_rows`, `workbook`, `native` (a `Source` each): names of
    the columns. What Python has as values comes in through `cells`, which reads all at once;
    text comes in through `compression`, which decompresses it and knows UTF-16.
-4. `recognise` (with `profiles`, `families`, `votes_in_rows`): what nobody has said of the columns, by
-   their values and names; two readings are refused.
+4. `recognise` (with `profiles`, `families`, `votes_in_rows`): what nobody has said of the columns,
+   by their values and names; two readings are refused.
 5. `roles`: every column gets a role, by its native name or by the options.
 6. The source reads those columns into a `Table`: numbers, or categories of texts.
 7. `classes`: which classes there are, and which of them a text means.

@@ -76,9 +76,10 @@ def _next(diagnosis: Diagnosis, width: int) -> list[str]:
 
 
 def _command(command: str, width: int) -> list[str]:
-    """A command line, broken between arguments as a shell reads it."""
+    """A command line, broken between options as a shell reads it."""
     lines = ["  "]
-    for word in re.findall(r"(?:'[^']*'|\S)+", command):
+    argument = r"(?:'[^']*'|\S)+"
+    for word in re.findall(rf"--\S+ (?!--){argument}|{argument}", command):
         if len(lines[-1]) + len(word) + 2 > width and lines[-1].strip():
             lines[-1] += "\\"
             lines.append("      ")
