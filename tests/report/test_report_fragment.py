@@ -74,7 +74,7 @@ def test_repr_is_a_dozen_lines(results: dict[str, Any], name: str) -> None:
     lines = text.split("\n")
     assert lines[0].startswith(f"{type(results[name]).__name__}: ")
     assert 1 < len(lines) <= 12
-    assert max(map(len, lines)) <= 110
+    assert max(map(len, lines)) <= 100
     assert "array(" not in text
     assert str(results[name]) == results[name].summary()
 

@@ -10,7 +10,7 @@ from fewlabels.report.headline import headline, warnings
 from fewlabels.report.words import clean, count, fit, wrap
 
 _LINES = 12
-_WIDTH = 80
+_WIDTH, _LONGEST = 80, 100
 _MORE = "print() shows all"
 _CUT = " ..."
 _NAME = 30
@@ -27,7 +27,7 @@ def brief_estimates(name: str, report: Report) -> str:
         A dictionary with `estimates` and the facts about them; plain JSON values.
     """
     deciding, _ = warnings(report)
-    head = [f"{name}: {headline(report)}"]
+    head = wrap(f"{name}: {headline(report)}", _LONGEST)
     if deciding is not None:
         first, *rest = wrap(f"! {deciding}", _WIDTH - len(_CUT))
         head.append(first + (_CUT if rest else ""))
