@@ -12,7 +12,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes disagreement study study-reduced peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -56,14 +56,23 @@ curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS
 votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)
 	$(BIN)/python benchmarks/votes.py all
 
+votes-labels: $(VENV)/.dev  ## votes with few labels: errors and coverage (FEWLABELS_DATA; half an hour; goes on where it stopped)
+	$(BLAS) $(BIN)/python benchmarks/votes_labels.py
+
 disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
 	$(BIN)/python benchmarks/disagreement.py all
+
+stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known (an hour or two; goes on where it stopped)
+	$(BLAS) $(BIN)/python benchmarks/stress.py
 
 study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/study.py --out build/study
 
 study-reduced: $(VENV)/.dev  ## its reduced form: few runs, sizes and sets (FEWLABELS_DATA; ten minutes)
 	$(BLAS) $(BIN)/python benchmarks/study.py --reduced --out build/study-reduced
+
+reference: $(VENV)/.dev  ## labeled items from elsewhere: errors and coverage (FEWLABELS_DATA; half an hour)
+	$(BLAS) $(BIN)/python benchmarks/reference.py
 
 peers: $(VENV)/.dev  ## other packages on the items of the study (FEWLABELS_DATA; some minutes; then its page anew)
 	$(BLAS) $(BIN)/python benchmarks/peers.py --out build/study

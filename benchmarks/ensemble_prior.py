@@ -1,15 +1,18 @@
 """Learn the prior of `learned-ensemble` from very many sets of classifiers.
 
-    python benchmarks/ensemble_prior.py [--seeds 32] [--workers 2] [--parts DIR] [--out FILE]
+    pip install --group prior
+    python benchmarks/ensemble_prior.py [--seeds 14] [--tables 1] [--workers 2] [--parts DIR]
 
-1. Every set (`fewlabels.bench.study.families`, seeds below 1,000) shows 10, 20, 50 or 100 of its
-   labels, at random, and 800 items without. Every belief of a library is fitted to these.
+1. Sets are made (`fewlabels.bench.study.families`, seeds below 1,000) or of real tables
+   (`prior_tables.py`). Every set shows 10, 20, 50 or 100 of its labels, at random, and 600 items
+   without. Half of the sets have a reference as well: other items, labeled, whose classes and
+   scores are tilted. Every belief of a library is fitted to these.
 2. What a belief makes of each classifier's metrics (mean and standard deviation over draws of its
-   coefficients) is kept with its evidence, and with the truth on all 5,000 items of the set.
+   coefficients) is kept with its evidence, and with the truth on all items of the set.
 3. The prior weights of the beliefs maximise the mean log density of the truth under the mixture of
    the beliefs' normal predictions, each belief weighed by prior weight times evidence, less a
    multiple of the mixture mean's scaled absolute error. They are learned on all families, and
-   anew without each of them. Weights below .002 become 0.
+   anew without each of them. Weights below .002 become 0, but for the largest of every kind.
 
 The result does not depend on the number of workers.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -30,24 +34,24 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-import fewlabels as fl
+import prior_tables
 from fewlabels.bench.study.families import FAMILIES, make_set
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
-from fewlabels.models.belief_mixture import Belief, each_belief
-from fewlabels.models.pooled_index import PoolName
+from fewlabels.models.belief_mixture import Belief, IndexName, each_belief
+from fewlabels.predictions import Predictions
 
 LABELED = (10, 20, 50, 100)
-UNLABELED, POPULATION, DRAWS = 800, 5_000, 16
+UNLABELED, POPULATION, DRAWS = 600, 5_000, 12
 METRICS = ("accuracy", "brier", "ece", "roc_auc", "average_precision")
 
 ERROR_SCALES = np.array([0.04, 0.05, 0.04, 0.06, 0.10])
 """What an error of each metric is measured in, with 20 labels."""
 
-SAMPLING = np.array([0.015, 0.015, 0.012, 0.02, 0.04])
+SAMPLING = np.array([0.017, 0.017, 0.014, 0.023, 0.045])
 """Standard deviations that the items, which are a sample, add to each metric's prediction."""
 
 INFLATION = 1.2
@@ -55,28 +59,53 @@ INFLATION = 1.2
 
 ERROR_WEIGHT, RIDGE, LEAST = 3.0, 2e-4, 0.002
 
-_POOLS: tuple[PoolName, ...] = ("raw", "calibrated")
+_POOLS: tuple[IndexName, ...] = ("raw", "calibrated")
 _SLOPES = (  # anchored, mean and sd of the slope, sd of the offsets
     (False, 1.0, 0.15, 0.2),
     (False, 1.5, 0.3, 0.3),
     (False, 2.5, 0.6, 0.5),
-    (False, 0.65, 0.2, 0.4),
     (True, 1.0, 0.15, 0.2),
-    (True, 1.0, 0.35, 0.35),
     (True, 1.4, 0.35, 0.35),
     (True, 1.2, 0.6, 0.5),
 )
 _DEVIATIONS = (  # sds of the gap, the deviations, the votes, and the slopes by class
     (0.0, 0.0, 0.0, 0.0),
     (0.0, 0.0, 0.7, 0.0),
-    (0.2, 0.2, 0.5, 0.0),
-    (0.4, 0.4, 1.0, 0.0),
+    (0.3, 0.3, 0.8, 0.0),
     (0.8, 1.0, 2.0, 0.4),
 )
-LIBRARY = tuple(
-    Belief(1.0, pool, *slope, *deviation)
-    for pool, slope, deviation in product(_POOLS, _SLOPES, _DEVIATIONS)
+_LATENT: tuple[IndexName, ...] = ("latent", "votes")
+LIBRARY = (
+    *(
+        Belief(1.0, pool, *slope, *deviation)
+        for pool, slope, deviation in product(_POOLS, _SLOPES, _DEVIATIONS)
+    ),
+    *(
+        Belief(1.0, name, False, slope, sd, offset, vote_sd=vote)
+        for name, (slope, sd), (offset, vote) in product(
+            _LATENT, ((0.8, 0.4), (1.6, 0.8)), ((0.5, 0.0), (1.5, 0.0), (2.5, 1.0))
+        )
+    ),
+    Belief(1.0, "raw", False, 1.0, 0.05, 0.05),
+    Belief(1.0, "calibrated", True, 1.0, 0.05, 0.05),
+    Belief(1.0, "ordinal", False, 1.0, 0.5, 1.0),
+    Belief(1.0, "ordinal", False, 1.0, 1.0, 2.5),
+    Belief(1.0, "own", False, 1.0, 0.3, 2.0),
+    Belief(1.0, "tempered", False, 1.2, 0.4, 2.0),
+    Belief(1.0, "tempered", False, 2.5, 0.8, 3.0),
+    Belief(1.0, "tempered", False, 6.0, 2.0, 3.0),
+    Belief(1.0, "rank", False, 0.0, 3.0, 2.5),
+    Belief(1.0, "rank", False, 0.0, 9.0, 5.0),
+    Belief(1.0, "without", True, 1.0, 0.4, 2.0),
+    *(
+        Belief(1.0, "reference", False, 1.0, slope_sd, offset, deviation_sd=deviation)
+        for (offset, slope_sd), deviation in product(
+            ((0.1, 0.05), (0.5, 0.2), (1.5, 0.4)), (0.0, 0.5, 1.5)
+        )
+    ),
 )
+"""What a belief rests on, and the sds of what labels may change: those of the trials that the
+documentation reports (docs/default.md) around a grid."""
 
 
 class Seen(NamedTuple):
@@ -93,49 +122,114 @@ class Seen(NamedTuple):
 # --- what every belief says of a set --------------------------------------------------------
 
 
-def look(job: tuple[str, int], parts: Path) -> Seen:
-    """What the beliefs say of the set of a family and seed; kept in a file."""
-    family, seed = job
-    n_labeled = LABELED[(seed + sorted(FAMILIES).index(family)) % len(LABELED)]
-    path = parts / f"{family}-{seed}.npz"
+class Job(NamedTuple):
+    """A set: of a family and a seed, or of a table's target and a seed."""
+
+    family: str
+    seed: int
+    target: str = ""
+
+    @property
+    def number(self) -> int:
+        """What its randomness starts from."""
+        return zlib.crc32(f"{self.family} {self.target} {self.seed}".encode())
+
+    @property
+    def n_labeled(self) -> int:
+        """How many of its labels are shown."""
+        return LABELED[self.number % len(LABELED)]
+
+    def predictions(self) -> Predictions:
+        """All items, all labels known."""
+        if self.target:
+            return prior_tables.table_set(self.target, self.seed).predictions
+        return make_set(self.family, self.seed, POPULATION).predictions
+
+
+def look(job: Job, parts: Path) -> Seen | None:
+    """What the beliefs say of a set; kept in a file. None where a set cannot be made."""
+    path = parts / f"{job.number:08x}.npz"
     if path.exists():
         kept = np.load(path)
-        return Seen(kept["evidence"], kept["mean"], kept["sd"], kept["truth"], n_labeled, family)
+        found = (kept[name] for name in Seen._fields[:4])
+        return Seen(*found, job.n_labeled, job.family)
     with threadpool_limits(1), using_workers(1):
-        seen = _look(family, seed, n_labeled)
+        seen = _look(job)
     partial_path = path.with_suffix(f".{os.getpid()}")
     with partial_path.open("wb") as file:
-        np.savez(file, evidence=seen.evidence, mean=seen.mean, sd=seen.sd, truth=seen.truth)
+        np.savez(file, **{name: getattr(seen, name) for name in Seen._fields[:4]})
     partial_path.replace(path)
     return seen
 
 
-def _look(family: str, seed: int, n_labeled: int) -> Seen:
-    everything = make_set(family, seed, POPULATION).predictions
-    rng = np.random.default_rng([seed, sorted(FAMILIES).index(family), 1])
-    rows = rng.choice(everything.n_items, n_labeled + UNLABELED, replace=False)
+def _look(job: Job) -> Seen:
+    everything = job.predictions()
+    rng = np.random.default_rng([job.number, 1])
+    rows = rng.permutation(everything.n_items)
+    reference = None
+    if rng.random() < 0.5:
+        elsewhere, rows = rows[: len(rows) // 3], rows[len(rows) // 3 :]
+        reference = everything.take(_tilted(everything, elsewhere, rng))
+    rows = rows[: job.n_labeled + UNLABELED]
     some = everything.take(rows)
-    some = some.with_labels(np.where(np.arange(len(rows)) < n_labeled, some.labels, -1))
+    some = some.with_labels(np.where(np.arange(len(rows)) < job.n_labeled, some.labels, -1))
+    metrics = _Metrics(some)
     evidence, means, sds = [], [], []
-    for log_evidence, posterior in each_belief(LIBRARY, DRAWS, some, rng):
-        drawn = _metrics(some, posterior.block(np.arange(DRAWS), slice(None)))
+    for log_evidence, posterior in each_belief(LIBRARY, DRAWS, some, rng, reference):
         evidence.append(log_evidence)
+        if not np.isfinite(log_evidence):
+            means.append(np.full_like(means[0], np.nan))
+            sds.append(means[-1])
+            continue
+        drawn = metrics.of(posterior.block(np.arange(DRAWS), slice(None)))
         means.append(drawn.mean(axis=0))
         sds.append(drawn.std(axis=0))
     onehot = np.eye(everything.n_classes)[everything.labels][:, :, None]
-    truth = _metrics(everything, onehot)[0]
-    return Seen(np.array(evidence), np.array(means), np.array(sds), truth, n_labeled, family)
+    truth = _Metrics(everything).of(onehot)[0]
+    return Seen(
+        np.array(evidence), np.array(means), np.array(sds), truth, job.n_labeled, job.family
+    )
 
 
-def _metrics(predictions: fl.Predictions, weights: Floats) -> Floats:
-    """Metrics (D, Q, M) of label weights (n, K, D)."""
-    chosen = resolve(METRICS)
-    rows = np.arange(predictions.n_items)
-    views = [view_of(predictions, rows, j) for j in range(predictions.n_models)]
-    states = States([prepare(view, chosen, exact=True) for view in views])
-    states.add(weights, slice(0, len(rows)))
-    found = states.finish(chosen, weights.shape[2])
-    return np.stack([found[name] for name in METRICS], axis=1)
+def _tilted(everything: Predictions, rows: Ints, rng: np.random.Generator) -> Ints:
+    """Some of the rows, likelier by their class and by what the classifiers say of the last one.
+
+    In a third of the sets all rows: the reference is then a random sample too.
+    """
+    by_class, by_vote = 0.7 * rng.standard_normal((2, everything.n_classes))
+    if rng.random() < 1 / 3:
+        return rows
+    hard = everything.hard[rows]
+    votes = np.stack([(hard == k).mean(axis=1) for k in range(everything.n_classes)], axis=1)
+    chance = np.exp(by_class[everything.labels[rows]] + 2 * votes @ by_vote)
+    kept = rows[rng.random(len(rows)) < chance / chance.max()]
+    return kept if len(kept) >= 50 else rows
+
+
+class _Metrics:
+    """Metrics of some items, whatever their labels; NaN where a classifier lacks what they need."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        self.n_models = predictions.n_models
+        self.plans = []
+        chosen = resolve(METRICS)
+        for j in range(predictions.n_models):
+            for needs in {metric.needs for metric in chosen.values()}:
+                rows = np.flatnonzero(predictions.provides(needs)[:, j])
+                own = {name: metric for name, metric in chosen.items() if metric.needs == needs}
+                if len(rows):
+                    plan = prepare(view_of(predictions, rows, j), own, exact=True)
+                    self.plans.append((j, rows, own, plan))
+
+    def of(self, weights: Floats) -> Floats:
+        """Metrics (D, Q, M) of label weights (n, K, D)."""
+        out = np.full((weights.shape[2], len(METRICS), self.n_models), np.nan)
+        for j, rows, own, plan in self.plans:
+            states = States([plan])
+            states.add(weights[rows], slice(0, len(rows)))
+            for name, values in states.finish(own, weights.shape[2]).items():
+                out[:, METRICS.index(name), j] = values[:, 0]
+        return out
 
 
 # --- weights --------------------------------------------------------------------------------
@@ -175,9 +269,23 @@ def tabulate(sets: Sequence[Seen]) -> Table:
 
 
 def learn(table: Table) -> Floats:
-    """Prior weights (C,) of the beliefs."""
+    """Prior weights (C,) of the beliefs; those that rest on a reference share a weight of 1.
+
+    How much all of these are trusted depends on how far references are from home, which sets made
+    for learning do not know; the method says it (`LearnedEnsemble`).
+    """
+    referred = np.array([belief.pool == "reference" for belief in LIBRARY])
+    if not referred.any():
+        return _learned(table, ~referred)
+    alone = table._replace(evidence=np.where(referred, -np.inf, table.evidence))
+    return np.asarray(_learned(alone, ~referred) + _learned(table, referred))
+
+
+def _learned(table: Table, chosen: Bools) -> Floats:
+    """Prior weights of all beliefs, learned together; those chosen, as shares of their sum."""
     size = table.evidence.shape[1]
-    known = ~np.isnan(table.truth) & ~np.isnan(table.mean).any(axis=1)
+    there = np.isfinite(table.evidence)[:, :, None, None]
+    known = ~np.isnan(table.truth) & ~(np.isnan(table.mean) & there).any(axis=1)
     count = known.sum(axis=(1, 2))
     mean, truth = np.nan_to_num(table.mean), np.nan_to_num(table.truth)
     sd = np.sqrt((INFLATION * np.nan_to_num(table.sd)) ** 2 + SAMPLING[:, None] ** 2)
@@ -186,7 +294,7 @@ def learn(table: Table) -> Floats:
     scale = ERROR_SCALES[:, None] * np.sqrt(20 / table.n_labeled)[:, None, None] ** 0.7
 
     def objective(theta: Floats) -> tuple[float, Floats]:
-        logs = table.evidence + theta
+        logs = np.maximum(table.evidence, -1e6) + theta
         logs = logs - logsumexp(logs)[:, None]
         weights = np.exp(logs)
         joint = logs[:, :, None, None] + density
@@ -205,8 +313,15 @@ def learn(table: Table) -> Floats:
     found = minimize(
         objective, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 500}
     )
-    weights = softmax(found.x, axis=0)
-    weights[weights < LEAST] = 0
+    weights = np.where(chosen, softmax(found.x, axis=0), 0.0)
+    weights /= weights.sum()
+    kinds = np.array([belief.pool for belief in LIBRARY])
+    best = [
+        np.argmax(np.where(kinds == kind, weights, -1)) for kind in dict.fromkeys(kinds[chosen])
+    ]
+    small = weights < LEAST
+    small[best] = False
+    weights[small] = 0
     return np.asarray(weights / weights.sum())
 
 
@@ -215,18 +330,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=32)
+    parser.add_argument("--seeds", type=int, default=14, help="made sets of each family")
+    parser.add_argument("--tables", type=int, default=1, help="sets of each target of a table")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--parts", type=Path, default=Path("ensemble_prior_parts"))
+    parser.add_argument("--parts", type=Path, default=Path("build/ensemble_prior"))
     parser.add_argument("--out", type=Path, default=Path("src/fewlabels/models/learned_prior.json"))
     said = parser.parse_args()
     said.parts.mkdir(parents=True, exist_ok=True)
-    jobs = [(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
+    jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
+    jobs += [
+        Job(target.family, seed, name)
+        for seed in range(said.tables)
+        for name, target in prior_tables.targets().items()
+    ]
     with ProcessPoolExecutor(said.workers) as pool:
         sets = list(pool.map(partial(look, parts=said.parts), jobs, chunksize=4))
-    table = tabulate(sets)
-    weights = {"": learn(table)}
-    weights |= {name: learn(table.of(table.family != name)) for name in sorted(FAMILIES)}
+        table = tabulate(sets)
+        families = ["", *sorted(set(table.family))]
+        tables = (table.of(table.family != name) for name in families)
+        weights = dict(zip(families, pool.map(learn, tables), strict=True))
     used = np.flatnonzero(np.any([w > 0 for w in weights.values()], axis=0))
     content = {
         "sets": len(sets),

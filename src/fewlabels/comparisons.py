@@ -15,7 +15,7 @@ from fewlabels.evaluate import Estimand
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import estimate
+from fewlabels.pipeline import aligned_reference, estimate
 from fewlabels.shown import Shown
 from fewlabels.sources import predictions_of
 from fewlabels.together import Together
@@ -110,6 +110,7 @@ def compare(
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    reference: Any = None,
     columns: Any = None,
     positive: Any = None,
 ) -> Comparisons:
@@ -125,7 +126,9 @@ def compare(
     models
         Names of the classifiers to compare, two or more; None: all. The method still learns from
         all of them.
-    method, by, confidence_level, estimand, random_state, workers, progress, columns, positive
+    method, by, confidence_level, estimand, random_state, workers, progress
+        As for `fewlabels.estimate`.
+    reference, columns, positive
         As for `fewlabels.estimate`.
 
     Raises
@@ -150,12 +153,13 @@ def compare(
     if metric is not None:
         check_ranking([metric] if isinstance(metric, str) else metric)
     given = predictions_of(predictions, columns, positive)
+    elsewhere = aligned_reference(reference, given, method, columns=columns)
     usual = "accuracy" if given.has_hard.any() else "roc_auc"
     asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = None if models is None else _chosen(models, given.models)
     estimates = estimate(
         given, method, asked, by, confidence_level, estimand,
-        random_state=random_state, workers=workers, progress=progress,
+        random_state=random_state, workers=workers, progress=progress, reference=elsewhere,
     )  # fmt: skip
     with using_workers(workers):
         return compared(estimates, chosen)

@@ -36,6 +36,7 @@ class Status(str, Enum):
 
     OK = "ok"
     ASSUMPTION = "assumption"
+    CONTRADICTED = "contradicted"
     FEW_LABELS = "few-labels"
     NOT_CONVERGED = "not-converged"
     NOT_APPLICABLE = "not-applicable"
@@ -53,6 +54,8 @@ class Status(str, Enum):
 _MESSAGES = {
     Status.OK: "estimated from labels and unlabeled items together",
     Status.ASSUMPTION: "rests on an assumption that the labels at hand cannot test",
+    Status.CONTRADICTED: "the labels speak against what the method makes of the other items, so "
+    "it is not ranked",
     Status.FEW_LABELS: "very few labels, or none for a class or for this group: "
     "the interval leans on what the method believes beforehand",
     Status.NOT_CONVERGED: "the fit did not converge; treat the numbers with care",

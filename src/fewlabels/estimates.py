@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from fewlabels.comparison import (
     Comparison,
     Difference,
     GroupGap,
+    Residuals,
     compare,
     group_gap,
     paired_interval,
     probability_best,
+    with_discrepancy,
 )
 from fewlabels.errors import MissingExtraError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
+
+_ACCURACY = ("accuracy", "acc", "error_rate", "error")
+"""Names under which accuracy may have been asked for."""
 
 MOST_COMPARED = 30
 """Of more classifiers a report compares none (pairs are their square); joint errors are of them."""
@@ -62,6 +68,13 @@ class GroupSize(NamedTuple):
     n_labeled: int
 
 
+class Reference(NamedTuple):
+    """How many labeled items from elsewhere there are, and the classifiers that they speak of."""
+
+    n_items: int
+    models: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Estimated):
     """What `fewlabels.estimate` returns.
@@ -71,6 +84,9 @@ class Estimates(Estimated):
     `directions` maps a metric to +1 (larger is better), -1 or 0. `judged` are the `predictions` as
     they were judged: weighted against a shift, or with annotators' distributions for labels. Of a
     stream (`streamed`) they are a sample; so is what pictures and comparisons are made from.
+    `residuals` are those of the labeled items, by which differences between classifiers are
+    corrected, and allow for the method's being wrong (`comparison/discrepancy.py`); None where they
+    are taken as the method gives them.
     """
 
     _page = "estimates"
@@ -95,7 +111,9 @@ class Estimates(Estimated):
     predictions: Predictions = field(repr=False)
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
     judged: Predictions | None = field(default=None, repr=False)
+    residuals: Mapping[tuple[str, str | None], Residuals] | None = field(default=None, repr=False)
     streamed: bool = False
+    reference: Reference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
@@ -113,6 +131,7 @@ class Estimates(Estimated):
             "n_items": self.n_items,
             "n_labeled": self.n_labeled,
             "n_annotated": self.n_annotated,
+            "reference": None if self.reference is None else self.reference._asdict(),
             "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
             "classes": self._class_values,
@@ -240,16 +259,25 @@ class Estimates(Estimated):
     def probability_best(self, metric: str, group: str | None = None) -> dict[str, float]:
         """P(this classifier is the best) per classifier, from paired draws; ties are shared.
 
-        Classifiers for which the metric is undefined or not applicable get 0.
+        Classifiers for which the metric is undefined or not applicable, or whose estimate the
+        labels contradict, get 0; where they contradict all, NaN.
         """
-        goodness = self._draws(metric, group) * self._direction(metric)
+        direction = self._direction(metric)
+        goodness = self._paired(metric, group)[1] * direction
+        aside = self._contradicted(metric, group)
+        goodness[:, [model in aside for model in self.models]] = np.nan
         return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
 
     def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Difference:
-        """Metric of `a` minus metric of `b`, with the interval of paired draws."""
-        value = self.get(a, metric, group).value - self.get(b, metric, group).value
-        draws = self._draws(metric, group)
-        gap = draws[:, self.models.index(a)] - draws[:, self.models.index(b)]
+        """Metric of `a` minus metric of `b`, with the interval of paired draws.
+
+        Not quite the difference of the two values: labels say more of a difference than of each.
+        """
+        for model in (a, b):
+            self.get(model, metric, group)
+        values, draws = self._paired(metric, group)
+        i, j = self.models.index(a), self.models.index(b)
+        value, gap = float(values[i] - values[j]), draws[:, i] - draws[:, j]
         return paired_interval(value, gap, self.confidence_level)
 
     def compare(
@@ -277,7 +305,7 @@ class Estimates(Estimated):
         return self._compared[metric, group, chosen]
 
     def _compare(self, metric: str, group: str | None, models: tuple[str, ...]) -> Comparison:
-        direction, draws = self._direction(metric), self._draws(metric, group)
+        direction, (values, draws) = self._direction(metric), self._paired(metric, group)
         size = next(g for g in self.groups if g.group == group)
         columns = [self.models.index(model) for model in models]
         variance = self._item_variance(metric, group) if len(draws) else None
@@ -292,7 +320,38 @@ class Estimates(Estimated):
             item_variance=None if variance is None else variance[np.ix_(columns, columns)],
             n_labeled=size.n_labeled or self._n_annotated(group),
             n_unlabeled=size.n_items - size.n_labeled if self.estimand == "sample" else None,
+            contradicted=self._contradicted(metric, group),
+            paired=values[columns],
         )
+
+    def _paired(self, metric: str, group: str | None) -> tuple[Floats, Floats]:
+        """Values (M,) and draws (D, M) whose differences hold, whatever all of them share."""
+        if (metric, group) not in self._pairs:
+            draws = self._draws(metric, group)
+            values = np.array([self.get(model, metric, group).value for model in self.models])
+            variance = None
+            if self.residuals is not None and len(draws):
+                variance = self._item_variance(metric, group)
+            if variance is not None and self.residuals is not None:
+                # By goodness and whatever the name, so that accuracy and error rate say the same.
+                way = self.directions[metric] or 1
+                seed = crc32(f"{self.seed} {group}".encode(errors="surrogateescape"))
+                residuals = self.residuals.get((metric, group))
+                if residuals is not None:
+                    residuals = residuals._replace(value=way * residuals.value)
+                values, draws = (
+                    way * found
+                    for found in with_discrepancy(
+                        way * values, way * draws, variance, residuals, seed
+                    )
+                )
+            self._pairs[metric, group] = values, draws
+        return self._pairs[metric, group]
+
+    def _contradicted(self, metric: str, group: str | None) -> frozenset[str]:
+        """Classifiers whose estimate the labels speak against."""
+        of = (metric, group, Status.CONTRADICTED)
+        return frozenset(r.model for r in self.rows if (r.metric, r.group, r.status) == of)
 
     def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
         """Metric of a classifier in one group minus that in another, with the interval.
@@ -344,8 +403,15 @@ class Estimates(Estimated):
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
                 method=self.method, group=group,
+                contradicted=frozenset[str]().union(
+                    *(self._contradicted(metric, group) for metric in _ACCURACY)
+                ),
             )  # fmt: skip
         return self._together[group]
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str | None], tuple[Floats, Floats]]:
+        return {}
 
     @cached_property
     def _compared(self) -> dict[tuple[str, str | None, tuple[str, ...]], Comparison]:
@@ -409,7 +475,14 @@ class Estimates(Estimated):
     def _item_variance(self, metric: str, group: str | None) -> Floats | None:
         from fewlabels.item_variance import item_variance
 
-        return item_variance(self._judged, self.posterior, metric, self._rows_of(group))
+        if (metric, group) not in self._variances:
+            found = item_variance(self._judged, self.posterior, metric, self._rows_of(group))
+            self._variances[metric, group] = found
+        return self._variances[metric, group]
+
+    @cached_property
+    def _variances(self) -> dict[tuple[str, str | None], Floats | None]:
+        return {}
 
     def comparisons(self) -> dict[str, Comparison]:
         """Comparisons by every metric with a direction, where there is something to compare.

@@ -51,7 +51,7 @@ _CHANCE_DRAWS = 100
 _TOO_FEW = 20
 _BLOCK = 2**20
 
-_MANY = 32
+MANY = 32
 """From so many parts of the items on (annotators, each with items of their own), threads share out
 the parts instead of the draws of each, and the parts share their draws."""
 
@@ -116,7 +116,7 @@ class Evaluator:
 
     def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
         """What is measured of every part, in order."""
-        if len(parts) < _MANY:
+        if len(parts) < MANY:
             yield from (self._measure(part, None) for part in parts)
             return
         for posterior in {id(part[0]): part[0] for part in parts}.values():

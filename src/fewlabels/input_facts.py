@@ -85,14 +85,15 @@ def facts(
                 "columns), which weigh in as evidence of their labels"
             )
         what = "probabilities" if known is None else known.learns_from
-        kind = _LEARNED_FROM[what]
-        gives = predictions.provides(kind).any(axis=0)
-        silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
+        silent = []
+        if what != "everything":
+            gives = predictions.provides(_LEARNED_FROM[what]).any(axis=0)
+            silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:
             said.append(
                 f"{method} does not learn from classifiers without {what} "
                 f"({listed(silent, 5)}); their estimates rest on the others"
-                + ("; vote-selection learns from all that vote" if _all_vote(predictions) else "")
+                "; learned-ensemble learns from all"
             )
     if level is not None and 20 / (1 - level) > MOST_DRAWS:
         said.append(
@@ -142,11 +143,6 @@ def _distribution(given: Predictions) -> str:
         f"are judged against the distribution of annotators' labels{left_out}; against='class' "
         "(--against class) takes each item to be of one class"
     )
-
-
-def _all_vote(predictions: Predictions) -> bool:
-    """Whether every classifier votes, and enough of them for error rates without labels."""
-    return predictions.n_models > 2 and bool(predictions.has_hard.any(axis=0).all())
 
 
 def _copies(predictions: Predictions) -> list[str]:

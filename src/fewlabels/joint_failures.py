@@ -7,7 +7,7 @@ row weights, so these rates have intervals of the same meaning.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -48,6 +48,7 @@ def joint_failures(
     n_draws: int = 400,
     method: str = "",
     group: str | None = None,
+    contradicted: Collection[str] = (),
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
@@ -66,6 +67,8 @@ def joint_failures(
         Interval draws; 0 for no intervals.
     method
         What messages call the label model.
+    contradicted
+        Classifiers against whose accuracy the labels speak: none of them is the best one.
 
     Raises
     ------
@@ -99,7 +102,7 @@ def joint_failures(
             together.accuracy[places] = accuracy.accuracy
     return _collected(
         models, predictions.size_of(whole), found, level if n_draws else math.nan, level, group,
-        warnings=(_AVERAGED,) if own else (),
+        warnings=(_AVERAGED,) if own else (), contradicted=contradicted,
     )  # fmt: skip
 
 
@@ -133,7 +136,7 @@ def _undefined(m: int, size: int) -> _Figures:
 
 def _collected(
     models: tuple[str, ...], n_items: int, found: tuple[_Figures, _Figures], stated: float,
-    level: float, group: str | None, warnings: tuple[str, ...],
+    level: float, group: str | None, warnings: tuple[str, ...], contradicted: Collection[str],
 ) -> Together:  # fmt: skip
     """Rates with intervals of the level `stated` from values (one draw) and draws."""
     values, drawn = found
@@ -143,7 +146,8 @@ def _collected(
         value = float(getattr(values, kind)[place, 0])
         return Rate(*paired_interval(value, getattr(drawn, kind)[place], stated))
 
-    accuracy = values.accuracy[:, 0]
+    aside = [model in contradicted for model in models]
+    accuracy = np.where(aside, np.nan, values.accuracy[:, 0])
     best = None if np.isnan(accuracy).all() else int(np.nanargmax(accuracy))
     return Together(
         group=group,

@@ -122,7 +122,7 @@ class LabelWeights:
             weights = self._one_hot(labels) * rows[:, None, :]
         else:
             weights = self._distributions(self._doubted(index, block), index, block)
-            weights *= self._row_weights(index, block)[:, None, :]
+            weights *= self.row_weights(index, block)[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
 
@@ -131,13 +131,13 @@ class LabelWeights:
         if self.shared is not None:
             return self.shared.of(self.rows[block], index)
         labels = self._labels(self._doubted(index, block), index, block)
-        return labels, self._row_weights(index, block)
+        return labels, self.row_weights(index, block)
 
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""
         weights = self._doubted(index, block)
         if self.times is None:
-            rows = self._row_weights(index, block)
+            rows = self.row_weights(index, block)
         else:  # those of the population, so that the two differ by the labels alone
             rows = self._of_several(index, block).sum(axis=1)
         weights *= rows[:, None, :]
@@ -205,7 +205,7 @@ class LabelWeights:
         weights = one_hot * self.mass[:, None, None]
         if self.n_others:
             strange = self._urn_strangers(index)
-            urn = one_hot * self._row_weights(index, block)[:, None, :]
+            urn = one_hot * self.row_weights(index, block)[:, None, :]
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
                 familiar = self.n_others - strange[column].sum()
@@ -224,7 +224,7 @@ class LabelWeights:
     def _urn_strangers(self, index: Ints) -> Ints:
         """How many of the other items the urn draws as the pseudo-item, by class, (D, K)."""
         mass = self.pseudo_item(index)[2]
-        known = self._row_weights(index, slice(0, len(self))).sum(axis=0)
+        known = self.row_weights(index, slice(0, len(self))).sum(axis=0)
         share = np.column_stack([mass, known]) / (mass.sum(axis=1) + known)[:, None]
         drawn = [
             self._generator(_STRANGERS, int(d)).multinomial(self.n_others, p)
@@ -267,7 +267,7 @@ class LabelWeights:
     def _labels(self, parameters: Floats, index: Ints, block: slice) -> Ints:
         return draw_labels(parameters, self.keys[block], index, self.posterior.salt)
 
-    def _row_weights(self, index: Ints, block: slice) -> Floats:
+    def row_weights(self, index: Ints, block: slice) -> Floats:
         """Sums of the Exp(1) weights of the items of each row, times sampling weights."""
         keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
         weights = exponentials(keys, index, salt)

@@ -9,11 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from fewlabels.contradiction import doubted_by_labels
+from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
-from fewlabels.estimates import Estimate, Estimates, GroupSize
+from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluate import Estimand, Evaluator, Measured
 from fewlabels.groups import Group, all_and_groups
+from fewlabels.guard import Guard, Guarded, guards_differences
 from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
@@ -22,13 +23,13 @@ from fewlabels.metrics.registry import asked_of
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import LabelModel, refuse_multiplicity, whole_items
 from fewlabels.models.label_distribution import LabelDistribution
-from fewlabels.models.registry import METHODS
+from fewlabels.models.registry import METHODS, check_reference
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
-from fewlabels.sources import predictions_of
+from fewlabels.sources import predictions_of, reference_of
 from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed, no_level
 
@@ -48,6 +49,7 @@ def estimate(
     progress: Callable[[int, int], None] | None = None,
     shift: Correction | None = None,
     *,
+    reference: Any = None,
     columns: Any = None,
     positive: Any = None,
 ) -> Estimates:
@@ -93,6 +95,12 @@ def estimate(
         and the classes' frequencies are estimated anew. "auto": what `fewlabels.shift` suggests,
         which may be nothing. None: no correction, only a warning where labeled items do not look
         like a random sample.
+    reference
+        Labeled items of the same classifiers from elsewhere (a validation set, last month), as
+        `predictions` are given: they say how calibrated the classifiers are and how their
+        mistakes go together, as far as the labels at hand bear them out. Classes and classifiers
+        are matched by name, items without a label left out. For "auto", which is then
+        `learned-ensemble`, and for that method.
     columns
         What the columns of a path or frame are, as in `read_predictions`.
     positive
@@ -121,7 +129,8 @@ def estimate(
     seed = seed_of(random_state)
     predictions = predictions_of(predictions, columns, positive)
     chosen = resolve_metrics(asked_of(metrics, predictions))
-    name, model = resolve_method(method, predictions)
+    known_elsewhere = aligned_reference(reference, predictions, method, shift, columns=columns)
+    name, model = resolve_method(method, predictions, known_elsewhere)
     given = predictions
     judged = judged_against(predictions, against, name)
     if judged == "distribution":
@@ -148,8 +157,11 @@ def estimate(
             distribution=judged == "distribution",
             corrected=shift is not None,
         )
-        for said in (*known, *corrections, *posterior.warnings):
+        of_reference = reference_notes(known_elsewhere)
+        for said in (*known, *of_reference, *corrections, *posterior.warnings):
             reasons.add(said)
+        guard = Guard.of(evaluator, name)
+        residuals: dict[tuple[str, str | None], Residuals] = {}
         everything: dict[str, Measured] = {}
         for group in groups:
             support = posterior.support
@@ -158,10 +170,12 @@ def estimate(
             else:
                 measured = evaluator.measure(group.rows)
             everything = everything or measured
-            found = rows_of(evaluator, group, measured, confidence_level, reasons)
-            if group.name is None:
-                found = doubted_by_labels(found, evaluator, reasons)
+            found, guarded = guarded_rows(
+                guard, evaluator, group, measured, confidence_level, reasons
+            )
             rows += found
+            measured = guarded.measured
+            residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
             draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
     return Estimates(
         rows=tuple(rows),
@@ -186,8 +200,50 @@ def estimate(
         warnings=tuple(reasons.sentences()),
         predictions=given,
         judged=predictions,
+        residuals=residuals if guards_differences(name, predictions) else None,
         describe=partial(describe, predictions, posterior, name, chosen, workers),
+        reference=reference_facts(known_elsewhere),
     )
+
+
+def aligned_reference(
+    reference: Any,
+    predictions: Predictions,
+    method: str | LabelModel,
+    shift: Correction | None = None,
+    **columns: Any,
+) -> Predictions | None:
+    """The reference in the terms of the predictions, for a method that can use it; None if none.
+
+    Raises
+    ------
+    UsageError, InputError
+        If the method, or what else is asked for, has no use of it, or it cannot be read.
+    """
+    if reference is None:
+        return None
+    check_reference(method, reference)
+    if shift is not None:
+        raise UsageError(
+            "`shift` and `reference` do not go together: one says that the labeled items differ "
+            "from the others, the other brings more such items; leave one out"
+        )
+    aligned = reference_of(reference, predictions, **columns)
+    refuse_multiplicity(aligned, "what learns from `reference`")
+    return aligned
+
+
+def reference_notes(reference: Predictions | None) -> list[str]:
+    """What to say of the reference, if there is one."""
+    return [] if reference is None else [f"reference: {said}" for said in reference.notes]
+
+
+def reference_facts(reference: Predictions | None) -> Reference | None:
+    """How much reference data there is; None if none."""
+    if reference is None:
+        return None
+    gives = np.flatnonzero((reference.has_hard | reference.provides("ranking")).any(axis=0))
+    return Reference(reference.n_labeled, tuple(reference.models[j] for j in gives))
 
 
 def check_settings(confidence_level: float | None, estimand: str, workers: int | None) -> None:
@@ -340,6 +396,22 @@ def rows_of(
             stated = float("nan") if level is None else level
             rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
     return rows
+
+
+def guarded_rows(
+    guard: Guard | None,
+    evaluator: Evaluator,
+    group: Group,
+    measured: dict[str, Measured],
+    level: float | None,
+    reasons: Reasons,
+) -> tuple[list[Estimate], Guarded]:
+    """`rows_of` a group, and what was measured of it, after the labels had their say."""
+    if guard is None:
+        return rows_of(evaluator, group, measured, level, reasons), Guarded(measured, {}, {})
+    found = guard.of_group(group, measured)
+    rows = rows_of(evaluator, group, found.measured, level, reasons)
+    return guard.marked(rows, found, group, reasons), found
 
 
 def interval(

@@ -15,7 +15,7 @@ NOUNS |= {"posterior", "estimates"}
 MIDDLE = {"models", "metrics"}
 ANNOTATED = {"annotations", "calibration"}
 PIPELINE = {
-    "contradiction",
+    "guard",
     "comparison",
     "comparisons",
     "groups",
@@ -44,7 +44,7 @@ ARROWS = {
     "door": {"errors", "wording", "kernels", "class_words"},
     "predictions": {"errors", "wording", "kernels", "door", "shown"},
     "posterior": {"errors", "kernels", "predictions"},
-    "sources": {"errors", "wording", "predictions"},
+    "sources": {"errors", "wording", "predictions", "class_words", "door", "kernels"},
     "comparison": {"errors", "wording", "kernels"},
     "together": {"errors", "wording"},
     "estimates": {"errors", "wording", "kernels", "predictions", "posterior", "comparison"}
@@ -59,7 +59,7 @@ ARROWS = {
     "label_weights": BELOW_MIDDLE,
     "evaluate": BELOW_MIDDLE | MIDDLE | {"label_weights"},
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
-    "contradiction": BELOW_MIDDLE | MIDDLE | {"evaluate", "trust"},
+    "guard": BELOW_MIDDLE | MIDDLE | {"comparison", "evaluate", "groups", "label_weights", "trust"},
     "item_variance": BELOW_MIDDLE | MIDDLE,
     "joint_failures": BELOW_MIDDLE | {"comparison", "label_weights", "together"},
     "shifts": BELOW_MIDDLE | {"models", "sources"},

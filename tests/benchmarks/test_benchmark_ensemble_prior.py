@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import fewlabels as fl
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -29,6 +32,13 @@ def made(right: int, beliefs: int = 4, sets: int = 60) -> recipe.Table:
     )
 
 
+@pytest.fixture
+def four(monkeypatch):
+    """A library of four beliefs in pools."""
+    monkeypatch.setattr(recipe, "LIBRARY", recipe.LIBRARY[:4])
+
+
+@pytest.mark.usefixtures("four")
 @pytest.mark.parametrize("right", [0, 2])
 def test_the_belief_that_predicts_best_has_the_weight(right):
     weights = recipe.learn(made(right))
@@ -36,6 +46,7 @@ def test_the_belief_that_predicts_best_has_the_weight(right):
     assert weights[right] > 0.95
 
 
+@pytest.mark.usefixtures("four")
 def test_evidence_does_what_weights_need_not():
     """Where evidence already points at the right belief of every set, weights may stay even."""
     rng = np.random.default_rng(1)
@@ -50,11 +61,27 @@ def test_evidence_does_what_weights_need_not():
 def test_a_set_is_looked_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "LIBRARY", recipe.LIBRARY[:3])
     monkeypatch.setattr(recipe, "POPULATION", 1000)
-    first = recipe.look(("hastie", 0), tmp_path)
+    first = recipe.look(recipe.Job("hastie", 0), tmp_path)
     assert first.mean.shape[:2] == (3, len(recipe.METRICS))
     assert np.isfinite(first.evidence).all()
+    assert first.n_labeled in recipe.LABELED
     assert ((first.truth >= 0) & (first.truth <= 1)).all()
     monkeypatch.setattr(recipe, "make_set", None)
-    again = recipe.look(("hastie", 0), tmp_path)
+    again = recipe.look(recipe.Job("hastie", 0), tmp_path)
     np.testing.assert_array_equal(again.mean, first.mean)
     assert not list(tmp_path.glob("*.[0-9]*"))
+
+
+def test_the_shipped_prior_is_of_this_recipe():
+    """Its beliefs are the library's, its sets those that the recipe makes, by every family."""
+    shipped = json.loads((Path(fl.__file__).parent / "models" / "learned_prior.json").read_text())
+    library = {tuple(belief)[1:] for belief in recipe.LIBRARY}
+    assert {tuple(belief) for belief in shipped["beliefs"]} <= library
+    assert {belief[0] for belief in shipped["beliefs"]} == {b.pool for b in recipe.LIBRARY}
+    targets = recipe.prior_tables.targets()
+    assert shipped["sets"] == 14 * len(recipe.FAMILIES) + len(targets)
+    families = {*recipe.FAMILIES, *(target.family for target in targets.values())}
+    assert set(shipped["weights"]) == {"", *families}
+    # A reference has a weight of its own, beside that of all other beliefs.
+    for weights in shipped["weights"].values():
+        assert sum(weights) == pytest.approx(2, abs=0.02)

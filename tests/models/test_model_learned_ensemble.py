@@ -9,8 +9,7 @@ import fewlabels as fl
 from fewlabels.bench.study.sets import FAMILIES
 from fewlabels.errors import UsageError
 from fewlabels.models import LearnedEnsemble
-from fewlabels.models.agreement_ensemble import BELIEFS
-from fewlabels.models.learned_ensemble import ANCHORED_WEIGHT, STRETCH, beliefs_of
+from fewlabels.models.learned_ensemble import EVEN, REFERENCE, STRETCH, WIDE_WEIGHT, beliefs_of
 
 
 def overconfident(columns: int, labeled: int, copies: int = 1) -> fl.Predictions:
@@ -33,8 +32,14 @@ def interval(predictions: fl.Predictions) -> tuple[float, float, float]:
 def test_weights_of_the_beliefs(left_out):
     beliefs = beliefs_of(left_out)
     assert sum(b.weight for b in beliefs) == pytest.approx(1, abs=1e-3)
-    assert sum(b.weight for b in beliefs[: len(BELIEFS)]) == pytest.approx(ANCHORED_WEIGHT)
     assert all(b.slope_sd > 0 and b.offset_sd > 0 for b in beliefs)
+    by_kind: dict[str, float] = {}
+    for belief in beliefs:
+        kind = "pool" if belief.pool in ("raw", "calibrated") else belief.pool
+        by_kind[kind] = by_kind.get(kind, 0.0) + belief.weight
+    assert by_kind.pop("reference") == pytest.approx(REFERENCE, abs=1e-3)
+    assert len(by_kind) == 8
+    assert min(by_kind.values()) >= (1 - REFERENCE) * (1 - WIDE_WEIGHT) * EVEN / len(by_kind) - 1e-9
 
 
 def test_every_family_has_weights_of_its_own():

@@ -136,7 +136,7 @@ def test_interpolation_between_knots_is_exact_enough():
 def test_auto_knows_one_classifier_from_several():
     one, two = np.full((5, 1), 0.3), np.full((5, 2), 0.3)
     assert resolve("auto", fl.Predictions(one))[0] == "monotone-curves"
-    assert resolve("auto", fl.Predictions(scores=two))[0] == "monotone-curves"
+    assert resolve("auto", fl.Predictions(scores=two))[0] == "learned-ensemble"
     assert resolve("auto", fl.Predictions(two))[0] == "learned-ensemble"
     assert resolve("auto", fl.Predictions(votes=np.ones((5, 2), int)))[0] == "vote-selection"
 

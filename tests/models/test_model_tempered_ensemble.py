@@ -69,7 +69,8 @@ def test_draws_follow_the_posterior_mean():
 @pytest.mark.slow
 def test_simulation_based_calibration():
     """Ranks of the true slope among its draws are uniform on data from the model's own prior."""
-    from fewlabels.models.pooled_index import PooledIndex
+    from fewlabels.models.informants import Informants
+    from fewlabels.models.pooled_index import Feature, PooledIndex
     from fewlabels.models.tempered_ensemble import PRIORS
 
     ranks = []
@@ -78,12 +79,15 @@ def test_simulation_based_calibration():
         logit = rng.normal(-0.5, 2, size=200)[:, None] + 0.5 * rng.normal(size=(200, 3))
         p = 1 / (1 + np.exp(-logit))
         told = fl.Predictions(p)
-        features = PooledIndex.of(told, ("raw",)).features(told.probabilities)
+        informants = Informants.of(told, every_kind=False)
+        index = PooledIndex.of(informants, informants.said(told), ("raw",))
+        wanted = [Feature("pool", "raw"), *(Feature("deviation", m) for m in told.models)]
+        features = index.matrix(told, wanted)
         prior = PRIORS[rng.choice(5, p=[c.weight for c in PRIORS])]
         a = rng.normal(0, prior.sa / np.sqrt(2), size=2)
         b = rng.normal(prior.mb, prior.sb)
         w = rng.normal(0, prior.sw / np.sqrt(3), size=3) if prior.sw else np.zeros(3)
-        q = softmax(a + b * features.pools["raw"][0] + features.each[:, :, :3] @ w)
+        q = softmax(a + b * features[:, :, 0] + features[:, :, 1:] @ w)
         truth = (rng.random(200) < q[:, 1]).astype(int)
         labels = np.where(np.arange(200) < 60, truth, -1)
         fitted = TemperedEnsemble(n_draws=99).fit(fl.Predictions(p, labels), rng)

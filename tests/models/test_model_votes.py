@@ -178,18 +178,21 @@ class TestSelection:
         resolve = fl.models.resolve
         assert resolve("auto", three)[0] == "vote-selection"
         assert resolve("auto", two)[0] == "vote-selection"
-        assert resolve("auto", two.with_labels(truth))[0] == "labeled"
+        assert resolve("auto", two.with_labels(truth))[0] == "learned-ensemble"
+        assert resolve("auto", two.select_models(two.models[:1]).with_labels(truth))[0] == "labeled"
 
-    def test_auto_takes_many_votes_rather_than_one_score(self):
+    def test_auto_learns_from_votes_beside_probabilities(self):
         votes = np.array(world((0.1, 0.2, 0.3), n=60)[0].votes)
         p = np.full((60, 3, 2), np.nan)
         p[:, 0] = [0.3, 0.7]
         mixed = fl.Predictions(p, votes=votes)
-        assert fl.models.resolve("auto", mixed)[0] == "vote-selection"
+        assert fl.models.resolve("auto", mixed)[0] == "learned-ensemble"
         p[:, 1] = [0.4, 0.6]
         pooled = fl.estimate(fl.Predictions(p, votes=votes), metrics="accuracy")
         assert pooled.method == "learned-ensemble"
-        assert any("vote-selection learns from all that vote" in w for w in pooled.warnings)
+        assert not any("does not learn from" in w for w in pooled.warnings)
+        tempered = fl.estimate(fl.Predictions(p, votes=votes), "tempered-ensemble", "accuracy")
+        assert any("learned-ensemble learns from all" in w for w in tempered.warnings)
 
     def test_candidates_of_one_class_are_told_apart(self):
         predictions, _ = world((0.1, 0.2, 0.3), n=60)

@@ -157,11 +157,29 @@ def crowd() -> Report:
     return report
 
 
+def beliefs() -> Report:
+    """A mixture that says which of its members answered, and reference data."""
+    report = _report(["judge_1", "judge_2", "judge_3"], ["fail", "pass"])
+    report["reference"] = {"n_items": 1200, "models": ["judge_1", "judge_3"]}
+    report["diagnostics"] |= {
+        "answered_by": [
+            {"member": name, "share": share, "says": f"the labels trust {name}: {share:.0%}"}
+            for name, share in (
+                ("all classifiers pooled", 0.1),
+                ("judge_3 alone", 0.82),
+                *((name, 0.01) for name in NASTY),
+            )
+        ],
+        "reference": {"weight": 0.62, "shift": 0.4},
+    }
+    return report
+
+
 SAMPLES = {
     f.__name__: f
     for f in (
         two_classes, demo, many_classes, nasty_names, many_models, single_model, all_undefined,
-        minimal, domains, crowd,
+        minimal, domains, crowd, beliefs,
     )
 }  # fmt: skip
 

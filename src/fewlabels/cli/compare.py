@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options, positive_option
+from fewlabels.cli.options import Input, input_options, positive_option, reference_option
 from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.wording import one_line
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
 @input_options
 @positive_option
+@reference_option
 def compare(
     source: Input,
     method: str,
@@ -67,13 +68,16 @@ def compare(
     from fewlabels.comparisons import check_ranking
     from fewlabels.comparisons import compare as run
     from fewlabels.models import METHODS
+    from fewlabels.models.registry import check_reference
 
     asked = comma_list(metrics)
     check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
+    check_reference(method, source.reference)
     if asked:
         check_ranking(asked)
     groups = comma_list(by, whole=source.column_names()) if by else []
     predictions = source.read(groups)
+    reference = source.reference_of(predictions)
     with terminal.progress_bar("estimating") as progress:
         found = run(
             predictions,
@@ -86,6 +90,7 @@ def compare(
             random_state=seed,
             workers=workers,
             progress=progress,
+            reference=reference,
         )
     _write(found, path, html_path)
     _tell(found, json_path, html_path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options, positive_option
+from fewlabels.cli.options import Input, input_options, positive_option, reference_option
 from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.require import Requirement, check_classifiers, parse_requirement, with_required
 from fewlabels.cli.streaming import Engine, engine_options, stream_bar
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 _METHODS = """\b
 Methods:
-  auto                  the default: learned-ensemble for probabilities of several
-                        classifiers, monotone-curves for one or for scores,
-                        vote-selection for hard predictions
-  learned-ensemble, agreement-ensemble, tempered-ensemble
+  auto                  the default: learned-ensemble; monotone-curves for the scores
+                        of one classifier, vote-selection for votes without a label
+  learned-ensemble      probabilities, scores and votes, weighed by the labels
+  agreement-ensemble, tempered-ensemble
                         the pooled classifiers, recalibrated by the labels
   monotone-curves, spe  one classifier's score at a time: curves, or densities per class
   ssme-kde, ssme-kde-marginal, ssme-flow
@@ -120,6 +120,7 @@ Methods:
 @engine_options
 @input_options
 @positive_option
+@reference_option
 def estimate(
     source: Input,
     engine: Engine,
@@ -146,7 +147,7 @@ def estimate(
     labels = None if labels_path is None else _Labels.at(labels_path)
     source.check({**paths, "--labels-out": labels_path})
 
-    _check_names(method, asked)
+    _check_names(method, asked, source.reference)
     # A name may hold a comma where a file has such a column.
     groups = comma_list(by, whole=source.column_names()) if by else []
     settings = {
@@ -169,7 +170,8 @@ def estimate(
         kept = groups if labels is None else [*groups, *labels.item(source)]
         predictions = _thresholded(_select(source.read(kept), models), cuts)
         check_classifiers(conditions, lambda: predictions.models)
-        estimates = _in_memory(predictions, settings | {"shift": shift})
+        reference = _cut_alike(source.reference_of(predictions), cuts)
+        estimates = _in_memory(predictions, settings | {"shift": shift, "reference": reference})
     _write(estimates, paths["--json"], html_path, labels)
     _print(estimates, as_json=json_path == "-")
     if json_path != "-":
@@ -183,12 +185,14 @@ def estimate(
     return _verdict(conditions, estimates)
 
 
-def _check_names(method: str, metrics: Sequence[str]) -> None:
-    """Refuse unknown names before a large file is read."""
+def _check_names(method: str, metrics: Sequence[str], reference: str | None) -> None:
+    """Refuse unknown names, and a reference of no use, before a large file is read."""
     from fewlabels.metrics.registry import check_asked
     from fewlabels.models import METHODS
+    from fewlabels.models.registry import check_reference
 
     check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
+    check_reference(method, reference)
     check_asked(metrics)
 
 
@@ -218,6 +222,7 @@ def _stream(
             threshold=cuts.everyone,
             thresholds=cuts.named,
             positive=source.positive,
+            reference=source.reference,
             **engine.arguments(),
             **settings,
             **source.columns.arguments(),
@@ -256,6 +261,12 @@ def _thresholded(predictions: Predictions, cuts: _Cuts) -> Predictions:
     if cuts.everyone is not None:
         predictions = predictions.thresholded(cuts.everyone)
     return predictions.thresholded(cuts.named) if cuts.named else predictions
+
+
+def _cut_alike(reference: Predictions | None, cuts: _Cuts) -> Predictions | None:
+    from fewlabels.sources import cut_at
+
+    return None if reference is None else cut_at(reference, cuts.everyone, cuts.named)
 
 
 def _select(predictions: Predictions, models: str | None) -> Predictions:

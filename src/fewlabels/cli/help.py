@@ -31,6 +31,7 @@ _OPTIONS: Mapping[str, Iterable[str]] = {
     INPUT: [
         "label",
         "labels",
+        "reference",
         "model",
         "hard",
         "score",

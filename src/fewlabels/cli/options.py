@@ -162,6 +162,11 @@ class Input:
     labels: str | None = None
     annotator: str | None = None
     answer: str | None = None
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.file or "")[:1] == (self.reference or "")[:1] == _DASH:
+            raise UsageError("FILE and --reference are both standard input; save one as a file")
 
     @property
     def name(self) -> str:
@@ -188,6 +193,14 @@ class Input:
         found = read_predictions(keep=groups, **self.arguments())
         return against_the_rest(found, self.positive)
 
+    def reference_of(self, predictions: Predictions) -> Predictions | None:
+        """The labeled items of --reference in the terms of these predictions; None without."""
+        from fewlabels.sources import reference_of
+
+        if self.reference is None:
+            return None
+        return reference_of(self.reference, predictions, item=self.item, **self.columns.arguments())
+
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""
         from fewlabels.frames import column_names
@@ -209,7 +222,7 @@ class Input:
         """
         from fewlabels.frames.locate import path_of
 
-        for path in (self.file, self.votes, self.labels):
+        for path in (self.file, self.votes, self.labels, self.reference):
             if path is not None:
                 check_outputs(outputs, source=path_of(path))
 
@@ -326,5 +339,23 @@ def positive_option(command: Command) -> Command:
         metavar="CLASS",
         help="The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
         "the last. Of more than two it is judged against the rest.",
+    )(wrapper)
+    return cast(Command, decorated)
+
+
+def reference_option(command: Command) -> Command:
+    """Add the file of reference data, which becomes that of the `source` argument."""
+
+    @wraps(command)
+    def wrapper(source: Input, reference: str | None, **others: Any) -> Any:
+        return command(source=replace(source, reference=reference), **others)
+
+    decorated: Any = click.option(
+        "--reference",
+        type=text,
+        metavar="FILE",
+        help="Labeled items of the same classifiers from elsewhere (a validation set, last month), "
+        "read by the same options; the labels at hand decide how far it is trusted "
+        "(docs/reference-data.md).",
     )(wrapper)
     return cast(Command, decorated)

@@ -6,6 +6,7 @@ what they share cancels in a difference.
 """
 
 from fewlabels.comparison.compare import Comparison, Pair, Standing, compare
+from fewlabels.comparison.discrepancy import Residuals, with_discrepancy
 from fewlabels.comparison.groups import GroupGap, group_gap
 from fewlabels.comparison.intervals import Difference, paired_interval
 from fewlabels.comparison.labels import LabelsNeeded, labels_needed
@@ -17,10 +18,12 @@ __all__ = [
     "GroupGap",
     "LabelsNeeded",
     "Pair",
+    "Residuals",
     "Standing",
     "compare",
     "group_gap",
     "labels_needed",
     "paired_interval",
     "probability_best",
+    "with_discrepancy",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ class Standing:
 
     `probability_top[k - 1]` is the probability of being among the best k, ties shared;
     `expected_loss` is by how much the best one is expected to beat it, in the metric's units;
-    `may_be_best` says whether it is in the confidence set of the best.
+    `may_be_best` says whether it is in the confidence set of the best. Of a classifier that is not
+    ranked, since the labels contradict its value, all this is 0, NaN or false.
     """
 
     model: str
@@ -58,9 +59,10 @@ class Pair:
 class Comparison:
     """All classifiers by one metric, in one group (None: all items).
 
-    `standings` are in the order of the ranking, best first; `pairs` are all pairs in that order.
-    `alike` holds the maximal runs of the ranking in which no pair is separated; a run may be one
-    classifier. `undefined` are the classifiers for which the metric is not defined.
+    `standings` are in the order of the ranking, best first, and behind them those `contradicted`,
+    whose value the labels speak against, which are not ranked; `pairs` are all pairs in that order.
+    `alike` holds the maximal runs in which no pair is separated; a run may be one classifier.
+    `undefined` are the classifiers for which the metric is not defined.
     """
 
     metric: str
@@ -71,15 +73,19 @@ class Comparison:
     pairs: tuple[Pair, ...]
     alike: tuple[tuple[str, ...], ...]
     undefined: tuple[str, ...]
+    contradicted: tuple[str, ...] = ()
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """The classifiers, best first."""
+        """The classifiers, best first; those contradicted are last."""
         return tuple(standing.model for standing in self.standings)
 
     @property
     def may_be_best(self) -> tuple[str, ...]:
-        """The confidence set of the best: it holds the best one with probability `level`."""
+        """The confidence set of the best: it holds the best one with probability `level`.
+
+        The best of those that the labels do not contradict.
+        """
         return tuple(standing.model for standing in self.standings if standing.may_be_best)
 
     @property
@@ -136,6 +142,8 @@ def compare(
     item_variance: Floats | None = None,
     n_labeled: int = 0,
     n_unlabeled: int | None = None,
+    contradicted: Collection[str] = (),
+    paired: Floats | None = None,
 ) -> Comparison:
     """Compare classifiers by estimates of one metric and draws of it.
 
@@ -158,6 +166,11 @@ def compare(
         Variance of one labeled item's part in each difference, (M, M); see `labels_needed`.
     n_labeled, n_unlabeled
         How many items are labeled; how many more there are to label, where no others count.
+    contradicted
+        Classifiers against whose value the labels speak: they are compared, and not ranked.
+    paired
+        Values (M,) whose differences are those estimated, by which classifiers are ranked; None:
+        those of `values`.
 
     Raises
     ------
@@ -169,25 +182,26 @@ def compare(
             "a comparison rests on draws, and there are none; estimate with a `confidence_level`"
         )
     values = np.asarray(values, dtype=np.float64)
+    paired = values if paired is None else paired
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     if len(there) < 2:
         raise UsageError(
             f"a comparison needs two classifiers; metric {metric!r} is defined for {len(there)} "
             f"of {len(models)}" + ("" if group is None else f" in group {group!r}")
         )
-    order = there[np.argsort(-direction * values[there], kind="stable")]
-    goodness = direction * draws[:, order]
+    aside = np.array([model in contradicted for model in models])
+    order = there[np.lexsort((-direction * paired[there], aside[there]))]
+    goodness, value = direction * draws[:, order], direction * paired[order]
     names = [models[j] for j in order]
-    ranks = Ranks.of(goodness)
-    family = Family.of(direction * values[order], goodness, level)
-    loss = expected_loss(goodness)
+    family = Family.of(value, goodness, level)
+    places = _standings(names, values[order], value, goodness, int((~aside[order]).sum()), level)
     pairs = [
         pair
         for i in range(len(names) - 1)
         for pair in _pairs_of(
             i,
             names,
-            values[order],
+            paired[order],
             draws[:, order],
             direction,
             level,
@@ -199,16 +213,33 @@ def compare(
     ]
     return Comparison(
         metric, group, direction, level,
-        tuple(
-            Standing(name, float(values[order[i]]), float(ranks.top[i, 0]),
-                     tuple(ranks.top[i].tolist()), float(ranks.expected[i]), float(loss[i]),
-                     bool(family.may_be_best[i]))
-            for i, name in enumerate(names)
-        ),
+        places,
         tuple(pairs),
         tuple(tuple(names[run]) for run in runs_of(family.separated)),
         tuple(model for j, model in enumerate(models) if j not in set(order.tolist())),
+        tuple(model for model in names if model in contradicted),
     )  # fmt: skip
+
+
+def _standings(
+    names: Sequence[str], values: Floats, paired: Floats, goodness: Floats, n_ranked: int,
+    level: float,
+) -> tuple[Standing, ...]:  # fmt: skip
+    """Places of the first so many classifiers, best first; of the others only their values."""
+    ranked = goodness[:, :n_ranked]
+    found = [
+        Standing(name, float(value), 0.0, (0.0,) * n_ranked, math.nan, math.nan, False)
+        for name, value in zip(names[n_ranked:], values[n_ranked:], strict=True)
+    ]
+    if not n_ranked:
+        return tuple(found)
+    ranks, loss = Ranks.of(ranked), expected_loss(ranked)
+    family = Family.of(paired[:n_ranked], ranked, level)
+    return tuple(
+        Standing(names[i], float(values[i]), float(ranks.top[i, 0]), tuple(ranks.top[i].tolist()),
+                 float(ranks.expected[i]), float(loss[i]), bool(family.may_be_best[i]))
+        for i in range(n_ranked)
+    ) + tuple(found)  # fmt: skip
 
 
 def _pairs_of(

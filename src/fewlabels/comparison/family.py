@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.interval_draws import nearer_zero
 
 
 class Family(NamedTuple):
@@ -20,7 +21,7 @@ class Family(NamedTuple):
         """From estimates (M,) and draws (D, M) where larger is better, best estimate first."""
         m = len(value)
         drawn = goodness[np.isfinite(goodness).all(axis=1)]
-        if len(drawn) < 2:
+        if len(drawn) < 2 or m < 2:
             return Family(np.zeros((m, m), dtype=bool), np.ones(m, dtype=bool))
         ahead, spread = np.empty((m, m)), np.empty((m, m))
         furthest = np.zeros(len(drawn))
@@ -29,22 +30,13 @@ class Family(NamedTuple):
             gap = drawn - drawn[:, [j]]
             middle, sd = gap.mean(axis=0), gap.std(axis=0)
             deviation = (gap - middle) / np.where(sd > 0, sd, np.inf)
-            ahead[:, j] = _nearer_zero(value - value[j], middle)
+            ahead[:, j] = nearer_zero(value - value[j], middle)
             spread[:, j] = sd
             np.maximum(furthest, np.abs(deviation).max(axis=1), out=furthest)
             limit = np.quantile(np.delete(deviation, j, axis=1).max(axis=1), level)
             may_be_best[j] = not (ahead[:, j] > limit * sd + _rounding(value)).any()
         limit = np.quantile(furthest, level)
         return Family(np.abs(ahead) > limit * spread + _rounding(value), may_be_best)
-
-
-def _nearer_zero(a: Floats, b: Floats) -> Floats:
-    """The smaller of two measures of a difference; 0 where they point to opposite sides.
-
-    An estimate and the mean of its draws are not quite the same thing, and neither alone should
-    tell two classifiers apart.
-    """
-    return np.where(a * b > 0, np.sign(a) * np.minimum(np.abs(a), np.abs(b)), 0.0)
 
 
 def _rounding(value: Floats) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.contradiction import doubted_by_labels
+from fewlabels.comparison import Residuals
 from fewlabels.engine.measure import Measurer
 from fewlabels.engine.scan import LABELED_ROWS, Scan, ScanPlan, Size
 from fewlabels.engine.support import Support, support_of, with_keys
@@ -18,6 +18,7 @@ from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize
 from fewlabels.evaluate import Estimand, Evaluator
 from fewlabels.groups import Group, all_and_groups
+from fewlabels.guard import Guard, guards_differences
 from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import using_workers
@@ -32,8 +33,10 @@ from fewlabels.pipeline import (
     Against,
     check_settings,
     estimate,
+    guarded_rows,
     judged_against,
-    rows_of,
+    reference_facts,
+    reference_notes,
     seed_of,
 )
 from fewlabels.posterior import LabelPosterior
@@ -53,6 +56,7 @@ class Question:
     estimand: Estimand = "population"
     against: Against = "auto"
     random_state: int | None = 0
+    reference: Predictions | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
@@ -65,7 +69,7 @@ class Question:
 
     def plan(self, probe: Predictions) -> ScanPlan:
         """What the first pass looks for, by rows that give all that the columns can give."""
-        name, _ = resolve_method(self.method, probe)
+        name, _ = resolve_method(self.method, probe, self.reference)
         votes = _learns_from_votes(name)
         alone = votes and self._of_votes_alone(probe)
         quantiles = any(m.statistic.quantiles for m in resolve_metrics(self.metrics).values())
@@ -81,7 +85,7 @@ class Question:
     ) -> Whole | Fitted:
         """Fit the label model, or find that the answer needs no second pass."""
         support = support_of(scan, counts, models, classes)
-        name, model = resolve_method(self.method, support.known)
+        name, model = resolve_method(self.method, support.known, self.reference)
         chosen = resolve_metrics(self.metrics)
         votes = scan.patterns if _learns_from_votes(name) else None
         counted = name in METHODS and METHODS[name].counts_rows
@@ -158,7 +162,7 @@ class Whole:
         found = estimate(
             self.rows.noting(told.notes, told.reading), method,
             asked.metrics, asked.by or None, asked.confidence_level, asked.estimand,
-            asked.against, asked.random_state, workers,
+            asked.against, asked.random_state, workers, reference=asked.reference,
         )  # fmt: skip
         size = self.scan.size
         groups = _sizes(found.groups, self.scan)
@@ -200,7 +204,7 @@ class Fitted:
         on_known = self.scorer.posterior(support.known)
         reasons = self._reasons(on_known, told)
         evaluator = Evaluator(known, on_known, self.metrics, asked.estimand, level)
-        rows, draws = self._measured(tally, evaluator, reasons)
+        rows, draws, residuals = self._measured(tally, evaluator, reasons)
         judged = self.scorer.judged(support.sample)
         return Estimates(
             rows=tuple(rows),
@@ -223,10 +227,12 @@ class Fitted:
             posterior=self.posterior,
             diagnostics={**on_known.diagnostics, "stream": self._told(told)},
             warnings=tuple(reasons.sentences()),
+            residuals=residuals if guards_differences(self.name, known) else None,
             predictions=support.sample.noting(support.sample.notes, told.reading),
             judged=judged,
             describe=partial(describe, judged, self.posterior, self.name, self.metrics, None),
             streamed=True,
+            reference=reference_facts(asked.reference),
         )
 
     def _reasons(self, on_known: LabelPosterior, told: Told) -> Reasons:
@@ -236,6 +242,7 @@ class Fitted:
         reasons = Reasons()
         for said in (
             *facts(given, self.name, level, distribution=distribution),
+            *reference_notes(self.question.reference),
             *on_known.warnings,
             *told.warnings,
             *_limits(self.scan),
@@ -245,8 +252,12 @@ class Fitted:
 
     def _measured(
         self, tally: Tally, evaluator: Evaluator, reasons: Reasons
-    ) -> tuple[list[Estimate], dict[tuple[str, str | None], Floats]]:
-        """Rows and draws of all groups."""
+    ) -> tuple[
+        list[Estimate],
+        dict[tuple[str, str | None], Floats],
+        dict[tuple[str, str | None], Residuals],
+    ]:
+        """Rows, draws and residuals of all groups."""
         asked = self.question
         measurer = Measurer(
             self.scorer, tally, self.support, self.scan, self.metrics, asked.estimand,
@@ -254,14 +265,21 @@ class Fitted:
         )  # fmt: skip
         rows: list[Estimate] = []
         draws: dict[tuple[str, str | None], Floats] = {}
+        residuals: dict[tuple[str, str | None], Residuals] = {}
+        guard = Guard.of(evaluator, self.name)
         for group in self._groups(evaluator.predictions):
-            measured = measurer.measure(group.name)
-            found = rows_of(evaluator, group, measured, asked.confidence_level, reasons)
-            if group.name is None:
-                found = doubted_by_labels(found, evaluator, reasons)
+            found, guarded = guarded_rows(
+                guard,
+                evaluator,
+                group,
+                measurer.measure(group.name),
+                asked.confidence_level,
+                reasons,
+            )
             rows += found
-            draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
-        return rows, draws
+            draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
+            residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
+        return rows, draws, residuals
 
     def _told(self, told: Told) -> dict[str, Any]:
         skeletons = [part.skeleton for part in self.scorer.parts]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,9 @@ from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.roles import Roles
 from fewlabels.kernels.arrays import Ints
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import Against
+from fewlabels.pipeline import Against, aligned_reference
 from fewlabels.predictions import Predictions
+from fewlabels.sources import cut_at
 from fewlabels.wording import unknown
 
 SCAN, COUNT, TALLY = "reading", "counting repeated rows", "estimating"
@@ -69,6 +70,7 @@ def estimate_files(
     select: Sequence[str] | None = None,
     threshold: float | None = None,
     thresholds: Mapping[str, float] | None = None,
+    reference: Any = None,
     positive: Any = None,
     **columns: Any,
 ) -> Estimates:
@@ -103,6 +105,9 @@ def estimate_files(
     threshold, thresholds
         Where P(positive) makes a prediction positive: for all, and by classifier; as in
         `Predictions.thresholded`.
+    reference
+        Labeled items of the same classifiers from elsewhere, as in `fewlabels.estimate`; they are
+        read whole.
     positive
         The positive class, as in `fewlabels.estimate`.
     columns
@@ -130,7 +135,11 @@ def estimate_files(
     chosen = None if select is None else tuple(select)
     feed = Feed(reader, chosen, threshold, thresholds, classes.positive_name)
     probe = probe_of(layout.roles, classes.names)
-    question = question.about(feed.chosen(probe))
+    rows = feed.chosen(probe)
+    aligned = aligned_reference(reference, rows, method, **columns)
+    if aligned is not None:
+        question = replace(question, reference=cut_at(aligned, threshold, thresholds))
+    question = question.about(rows)
     key = _key(source, question, options, feed, classes)
     folder = default_folder() if checkpoints is None else Path(checkpoints)
     run = _Run(question, layout, feed, probe, _written(posterior, layout), key)
@@ -172,6 +181,11 @@ def _key(
         __version__, str(Path(source).resolve()), repr(question), repr(options),
         repr((feed.models, feed.threshold, feed.thresholds, feed.positive, classes.names)),
     ]  # fmt: skip
+    # A reference is not shown in what holds it.
+    for reference in (question.reference, getattr(question.method, "reference", None)):
+        if reference is not None:
+            items = reference.identity.tobytes() + reference.weight.tobytes()
+            said.append(hashlib.blake2b(items, digest_size=12).hexdigest())
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
 

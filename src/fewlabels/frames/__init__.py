@@ -28,6 +28,7 @@ from fewlabels.frames.doctor import Diagnosis, Finding, diagnose
 from fewlabels.frames.native import frame_kind
 from fewlabels.frames.options import parse_model_option, parse_model_options, parse_pairs
 from fewlabels.frames.read import column_names, read_predictions
+from fewlabels.frames.reference import read_reference
 
 __all__ = [
     "Diagnosis",
@@ -39,4 +40,5 @@ __all__ = [
     "parse_model_options",
     "parse_pairs",
     "read_predictions",
+    "read_reference",
 ]

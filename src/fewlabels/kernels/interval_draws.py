@@ -1,4 +1,4 @@
-"""Draws of a metric, one column per classifier: reduced, recentred, stretched."""
+"""Draws of a metric, one column per classifier: reduced, recentred, stretched, compared."""
 
 from __future__ import annotations
 
@@ -41,3 +41,12 @@ def point_value(drawn: Floats, *, only_mean: bool) -> Floats:
     """
     mean = over_draws(np.nanmean, drawn)
     return mean if only_mean else (mean + over_draws(np.nanmedian, drawn)) / 2
+
+
+def nearer_zero(a: Floats, b: Floats) -> Floats:
+    """The smaller of two measures of a difference; 0 where they point to opposite sides.
+
+    An estimate and the mean of its draws are not quite the same thing, and neither alone should
+    tell two values apart.
+    """
+    return np.where(a * b > 0, np.sign(a) * np.minimum(np.abs(a), np.abs(b)), 0.0)

@@ -11,6 +11,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP, centred_log, clip, linear_pool, softmax
 
 _HALVINGS = 45
+_ANCHORS = (0.2, 6.0)
 
 
 class Pool(NamedTuple):
@@ -173,6 +174,16 @@ def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
     said = vote_counts(votes, index.shape[1])
     share = said / said.sum()
     return _root(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
+
+
+def agreement_anchor(index: Floats, votes: Ints) -> float:
+    """Agreement slope, less trusted the fewer classes there are; 1 where no two meet."""
+    agreement = mean_agreement(votes, index.shape[1])
+    if np.isnan(agreement):
+        return 1.0
+    slope = agreement_slope(index, votes, agreement)
+    anchor: float = np.clip(slope, *_ANCHORS) ** (1 - 1 / index.shape[1])
+    return float(anchor)
 
 
 def vote_counts(votes: Ints, n_classes: int) -> Floats:

@@ -21,7 +21,9 @@ class Method:
     be picked by their scores instead of at random, and why; `counts_rows`, whether it counts how
     many items a row stands for (`Predictions.multiplicity`). `streams` says what becomes of rows
     that do not fit into memory: the fitted model applies to any "rows", or all comes from the
-    labeled ones and a "sample" of the others.
+    labeled ones and a "sample" of the others. `guarded` says whether answers move to what labels
+    say where these speak against them (`guard.py`): so it is for what "auto" chooses; a paper's
+    method keeps its own.
     """
 
     name: str
@@ -33,9 +35,12 @@ class Method:
     source: str
     diagnostics: Mapping[str, str] = field(default_factory=dict)
     serves: Literal["all metrics", "means"] = "all metrics"
-    learns_from: Literal["probabilities", "hard predictions", "scores"] = "probabilities"
+    learns_from: Literal["probabilities", "hard predictions", "scores", "everything"] = (
+        "probabilities"
+    )
     needs: frozenset[Literal["labels", "two classes"]] = frozenset()
     chosen_by_score: str = "no: it takes the labeled items for a random sample"
     counts_rows: bool = False
     streams: Literal["rows", "sample"] = "rows"
+    guarded: bool = False
     exempt: Mapping[str, str] = field(default_factory=dict)

@@ -448,6 +448,7 @@ METHOD = Method(
         "acceptance": "share of the sampler's last moves that were taken",
     },
     learns_from="scores",
+    guarded=True,
     chosen_by_score="yes: given the score, only the label itself informs the curve, so items "
     "picked by their scores do no harm; do not pick them by anything else",
     exempt={

@@ -1,4 +1,9 @@
-"""PooledIndex: what the ensembles make of several classifiers' probabilities."""
+"""PooledIndex: what the ensembles make of what several classifiers say of an item.
+
+Every feature is a value per class. Pools and what deviates from them serve all ensembles; leaders
+(one classifier alone), the pool without one of them, the latent classes, and what reference items
+taught are further indices.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.pooling import (
     Pool,
-    agreement_slope,
+    agreement_anchor,
     calibrated_pool,
     centred_logs,
     deviation_scales,
@@ -20,22 +25,26 @@ from fewlabels.kernels.pooling import (
     mean_agreement,
     raw_pool,
 )
+from fewlabels.models.informants import Informants, Said
+from fewlabels.models.reference_map import ReferenceMap
 from fewlabels.predictions import Predictions
 
 PoolName = Literal["raw", "calibrated"]
 
-POOL_ITEMS = 20_000
-"""The constants of the pools are found on so many items, chosen by their identity."""
-
 _ROWS = 65_536
-_ANCHORS = (0.2, 6.0)
 
 
-class Features(NamedTuple):
-    """Features of n items: two of every pool, and what each classifier adds."""
+class Feature(NamedTuple):
+    """What an index is made of: a kind, and the pool or the classifier that it is of.
 
-    pools: Mapping[PoolName, tuple[Floats, Floats]]  # f and g, both (n, K)
-    each: Floats  # deviations, (n, K, M), and votes beside them; 0 where nothing is said
+    Kinds: "pool" and "gap" of a pool (kernels/pooling.py); "deviation" and "vote" of a classifier;
+    "own", "tempered" and "rank", that classifier alone, at its word, tempered towards the others,
+    or by its normal scores; "without", the pool of all others; "latent" and "votes", the latent
+    classes; "reference".
+    """
+
+    kind: str
+    of: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,40 +55,41 @@ class PooledIndex:
     are the root mean squares of the pools in its units, `anchors` their agreement slopes.
     """
 
-    models: tuple[str, ...]
+    informants: Informants
+    reference: ReferenceMap | None
     pools: Mapping[PoolName, Pool]
     scales: Floats
     ratios: Mapping[PoolName, float]
     anchors: Mapping[PoolName, float]
     agreement: float
-    votes: bool
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The classifiers."""
+        return self.informants.models
 
     @staticmethod
     def of(
-        predictions: Predictions,
+        informants: Informants,
+        said: Said,
         names: Sequence[PoolName],
         *,
-        votes: bool = True,
         copies_agree: bool = True,
+        reference: ReferenceMap | None = None,
     ) -> PooledIndex:
-        """Find the constants on the predictions that the items give.
+        """Find the constants on what is said of some items.
 
         Parameters
         ----------
         names
             The pools.
-        votes
-            Whether votes are among the features.
         copies_agree
             Whether classifiers that vote alike on every item count as agreeing.
         """
-        assert predictions.probabilities is not None
-        rows = _by_identity(predictions, POOL_ITEMS)
-        p = predictions.probabilities[rows]
-        c, said = centred_logs(p), _votes(p)
-        k = p.shape[2]
-        counted = said if copies_agree else said[:, distinct(said)]
-        agreement = mean_agreement(counted, k)
+        p, votes = said.probabilities, said.votes
+        c = centred_logs(p)
+        counted = votes if copies_agree else votes[:, distinct(votes)]
+        agreement = mean_agreement(counted, p.shape[2])
         made = {"raw": raw_pool, "calibrated": calibrated_pool}
         order: tuple[PoolName, ...] = ("raw", *(n for n in names if n != "raw"))
         some = ~np.isnan(c[:, :, 0]).all(axis=1)
@@ -96,47 +106,92 @@ class PooledIndex:
                 scales, unit = deviation_scales(c, top[some]), _rms(top[some])
             pools[name] = pool
             ratios[name] = _rms(top[some]) / unit if unit > 0 else 1.0
-            anchors[name] = _anchor(f, counted, agreement)
-        return PooledIndex(predictions.models, pools, scales, ratios, anchors, agreement, votes)
+            anchors[name] = agreement_anchor(f, counted)
+        return PooledIndex(informants, reference, pools, scales, ratios, anchors, agreement)
 
-    def features(self, probabilities: Floats) -> Features:
-        """Index and gap by every pool, deviations and votes of any items."""
-        n, m, k = probabilities.shape
-        pools = {name: (np.empty((n, k)), np.empty((n, k))) for name in self.pools}
-        each = np.zeros((n, k, m * (1 + self.votes)))
-        for block in spans(n, _ROWS):
-            p = probabilities[block]
-            c = centred_logs(p)
-            for name, pool in self.pools.items():
-                pools[name][0][block], pools[name][1][block] = pool.features(c)
-            said = np.nan_to_num(c) if np.isnan(c).any() else c
-            each[block, :, :m] = (said * self.scales[:, None]).swapaxes(1, 2)
-            if self.votes:
-                each[block, :, m:] = _votes(p)[:, None, :] == np.arange(k)[None, :, None]
-        return Features(pools, each)
+    def matrix(self, predictions: Predictions, features: Sequence[Feature]) -> Floats:
+        """Features of n items of these classifiers, (n, K, F); 0 where nothing is said."""
+        n, k = predictions.n_items, predictions.n_classes
+        out = np.empty((n, k, len(features)))
+        if not n:
+            return out
+        said = self.informants.said(predictions)
+        whole = {}
+        for feature in features:
+            if feature.kind == "reference":
+                assert self.reference is not None
+                whole[feature.kind] = self.reference.index(predictions)
+            elif feature.kind in ("latent", "votes"):
+                whole[feature.kind] = self.informants.latent_index(said, feature.kind)
+        for rows in spans(n, _ROWS):
+            block = _Block(self, said.probabilities[rows])
+            for place, feature in enumerate(features):
+                if feature.kind in whole:
+                    out[rows, :, place] = whole[feature.kind][rows]
+                else:
+                    out[rows, :, place] = self._feature(block, said, rows, feature)
+        return out
+
+    def _feature(self, block: _Block, said: Said, rows: slice, feature: Feature) -> Floats:
+        """One feature of a block of items, (n, K)."""
+        kind = feature.kind
+        if kind in ("pool", "gap"):
+            return block.pool(feature.of)[kind == "gap"]
+        if kind == "ordinal":
+            return block.ordinal()
+        j = self.models.index(feature.of)
+        c = block.logs[:, j]
+        k = c.shape[1]
+        if kind == "vote":
+            return (said.votes[rows, j][:, None] == np.arange(k)).astype(np.float64)
+        if kind == "deviation":
+            return np.nan_to_num(c) * self.scales[j]
+        if kind == "rank":
+            return self._rank(said, rows, j, c)
+        if kind == "without":
+            others = block.logs.copy()
+            others[:, j] = np.nan
+            return self.pools["calibrated"].features(others)[0]
+        temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
+        other = block.pool("raw" if kind == "own" else "calibrated")[0]
+        return np.where(np.isnan(c), other, c * temperature)
+
+    def _rank(self, said: Said, rows: slice, j: int, c: Floats) -> Floats:
+        z = said.ranked.scores[rows, j]
+        if self.informants.kinds[j] == "vote":  # a vote has no rank: its log odds, of sd 1 or so
+            return np.nan_to_num(c) * self.scales[j]
+        z = np.nan_to_num(z)
+        if z.shape[1] == 1:
+            return np.hstack([-z / 2, z / 2])
+        out: Floats = z - z.mean(axis=1, keepdims=True)
+        return out
 
 
-def _by_identity(predictions: Predictions, most: int) -> Ints | slice:
-    """Some of the items with a prediction, whatever their order."""
-    if predictions.n_items <= most:
-        return slice(None)
-    given = np.flatnonzero(predictions.has_probabilities.any(axis=1))
-    return given[np.argsort(predictions.keys[given], kind="stable")[:most]]
+class _Block:
+    """Centred logs (n, M, K) of a block of items, and its pools when asked for."""
 
+    def __init__(self, index: PooledIndex, probabilities: Floats) -> None:
+        self.index = index
+        self.logs = centred_logs(probabilities)
+        self.probabilities = probabilities
+        self._pools: dict[str, tuple[Floats, Floats]] = {}
 
-def _votes(p: Floats) -> Ints:
-    """Likeliest class of every classifier (n, M), -1 where it says nothing."""
-    return np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
+    def pool(self, name: str) -> tuple[Floats, Floats]:
+        """Index and gap of a pool, both (n, K)."""
+        if name not in self._pools:
+            self._pools[name] = self.index.pools[name].features(self.logs)  # type: ignore[index]
+        return self._pools[name]
+
+    def ordinal(self) -> Floats:
+        """How near each class is to the mean place of what is said, (n, K); 0 where nothing is."""
+        place = np.arange(self.logs.shape[2])
+        said = self.probabilities @ place  # (n, M)
+        given = ~np.isnan(said)
+        middle = np.nansum(said, axis=1) / np.maximum(given.sum(axis=1), 1)
+        near = -((place - middle[:, None]) ** 2) / 2
+        near[~given.any(axis=1)] = 0.0
+        return near - near.mean(axis=1, keepdims=True)
 
 
 def _rms(values: Floats) -> float:
     return float(np.sqrt((values**2).mean())) if values.size else 0.0
-
-
-def _anchor(f: Floats, votes: Ints, agreement: float) -> float:
-    """Agreement slope, less trusted the fewer classes there are; 1 without two classifiers."""
-    if np.isnan(agreement):
-        return 1.0
-    slope = agreement_slope(f, votes, agreement)
-    anchor: float = np.clip(slope, *_ANCHORS) ** (1 - 1 / f.shape[1])
-    return float(anchor)

@@ -196,4 +196,5 @@ METHOD = Method(
     },
     learns_from="hard predictions",
     counts_rows=True,
+    guarded=True,
 )

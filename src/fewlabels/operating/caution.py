@@ -14,6 +14,7 @@ from fewlabels.wording import listed
 
 _WORST = (
     Status.UNDEFINED,
+    Status.CONTRADICTED,
     Status.NOT_CONVERGED,
     Status.FEW_LABELS,
     Status.ASSUMPTION,

@@ -8,7 +8,9 @@ from typing import Literal
 
 from fewlabels.report.blocks import Block, Row
 
-Certainty = Literal["alone", "unordered", "unranked", "clear", "likely", "leaning", "open"]
+Certainty = Literal[
+    "alone", "unordered", "contradicted", "left", "unranked", "clear", "likely", "leaning", "open"
+]
 
 _WORDS: tuple[tuple[float, Certainty], ...] = ((0.95, "clear"), (0.8, "likely"), (0.5, "leaning"))
 
@@ -18,20 +20,23 @@ class Verdict:
     """The classifier with the best value by one metric, and how sure it is that it is the best.
 
     `certainty` is "alone" for a single classifier, "unordered" where no direction is better,
-    "unranked" where nothing is known of the probability of being best; else it grades that
-    probability. `rivals` are the others that may well be the best; in an unranked verdict those
-    whose interval overlaps with the leader's.
+    "contradicted" where the labels speak against all values, so that none is called the best, and
+    "left" where they do against all but one; "unranked" where nothing is known of the probability
+    of being best; else it grades that probability. `rivals` are the others that may well be the
+    best; in an unranked verdict those whose interval overlaps with the leader's. `contradicted` are
+    those that are not ranked.
     """
 
     block: Block
     leader: Row
     certainty: Certainty
     rivals: tuple[Row, ...]
+    contradicted: tuple[Row, ...] = ()
 
     @property
     def n_ranked(self) -> int:
-        """How many classifiers have a value."""
-        return sum(row.value is not None for row in self.block.rows)
+        """How many classifiers have a value that the labels do not contradict."""
+        return sum(row.ranks for row in self.block.rows)
 
 
 def verdict(block: Block) -> Verdict | None:
@@ -41,12 +46,14 @@ def verdict(block: Block) -> Verdict | None:
         return None
     leader, others = ranked[0], ranked[1:]
     certainty = _certainty(block, leader, others)
+    aside = () if certainty in ("alone", "unordered") else [row for row in ranked if not row.ranks]
+    others = [row for row in others if row.ranks]
     if certainty == "unranked":
         rivals = [row for row in others if _overlap(leader, row)]
     else:
         rivals = [row for row in others if (row.best or 0) >= 0.1]
         rivals.sort(key=lambda row: -(row.best or 0))
-    return Verdict(block, leader, certainty, tuple(rivals))
+    return Verdict(block, leader, certainty, tuple(rivals), tuple(aside))
 
 
 def _certainty(block: Block, leader: Row, others: Sequence[Row]) -> Certainty:
@@ -54,6 +61,10 @@ def _certainty(block: Block, leader: Row, others: Sequence[Row]) -> Certainty:
         return "alone"
     if not block.direction:
         return "unordered"
+    if not leader.ranks:
+        return "contradicted"
+    if not any(row.ranks for row in others):
+        return "left"
     if leader.best is None:
         return "unranked"
     return next((word for least, word in _WORDS if leader.best >= least), "open")

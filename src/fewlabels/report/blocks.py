@@ -17,6 +17,7 @@ MOST_ROWS = 60
 """Of more classifiers than these the best and the worst are shown first."""
 
 NOT_APPLICABLE = Status.NOT_APPLICABLE.value
+CONTRADICTED = Status.CONTRADICTED.value
 
 ENDS = 20
 """How many of the best, and of the worst."""
@@ -38,6 +39,11 @@ class Row:
     def has_interval(self) -> bool:
         """Whether both ends of the interval are known."""
         return self.low is not None and self.high is not None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it has a value that the labels do not contradict."""
+        return self.value is not None and self.status != CONTRADICTED
 
     @property
     def numbers(self) -> tuple[float | None, ...]:
@@ -113,7 +119,10 @@ class Block:
         return replace(self, rows=tuple(rows))
 
     def ranked(self) -> list[Row]:
-        """Rows, best value first; in the given order where no direction is better."""
+        """Rows, best value first; in the given order where no direction is better.
+
+        What the labels contradict is behind, whatever its value.
+        """
         if not self.direction:
             return list(self.rows)
         return sorted(self.rows, key=self._rank)
@@ -140,8 +149,8 @@ class Block:
         gap = Gap(len(first), len(between), len(self.rows))
         return replace(self, rows=(*first, *last), gap=gap)
 
-    def _rank(self, row: Row) -> tuple[bool, float]:
-        return row.value is None, -self.direction * (row.value or 0.0)
+    def _rank(self, row: Row) -> tuple[bool, bool, float]:
+        return row.value is None, not row.ranks, -self.direction * (row.value or 0.0)
 
 
 def blocks(report: Report) -> list[Block]:
@@ -188,7 +197,9 @@ def _block(
         tuple(
             Row(
                 row["model"], row["value"], row["low"], row["high"], row["status"],
-                None if row["value"] is None else best.get(row["model"]),
+                None
+                if row["value"] is None or row["status"] == CONTRADICTED
+                else best.get(row["model"]),
                 (truth.get(row["model"]) or {}).get(metric),
             )
             for row in rows

@@ -43,9 +43,11 @@ def standings(found: Mapping[str, Any]) -> Grid:
                 s["model"],
                 write(s["value"])
                 + ("" if s["low"] is None else f" [{write(s['low'])}, {write(s['high'])}]"),
-                probability(s["probability_best"]) + ("*" if s["may_be_best"] else " "),
-                f"{s['expected_rank']:.1f}",
-                lost(s["expected_loss"]),
+                "contradicted"
+                if s["model"] in (found.get("contradicted") or ())
+                else probability(s["probability_best"]) + ("*" if s["may_be_best"] else " "),
+                "-" if s["expected_rank"] is None else f"{s['expected_rank']:.1f}",
+                "-" if s["expected_loss"] is None else lost(s["expected_loss"]),
                 marks.get(s["model"], ""),
             )
             for s in shown

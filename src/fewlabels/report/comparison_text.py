@@ -12,6 +12,7 @@ from fewlabels.report.comparison_words import (
     standing_sentence,
     together_sentences,
 )
+from fewlabels.report.headline import reference_items
 from fewlabels.report.heat_text import heat_table
 from fewlabels.report.words import (
     cell_width,
@@ -97,6 +98,8 @@ def render_comparison(report: Report, width: int = 80) -> str:
 
 def _head(report: Report, width: int) -> Iterator[str]:
     items = f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled"
+    elsewhere = reference_items(report)
+    items += f", {elsewhere}" if elsewhere else ""
     yield from wrap(f"{items}; {classes_text(report)}", width)
     facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
     level = percent(report["confidence_level"])

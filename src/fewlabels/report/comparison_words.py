@@ -26,21 +26,27 @@ def standing_sentence(found: Mapping[str, Any]) -> str:
 
     It never begins with a classifier's name, for who writes it large would change the name.
     """
+    aside = found.get("contradicted") or ()
     first, *others = found["standings"]
     leader = first["model"]
+    if leader in aside:
+        return f"by {found['metric']}, no one leads: the labels contradict all estimates"
+    if len(aside) == len(others):
+        return f"by {found['metric']}, {leader} is the only one that the labels do not contradict"
+    left_out = f"; not ranked, as the labels contradict it: {names(aside)}" if aside else ""
     sure = f"P(best) {probability(first['probability_best'])}"
     rivals = [s["model"] for s in others if s["may_be_best"]]
     if not rivals:
-        return f"by {found['metric']}, {leader} is ahead of all others ({sure})"
+        return f"by {found['metric']}, {leader} is ahead of all others ({sure}){left_out}"
     but = f"but {names(rivals)} may be the best as well"
-    return f"by {found['metric']}, {leader} leads ({sure}), {but}"
+    return f"by {found['metric']}, {leader} leads ({sure}), {but}{left_out}"
 
 
 def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
     """What would settle which of the first two is better; empty where nothing tells."""
     second = found["standings"][1]["model"]
     needed = found["labels_needed"]
-    if needed["status"] == "unknown":
+    if needed["status"] == "unknown" or second in (found.get("contradicted") or ()):
         return ""
     if needed["status"] == "settled":
         return f"its lead over {second}, taken alone, is settled"

@@ -12,16 +12,24 @@ from fewlabels.report.words import clean, plural, wrap
 
 def headline(report: Report) -> str:
     """How many items, labels, classifiers and classes there are, and which class is positive."""
+    elsewhere = reference_items(report)
     annotated = report.get("n_annotated")
     facts = [
         plural(report["n_items"], "item"),
         f"{report['n_labeled']:,} labeled",
         *([f"{annotated:,} with counts of annotators"] if annotated else []),
+        *([elsewhere] if elsewhere else []),
         plural(len(report["models"]), "classifier"),
         plural(len(report["classes"]), "class", "classes"),
     ]
     positive = report.get("positive")
     return ", ".join(facts) + (f"; positive: {clean(positive)}" if positive is not None else "")
+
+
+def reference_items(report: Report) -> str:
+    """How many labeled items from elsewhere there are; nothing where there are none."""
+    reference = report.get("reference")
+    return plural(reference["n_items"], "reference item") if reference else ""
 
 
 def reading(report: Report) -> Sequence[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from fewlabels.report import answered_by as beliefs
 from fewlabels.report import comparison_html, heat_map, words
 from fewlabels.report.answer import Verdict, verdict
 from fewlabels.report.axis import Axis
@@ -128,6 +129,9 @@ def _shown(report: Report) -> dict[str, Any]:
         "hidden_matrices": heat_map.hidden_matrices(report),
         "similarity_maps": heat_map.similarity_maps(report),
         "partition": heat_map.partition(report),
+        "answered": beliefs.answered_by(report),
+        "answered_title": beliefs.TITLE,
+        "reference_trust": beliefs.reference_trust(report),
         "diagnostics": _diagnostics(report),
         "profiles": profiles,
         "unfolded": sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
@@ -229,7 +233,7 @@ def _balance(report: Report) -> list[tuple[Any, int | None, float | None]]:
 
 def _diagnostics(report: Report) -> dict[str, Any]:
     """What is known of the fit, other than what the figures show."""
-    drawn = heat_map.drawn(report)
+    drawn = heat_map.drawn(report) | {beliefs.DRAWN}
     diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
     return {name: value for name, value in diagnostics.items() if name not in drawn}
 

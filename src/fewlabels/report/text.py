@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fewlabels.errors import Status
 from fewlabels.ink import Role, ink
+from fewlabels.report.answered_by import answered_lines, reference_trust
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import (
     NOT_APPLICABLE,
@@ -87,12 +88,16 @@ def render_text(report: Report, width: int = 80) -> str:
             lines += ["", ink(heading, "title"), "=" * cell_width(heading)]
         lines += _tables(found, columns[group is None])
     lines += heat_lines(report, width)
+    lines += answered_lines(report, width)
     lines += _foot(report, applying, unfit, width)
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
     yield from first_lines(report, width)
+    trust = reference_trust(report)
+    if trust is not None:
+        yield from (ink(f"  {line}", "soft") for line in wrap(trust, width - 2, "  "))
     deciding, _ = warnings(report)
     if deciding is not None:
         yield from (ink(line, "warning") for line in wrap(f"! {deciding}", width, "  "))

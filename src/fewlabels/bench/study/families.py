@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
@@ -89,11 +89,7 @@ def make_set(family: str, seed: int, population: int = POPULATION) -> MadeSet:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # half-trained networks are wanted too
         probabilities = _train(rng, x, y, k, own, held, n_models, composition)
-    temperature = float(np.exp(rng.normal(0, 0.5))) if rng.random() < 0.4 else 1.0
-    each = np.exp(rng.normal(0, 0.3, n_models)) if rng.random() < 0.3 else np.ones(n_models)
-    logs = np.log(np.clip(probabilities, 1e-12, None))
-    sharp = (1 / (temperature * each))[:, None]
-    off = probabilities if temperature == 1 and (each == 1).all() else softmax(logs * sharp, axis=2)
+    temperature, off = off_by(rng, probabilities, 0.4, 0.3)
     name = f"{family}-{seed}"
     models = [f"m{j + 1}" for j in range(n_models)]
     predictions = Predictions(off, y[held], models=models, classes=list(range(k)))
@@ -115,6 +111,30 @@ def _at_prevalence(
     return x[rows], y[rows]
 
 
+def off_by(
+    rng: np.random.Generator, probabilities: Floats, together: float, each: float
+) -> tuple[float, Floats]:
+    """A temperature of all classifiers, and probabilities (n, M, K) off by it and by one of each.
+
+    Parameters
+    ----------
+    together, each
+        How often the classifiers have a temperature in common, and one each, other than 1.
+    """
+    n_models = probabilities.shape[1]
+    temperature = float(np.exp(rng.normal(0, 0.5))) if rng.random() < together else 1.0
+    own = np.exp(rng.normal(0, 0.3, n_models)) if rng.random() < each else np.ones(n_models)
+    if temperature == 1 and (own == 1).all():
+        return temperature, probabilities
+    return temperature, sharpened(probabilities, 1 / (temperature * own))
+
+
+def sharpened(probabilities: Floats, sharpness: Floats) -> Floats:
+    """Probabilities (n, M, K) to the power of each classifier's sharpness (M,), normalised."""
+    logs = np.log(np.clip(probabilities, 1e-12, None))
+    return softmax(logs * sharpness[:, None], axis=2)
+
+
 def _train(
     rng: np.random.Generator, x: Floats, y: Ints, k: int, own: Ints, held: slice,
     n_models: int, composition: str,
@@ -123,32 +143,42 @@ def _train(
     sizes = np.exp(rng.uniform(np.log(100), np.log(_MOST_TRAINING), n_models))
     if composition == "siblings":
         sizes[:] = sizes[0]
-    kinds = rng.integers(len(_LEARNERS), size=n_models)
+    kinds = rng.integers(len(LEARNERS), size=n_models)
     if composition != "mixed":
         kinds[:] = kinds[0]
     n = x[held].shape[0]
     out = np.empty((n, n_models, k))
-    direction = rng.standard_normal(x.shape[1])
+    direction = rng.standard_normal((x.shape[1],))
     for j in range(n_models):
-        pool = own
-        if composition == "regions":
-            place = x[own] @ direction + rng.normal(0, 0.5 * x[own].std(), len(own))
-            rank = place.argsort().argsort() / len(own)
-            low = rng.uniform(0, 0.6)
-            pool = own[(rank >= low) & (rank <= low + 0.4)]
+        pool = region_of(rng, x, own, direction) if composition == "regions" else own
         columns = np.arange(x.shape[1])
         if composition == "features":
-            columns = rng.permutation(x.shape[1])[
-                : max(1, round(x.shape[1] * rng.uniform(0.3, 0.7)))
-            ]
-        rows = _with_every_class(rng, y, pool, own, k, int(sizes[j]))
-        learner = make_pipeline(StandardScaler(), _LEARNERS[kinds[j]](rng))
-        learner.fit(x[np.ix_(rows, columns)], y[rows])
+            columns = some_columns(rng, x.shape[1])
+        rows = with_every_class(rng, y, pool, own, k, int(sizes[j]))
+        learner = trained(LEARNERS[kinds[j]](rng), x, y, rows, columns)
         out[:, j] = learner.predict_proba(x[held][:, columns])
     return out
 
 
-def _with_every_class(
+def region_of(rng: np.random.Generator, x: Floats, own: Ints, direction: Floats) -> Ints:
+    """Those of some rows that lie in two fifths of a direction (d,), with a blurred border."""
+    place = x[own] @ direction + rng.normal(0, 0.5 * x[own].std(), len(own))
+    rank = place.argsort().argsort() / len(own)
+    low = rng.uniform(0, 0.6)
+    return own[(rank >= low) & (rank <= low + 0.4)]
+
+
+def some_columns(rng: np.random.Generator, d: int) -> Ints:
+    """From three to seven tenths of d columns, at least one."""
+    return rng.permutation(d)[: max(1, round(d * rng.uniform(0.3, 0.7)))]
+
+
+def trained(learner: ClassifierMixin, x: Floats, y: Ints, rows: Ints, columns: Ints) -> Pipeline:
+    """A learner on some rows and columns, which are standardised."""
+    return make_pipeline(StandardScaler(), learner).fit(x[np.ix_(rows, columns)], y[rows])
+
+
+def with_every_class(
     rng: np.random.Generator, y: Ints, pool: Ints, own: Ints, k: int, size: int
 ) -> Ints:
     """Training rows of a pool, and at least two of each class, from elsewhere if need be."""
@@ -160,29 +190,31 @@ def _with_every_class(
     return rows
 
 
-def _seed(rng: np.random.Generator) -> int:
+def drawn_seed(rng: np.random.Generator) -> int:
+    """A seed for scikit-learn."""
     return int(rng.integers(2**31))
 
 
-_LEARNERS: tuple[Callable[[np.random.Generator], ClassifierMixin], ...] = (
+LEARNERS: tuple[Callable[[np.random.Generator], ClassifierMixin], ...] = (
     lambda rng: LogisticRegression(C=float(10 ** rng.uniform(-2, 2)), max_iter=300),
     lambda rng: GaussianNB(),
     lambda rng: LinearDiscriminantAnalysis(solver="lsqr", shrinkage=float(rng.uniform(0.05, 0.9))),
     lambda rng: KNeighborsClassifier(int(rng.choice([5, 15, 40]))),
     lambda rng: DecisionTreeClassifier(
-        min_samples_leaf=int(rng.choice([1, 5, 20])), random_state=_seed(rng)
+        min_samples_leaf=int(rng.choice([1, 5, 20])), random_state=drawn_seed(rng)
     ),
     lambda rng: RandomForestClassifier(
-        30, min_samples_leaf=int(rng.choice([1, 5])), random_state=_seed(rng)
+        30, min_samples_leaf=int(rng.choice([1, 5])), random_state=drawn_seed(rng)
     ),
     lambda rng: ExtraTreesClassifier(
-        30, max_depth=int(rng.choice([4, 12])), random_state=_seed(rng)
+        30, max_depth=int(rng.choice([4, 12])), random_state=drawn_seed(rng)
     ),
     lambda rng: MLPClassifier(
         (32,), max_iter=int(rng.choice([30, 120])), tol=0, n_iter_no_change=1000,
-        early_stopping=False, random_state=_seed(rng),
+        early_stopping=False, random_state=drawn_seed(rng),
     ),
 )  # fmt: skip
+"""Unfitted classifiers, whose settings are drawn."""
 
 
 # --- where the data come from ------------------------------------------------------------------
@@ -194,13 +226,13 @@ def _classification(rng: np.random.Generator, n: int, k: int) -> Table:
     return datasets.make_classification(
         n, informative + int(rng.integers(0, 10)), n_informative=informative, n_redundant=0,
         n_classes=k, n_clusters_per_class=clusters, class_sep=float(rng.uniform(0.6, 1.8)),
-        random_state=_seed(rng),
+        random_state=drawn_seed(rng),
     )  # fmt: skip
 
 
 def _quantiles(rng: np.random.Generator, n: int, k: int) -> Table:
     return datasets.make_gaussian_quantiles(
-        n_samples=n, n_features=int(rng.integers(2, 7)), n_classes=k, random_state=_seed(rng)
+        n_samples=n, n_features=int(rng.integers(2, 7)), n_classes=k, random_state=drawn_seed(rng)
     )
 
 
@@ -208,13 +240,13 @@ def _blobs(rng: np.random.Generator, n: int, k: int) -> Table:
     d = int(rng.integers(2, 10))
     centres = rng.normal(0, rng.uniform(1, 2.5), (k, d))
     spread = list(np.exp(rng.normal(0.2, 0.3, k)))
-    return datasets.make_blobs(n, centers=centres, cluster_std=spread, random_state=_seed(rng))
+    return datasets.make_blobs(n, centers=centres, cluster_std=spread, random_state=drawn_seed(rng))
 
 
 def _shapes(rng: np.random.Generator, n: int, k: int) -> Table:
     noise = float(rng.uniform(0.1, 0.5))
     make = datasets.make_moons if rng.random() < 0.5 else datasets.make_circles
-    x, y = make(n, noise=noise, random_state=_seed(rng))
+    x, y = make(n, noise=noise, random_state=drawn_seed(rng))
     return np.column_stack([x, rng.normal(size=(n, int(rng.integers(0, 4))))]), y
 
 
@@ -226,25 +258,25 @@ def _cut(rng: np.random.Generator, value: Floats, k: int) -> Ints:
 
 def _friedman(rng: np.random.Generator, n: int, k: int) -> Table:
     make = (datasets.make_friedman1, datasets.make_friedman2, datasets.make_friedman3)
-    x, value = make[int(rng.integers(3))](n, random_state=_seed(rng))
+    x, value = make[int(rng.integers(3))](n, random_state=drawn_seed(rng))
     return x, _cut(rng, value, k)
 
 
 def _sparse(rng: np.random.Generator, n: int, k: int) -> Table:
     x, value = datasets.make_sparse_uncorrelated(
-        n, int(rng.integers(6, 20)), random_state=_seed(rng)
+        n, int(rng.integers(6, 20)), random_state=drawn_seed(rng)
     )
     return x, _cut(rng, value, k)
 
 
 def _manifold(rng: np.random.Generator, n: int, k: int) -> Table:
     make = datasets.make_swiss_roll if rng.random() < 0.5 else datasets.make_s_curve
-    x, place = make(n, noise=float(rng.uniform(0.05, 0.5)), random_state=_seed(rng))
+    x, place = make(n, noise=float(rng.uniform(0.05, 0.5)), random_state=drawn_seed(rng))
     return x, _cut(rng, place, k)
 
 
 def _hastie(rng: np.random.Generator, n: int, k: int) -> Table:
-    x, y = datasets.make_hastie_10_2(n, random_state=_seed(rng))
+    x, y = datasets.make_hastie_10_2(n, random_state=drawn_seed(rng))
     return x, (y > 0).astype(np.int64)
 
 

@@ -1,0 +1,83 @@
+"""Which belief answered, world by world: the picture of docs/default.md.
+
+    python benchmarks/answered_by.py [--runs 5] [--labels 100] [--out FILE]
+
+The worlds are those of `make stress`. Shares are means over the runs; classifiers alone, and all
+but one of them, are summed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+import fewlabels as fl
+from curves_figures import save_svg
+from stress_worlds import WORLDS
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+
+FIGURE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "figures" / "answered-by.svg"
+SHOWN = (
+    "siblings", "equal", "one-strong", "one-reversed", "wild-calibration", "rare-shifted",
+    "judge-beside-scores", "verdict-beside-probabilities", "votes-independent", "votes-one-good",
+    "votes-copies", "votes-rare",
+)  # fmt: skip
+KINDS = {
+    "all classifiers pooled": "#4c78a8",
+    "one classifier alone": "#f58518",
+    "all but one": "#eeca3b",
+    "what the classifiers' scores share": "#54a24b",
+    "what the classifiers' votes agree on": "#72b7b2",
+}
+
+
+def kind_of(member: str) -> str:
+    """What kind of belief a member is."""
+    if member.startswith("all but "):
+        return "all but one"
+    return "one classifier alone" if member.endswith(" alone") else member
+
+
+def shares(world: str, n_labeled: int, runs: int) -> list[float]:
+    """Mean share of the answer by kind."""
+    total = dict.fromkeys(KINDS, 0.0)
+    for run in range(runs):
+        sample = WORLDS[world](1_000 + n_labeled, np.random.default_rng([run, 2]))
+        found = fl.estimate(sample.predictions(n_labeled), metrics="accuracy", random_state=run)
+        for entry in found.diagnostics["answered_by"]:
+            total[kind_of(entry["member"])] += entry["share"] / runs
+    return list(total.values())
+
+
+def main() -> None:
+    """Estimate, and draw."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--labels", type=int, default=100)
+    parser.add_argument("--out", type=Path, default=FIGURE)
+    given = parser.parse_args()
+    found = np.array([shares(world, given.labels, given.runs) for world in SHOWN])
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    left = np.zeros(len(SHOWN))
+    for (kind, colour), part in zip(KINDS.items(), found.T, strict=True):
+        axes.barh(SHOWN, part, left=left, color=colour, label=kind, height=0.7)
+        left += part
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
+    axes.set_xlabel(f"share of the answer, {given.labels} labels, mean of {given.runs} runs")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    save_svg(figure, given.out)
+    print(f"wrote {given.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,446 @@
+"""What labeled items from elsewhere are worth, and the table of docs/reference-data.md.
+
+    python benchmarks/reference.py [--data DIR] [--runs 20] [--pairs NAME,..] [--ways NAME,..]
+        [--page-only]
+
+A pair is a target and a reference: the same classifiers on other people, another category, a tilted
+sample, other classes. A run draws 800 unlabeled items of the target, 0, 20 or 50 labeled ones, and
+1,000 labeled items of the reference. Four ways are judged by the target's true metrics: `auto` with
+and without the reference, the reference alone, and the labels alone. Results are kept in
+benchmarks/reference.json, a pair at a time: other pairs and ways keep theirs. Pairs whose data are
+not there are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
+
+import fewlabels as fl
+from fewlabels.bench.seeds import generator, seed_of
+from fewlabels.bench.study.sets import REAL
+from fewlabels.bench.study.statistics import mean
+from fewlabels.errors import FewlabelsError
+from fewlabels.frames import read_predictions
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.multinomial import fit_map
+from fewlabels.predictions import Predictions
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "reference.json"
+PAGE = ROOT / "docs" / "reference-data.md"
+START, END = "<!-- results: benchmarks/reference.py -->", "<!-- end of results -->"
+
+METRICS = ("accuracy", "roc_auc")
+N_LABELED, N_UNLABELED, N_REFERENCE = (0, 20, 50), 800, 1_000
+RUNS, LEVEL = 20, 0.9
+SEED = 1
+
+_CLIP, _DRAWS = 8.0, 100
+_PRIOR_SDS = (3.0, 1.0)
+"""Of the offset and the slope of a classifier's calibration; the slope's mean is 1."""
+
+
+# --- the pairs --------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """A target and a reference, all labels known."""
+
+    name: str
+    target: Predictions
+    reference: Predictions
+
+
+def _whole(file: Path, keep: str | None = None, left_out: Sequence[str] = ()) -> Predictions:
+    """The classifiers that give probabilities of every item."""
+    found = read_predictions(file, keep=() if keep is None else (keep,))
+    gives = found.has_probabilities.all(axis=0)
+    kept = [found.models[j] for j in np.flatnonzero(gives) if found.models[j] not in left_out]
+    return found.select_models(kept)
+
+
+def _by_group(name: str, data: Predictions, target: Bools) -> Pair:
+    return Pair(name, data.take(target), data.take(~target))
+
+
+def adult(data: Path) -> Iterator[Pair]:
+    """Women by men, men by women; the same for white people and all others."""
+    for column, value, of, others in (
+        ("sex", "Female", "women", "men"),
+        ("race", "White", "white people", "others"),
+    ):
+        read = _whole(data / REAL["Adult"].file, column)
+        chosen = np.array([str(v) == value for v in read.groups[column]])
+        yield _by_group(f"Adult: {of} by {others}", read, chosen)
+        yield _by_group(f"Adult: {others} by {of}", read, ~chosen)
+
+
+def nell(data: Path) -> Iterator[Pair]:
+    """A category by another, near or far."""
+    read = _whole(data / REAL["NELL animal"].file)
+    assert read.domain is not None
+    domain = read.domain.astype(str)
+    for target, reference in (
+        ("vegetable", "animal"), ("animal", "vegetable"), ("animal", "city"), ("city", "animal"),
+    ):  # fmt: skip
+        yield Pair(
+            f"NELL: {target} by {reference}",
+            read.take(domain == target),
+            read.take(domain == reference),
+        )
+
+
+def civil_comments(data: Path) -> Iterator[Pair]:
+    """Comments by a half of which most that are surely fine are missing."""
+    source = REAL["CivilComments"]
+    read = _whole(data / source.file, left_out=source.left_out)
+    assert read.probabilities is not None
+    rng = generator("reference", "civil comments")
+    half = rng.random(read.n_items) < 0.5
+    surely = read.probabilities[:, read.models.index("ERM"), 1] < 0.02
+    chance = rng.random(read.n_items)
+    kept = (chance > np.where(read.labels == 0, 0.6, 0.0)) & (
+        rng.random(read.n_items) > np.where(surely, 0.9, 0.0)
+    )
+    yield Pair("CivilComments: all by a tilted half", read.take(~half), read.take(half & kept))
+
+
+_ANIMALS = (2, 3, 4, 5, 6, 7)
+
+
+def cifar(data: Path) -> Iterator[Pair]:
+    """Pairs of classes by other pairs, as two classes each."""
+    read = _whole(data / REAL["CIFAR-10"].file)
+    assert read.probabilities is not None
+    p, labels = read.probabilities, read.labels
+    animal = p[:, :, list(_ANIMALS)].sum(axis=2)
+
+    def vehicle_or_animal(classes: Sequence[int]) -> Predictions:
+        rows = np.isin(labels, classes)
+        return Predictions(
+            animal[rows], np.isin(labels[rows], _ANIMALS).astype(int), models=read.models,
+            classes=["vehicle", "animal"],
+        )  # fmt: skip
+
+    def second_of(first: int, second: int) -> Predictions:
+        rows = np.isin(labels, [first, second])
+        one, other = p[rows][:, :, first] + 1e-12, p[rows][:, :, second] + 1e-12
+        return Predictions(other / (one + other), labels[rows] == second, models=read.models)
+
+    # 0 airplane, 1 automobile, 2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship, 9 truck.
+    yield Pair(
+        "CIFAR-10: animal or vehicle by other ones",
+        vehicle_or_animal([4, 6, 8, 9]),
+        vehicle_or_animal([3, 5, 0, 1]),
+    )
+    yield Pair("CIFAR-10: cat or dog by deer or horse", second_of(3, 5), second_of(4, 7))
+    yield Pair("CIFAR-10: deer or horse by cat or dog", second_of(4, 7), second_of(3, 5))
+
+
+SOURCES: Mapping[str, Callable[[Path], Iterator[Pair]]] = {
+    REAL["Adult"].file: adult,
+    REAL["NELL animal"].file: nell,
+    REAL["CivilComments"].file: civil_comments,
+    REAL["CIFAR-10"].file: cifar,
+}
+
+
+# --- the ways ---------------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """Value and interval of each classifier and metric, (M, metrics)."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def _estimated(given: Predictions, seed: int, method: str = "auto", **more: Any) -> Answer:
+    found = fl.estimate(
+        given, method, list(METRICS), confidence_level=LEVEL, random_state=seed, workers=1, **more
+    )
+    shape = (given.n_models, len(METRICS))
+    return Answer(*(np.array([r[k] for r in found.rows]).reshape(shape) for k in (3, 4, 5)))
+
+
+def with_reference(given: Predictions, reference: Predictions, seed: int) -> Answer:
+    """`auto`, which learns from the reference too."""
+    return _estimated(given, seed, reference=reference)
+
+
+def without_reference(given: Predictions, reference: Predictions, seed: int) -> Answer:
+    """`auto`, which does not see the reference."""
+    return _estimated(given, seed)
+
+
+def labels_only(given: Predictions, reference: Predictions, seed: int) -> Answer:
+    """The labeled items of the target alone."""
+    return _estimated(given, seed, "labeled")
+
+
+def reference_only(given: Predictions, reference: Predictions, seed: int) -> Answer:
+    """The reference at its word: each classifier calibrated on it, its metrics then expected.
+
+    That is the idea of CBPE (NannyML); the map is logistic in the classifier's log odds. Intervals
+    draw the map from its posterior, the items with replacement, and their labels from the map.
+    """
+    rng = np.random.default_rng(seed)
+    value = np.empty((given.n_models, len(METRICS)))
+    ends = np.empty((2, given.n_models, len(METRICS)))
+    for j in range(given.n_models):
+        x, called = _log_odds(given, j), given.hard[:, j] == 1
+        maps = _calibrations(_log_odds(reference, j), reference.labels, rng)
+        value[j] = expected_metrics(_sigmoid(maps[0, 0] + maps[0, 1] * x), called, x)
+        drawn = []
+        for offset, slope in maps[1:]:
+            rows = rng.integers(len(x), size=len(x))
+            y = rng.random(len(x)) < _sigmoid(offset + slope * x[rows])
+            drawn.append([np.mean(y == called[rows]), _area(y, x[rows])])
+        ends[:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Answer(value, np.minimum(ends[0], value), np.maximum(ends[1], value))
+
+
+def expected_metrics(p: Floats, called: Bools, scores: Floats) -> tuple[float, float]:
+    """Expected accuracy, and area of the expected pairs, of labels drawn from p (n,)."""
+    n = len(p)
+    positive = np.r_[np.ones(n), np.zeros(n)]
+    area = roc_auc_score(positive, np.r_[scores, scores], sample_weight=np.r_[p, 1 - p])
+    # An item is no pair with itself, which counts as a tie there.
+    pairs, own = p.sum() * (1 - p).sum(), (p * (1 - p)).sum()
+    return float(np.where(called, p, 1 - p).mean()), float((area * pairs - own / 2) / (pairs - own))
+
+
+def _area(y: Bools, scores: Floats) -> float:
+    """Area under the ROC curve by ranks, as `roc_auc_score` in a tenth of its time."""
+    positive = int(y.sum())
+    pairs = positive * (len(y) - positive)
+    above = rankdata(scores)[y].sum() - positive * (positive + 1) / 2
+    return float(above / pairs) if pairs else float("nan")
+
+
+def _log_odds(predictions: Predictions, j: int) -> Floats:
+    assert predictions.probabilities is not None
+    p = np.clip(predictions.probabilities[:, j, 1], 1e-12, 1 - 1e-12)
+    x: Floats = np.clip(np.log(p / (1 - p)), -_CLIP, _CLIP)
+    return x
+
+
+def _sigmoid(x: Floats) -> Floats:
+    out: Floats = 1 / (1 + np.exp(-x))
+    return out
+
+
+def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+    """Offset and slope of the logistic map: the mode, and draws around it, (1 + draws, 2)."""
+    design = np.zeros((len(x), 2, 2))
+    design[:, 1] = np.stack([np.ones(len(x)), x], axis=1)
+    evidence = np.where(np.arange(2) == labels[:, None], 0.0, -np.inf)
+    sds = np.array(_PRIOR_SDS)
+    mode = fit_map(design, evidence, np.array([0.0, 1.0]), sds**-2)
+    root = np.linalg.cholesky(np.linalg.inv(mode.hessian))
+    draws = mode.coefficients + rng.standard_normal((_DRAWS, 2)) @ root.T
+    return np.concatenate([mode.coefficients[None], draws])
+
+
+WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
+    "with reference": with_reference,
+    "without": without_reference,
+    "reference only": reference_only,
+    "labels only": labels_only,
+}
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def truth_of(target: Predictions) -> Floats:
+    """The metrics on all items of the target, (M, metrics)."""
+    found = fl.estimate(
+        target, "labeled", list(METRICS), confidence_level=None, estimand="sample", workers=1
+    )
+    return np.array([r.value for r in found.rows]).reshape(target.n_models, len(METRICS))
+
+
+def judged(
+    pair: Pair, runs: int, ways: Sequence[str] = tuple(WAYS), sizes: Sequence[int] = N_LABELED
+) -> list[dict[str, Any]]:
+    """Error, coverage and width of each way, size and metric: means over classifiers and runs."""
+    truth = truth_of(pair.target)
+    rows = []
+    for n_labeled in sizes:
+        figures: dict[tuple[str, int], list[list[float]]] = {}
+        for run in range(runs):
+            rng = generator("reference", SEED, pair.name, n_labeled, run)
+            n = min(n_labeled + N_UNLABELED, pair.target.n_items)
+            items = pair.target.take(rng.choice(pair.target.n_items, n, replace=False))
+            given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
+            size = min(N_REFERENCE, pair.reference.n_items)
+            chosen = rng.choice(pair.reference.n_items, size, replace=False)
+            seed = seed_of("reference", SEED, pair.name, n_labeled, run)
+            for way in ways:
+                if n_labeled == 0 and way == "labels only":
+                    continue
+                found = WAYS[way](given, pair.reference.take(chosen), seed)
+                for m in range(len(METRICS)):
+                    figures.setdefault((way, m), []).append(_figures(found, truth, m))
+        rows += [
+            {
+                "pair": pair.name,
+                "n_labeled": n_labeled,
+                "way": way,
+                "metric": METRICS[m],
+                **_summary(values),
+            }
+            for (way, m), values in figures.items()
+        ]
+    return rows
+
+
+def _figures(found: Answer, truth: Floats, m: int) -> list[float]:
+    """Error, coverage and width of one run, means over the classifiers that have them."""
+    value, low, high, true = (a[:, m] for a in (found.value, found.low, found.high, truth))
+    known = np.isfinite(value) & np.isfinite(low) & np.isfinite(high) & np.isfinite(true)
+    if not known.any():
+        return [float("nan")] * 3
+    held = (low <= true) & (true <= high)
+    return [float(a[known].mean()) for a in (np.abs(value - true), held.astype(float), high - low)]
+
+
+def _summary(values: Sequence[Sequence[float]]) -> dict[str, Any]:
+    columns = np.array(values).T
+    error, coverage, width = (mean(column) for column in columns)
+    return {
+        "error": _rounded(error.value),
+        "error_se": _rounded(error.se),
+        "coverage": _rounded(coverage.value),
+        "width": _rounded(width.value),
+        "runs": error.n,
+    }
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, 5) if np.isfinite(value) else None
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page's tables: one per metric, a line per pair and size, a column per way."""
+    runs = max((row["runs"] for row in rows), default=0)
+    lines = [
+        f"{N_UNLABELED} unlabeled items of the target, {N_REFERENCE:,} labeled ones of the "
+        f"reference, {runs} run{'s' * (runs != 1)}. Cells: mean absolute error in points, how "
+        f"often the {LEVEL:.0%} interval holds, its mean width in points.",
+    ]
+    for metric in METRICS:
+        mine = [row for row in rows if row["metric"] == metric]
+        cells = {(r["pair"], r["n_labeled"], r["way"]): r for r in mine}
+        lines += [
+            "",
+            f"| {metric}: target by reference | labels | " + " | ".join(WAYS) + " |",
+            "|---|---|" + "---|" * len(WAYS),
+        ]
+        for pair, n in dict.fromkeys((r["pair"], r["n_labeled"]) for r in mine):
+            shown = [_cell(cells.get((pair, n, way))) for way in WAYS]
+            lines.append(f"| {pair} | {n} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["error"] is None:
+        return "-"
+    return f"{100 * row['error']:.1f}, {row['coverage']:.0%}, {100 * row['width']:.0f}"
+
+
+def with_table(page: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page with its tables made anew."""
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n\n{table(rows)}\n\n{END}{after}"
+
+
+def kept_rows() -> list[dict[str, Any]]:
+    """The rows that are kept."""
+    rows: list[dict[str, Any]] = []
+    if RESULTS.exists():
+        rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
+def _keep(rows: Sequence[Mapping[str, Any]]) -> None:
+    lines = ",\n  ".join(json.dumps(row) for row in rows)
+    text = f'{{"version": "{fl.__version__}", "seed": {SEED}, "rows": [\n  {lines}\n]}}\n'
+    RESULTS.write_text(text, encoding="utf-8")
+
+
+def joined(
+    rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows with those that were found anew, in the order of pairs, sizes, metrics and ways."""
+    by_place = {
+        (r["pair"], r["n_labeled"], METRICS.index(r["metric"]), list(WAYS).index(r["way"])): r
+        for r in (*rows, *found)
+    }
+    pairs = list(dict.fromkeys(place[0] for place in by_place))
+    order = sorted(by_place, key=lambda place: (pairs.index(place[0]), *place[1:]))
+    return [dict(by_place[place]) for place in order]
+
+
+def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str]) -> None:
+    rows = kept_rows()
+    for file, pairs in SOURCES.items():
+        if not (data / file).is_file():
+            print(f"skipped: there is no {file} below the data", file=sys.stderr)
+            continue
+        for pair in pairs(data):
+            if asked and not any(part in pair.name for part in asked):
+                continue
+            started = time.perf_counter()
+            rows = joined(rows, judged(pair, runs, ways))
+            _keep(rows)
+            print(f"{pair.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+
+
+def split(text: str) -> list[str]:
+    """What commas separate."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def main() -> None:
+    """Run, and write the page's tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=data)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--pairs", type=split, default=[], help="parts of names, by commas")
+    parser.add_argument("--ways", type=split, default=list(WAYS), help="by commas; default: all")
+    parser.add_argument("--page-only", action="store_true")
+    options = parser.parse_args()
+    if not options.page_only:
+        _run(options.data, options.runs, options.pairs, options.ways)
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), kept_rows()), encoding="utf-8")
+    print(f"wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nstopped; the pairs that are finished are kept")
+    except FewlabelsError as error:
+        sys.exit(f"error: {error}")

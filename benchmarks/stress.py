@@ -1,0 +1,283 @@
+"""Worlds that break estimators of classifiers' metrics, with the truth known, and their page.
+
+    python benchmarks/stress.py [--name after] [--worlds NAME ...] [--labels 20 100] [--runs 100]
+        [--workers 2] [--fresh] [--results FOLDER] [--page FILE]
+
+What was found stands in stress_NAME.jsonl beside this file, a line for every world and number of
+labels, written as soon as it is done. Another run goes on where one stopped; --fresh runs the
+chosen worlds again. The page has the columns `before` and `after`; other names only print. Run it
+with another checkout's `src` on PYTHONPATH to stress other code in the same worlds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import fewlabels as fl
+from curves_parts import number, plain, table
+from paper import fill
+from score_lists import spread
+from stress_worlds import WORLDS, Sample
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "when-it-fails.md"
+METHODS = ("auto", "labeled")
+METRICS = ("accuracy", "roc_auc", "average_precision")
+LABELS = (20, 100)
+UNLABELED, TRUTH_ITEMS, LEVEL, SEED = 1000, 300_000, 0.9, 18
+Record = dict[str, Any]
+Key = tuple[str, int]
+Row = tuple[str, str, str | None]
+"""Classifier, metric, group."""
+
+
+class Job(NamedTuple):
+    """A world, how many labels it shows, and how many times it is drawn."""
+
+    world: str
+    n_labeled: int
+    runs: int
+
+
+def truths(sample: Sample) -> dict[Row, float]:
+    """Every metric that a classifier has, on all items and by group, by scikit-learn."""
+    parts: dict[str | None, np.ndarray] = {None: np.ones(len(sample.truth), dtype=bool)}
+    for name, column in sample.groups.items():
+        parts |= {f"{name}={g}": column == g for g in np.unique(column)}
+    found: dict[Row, float] = {}
+    for model, (group, part) in product(sample.models, parts.items()):
+        said = next(kind[model] for kind in sample[1:4] if model in kind)
+        given = said >= 0 if model in sample.votes else ~np.isnan(said)
+        rows = part & given.reshape(len(part), -1)[:, 0]
+        y, said = sample.truth[rows], said[rows]
+        if model not in sample.scores:
+            soft = model in sample.probabilities
+            hard = said.argmax(1) if said.ndim == 2 else said > 0.5 if soft else said
+            found[model, "accuracy", group] = float(np.mean(hard == y))
+        if model not in sample.votes and said.ndim == 1:
+            found[model, "roc_auc", group] = float(roc_auc_score(y, said))
+            found[model, "average_precision", group] = float(average_precision_score(y, said))
+    return found
+
+
+def run_cell(job: Job) -> Record:
+    """Estimate a world's metrics in every run, by all methods from the same items."""
+    draw, stream = WORLDS[job.world], [SEED, crc32(job.world.encode()), job.n_labeled]
+    truth = truths(draw(TRUTH_ITEMS, np.random.default_rng(stream[:2])))
+    metrics = [name for name in METRICS if any(row[1] == name for row in truth)]
+    found = np.full((len(METHODS), len(truth), job.runs, 3), np.nan)
+    statuses = np.full(found.shape[:3], "failed", dtype=object)
+    seconds = dict.fromkeys(METHODS, 0.0)
+    for run, (m, method) in product(range(job.runs), enumerate(METHODS)):
+        sample = draw(UNLABELED + job.n_labeled, np.random.default_rng([*stream, run]))
+        predictions, started = sample.predictions(job.n_labeled), time.process_time()
+        try:
+            estimates = fl.estimate(
+                predictions, method, metrics, list(sample.groups), LEVEL, random_state=run,
+                workers=1,
+            )  # fmt: skip
+        except Exception as error:  # a failure is a result of this run
+            print(f"\n{job.world}, run {run}, {method}: {error!r}", file=sys.stderr)
+            continue
+        seconds[method] += time.process_time() - started
+        for r, row in enumerate(truth):
+            one = estimates.get(*row)
+            found[m, r, run], statuses[m, r, run] = one[3:6], str(one.status)
+    rows = [
+        dict(zip(("model", "metric", "group"), row, strict=True))
+        | {"method": method, "truth": value}
+        | summary(found[:, r], m, value, statuses[m, r])
+        for (r, (row, value)), (m, method) in product(enumerate(truth.items()), enumerate(METHODS))
+    ]
+    cell = job._asdict() | {"fewlabels": fl.__version__, "seconds": seconds, "rows": rows}
+    return json.loads(json.dumps(plain(cell)), parse_float=lambda text: round(float(text), 6))
+
+
+def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> Record:
+    """How method m did in all runs: value, low and high (methods, runs, 3) beside the truth.
+
+    `shared_error` is over the runs in which no method's value is undefined, `error` and the rest
+    over those in which this one's is not; `wrong_and_ok` is a share of all runs.
+    """
+    value, low, high = found[m].T
+    defined = np.isfinite(found[m]).all(axis=1)
+    shared = np.isfinite(found[:, :, 0]).all(axis=0)
+    outside = defined & ((low > truth + 1e-9) | (high < truth - 1e-9))
+    return {
+        "error": mean(np.abs(value - truth)[defined]),
+        "shared_error": mean(np.abs(value - truth)[shared]),
+        "coverage": mean(~outside[defined]),
+        "width": mean((high - low)[defined]),
+        "wrong_and_ok": mean(outside & (np.asarray(status) == "ok")),
+        "undefined": int((~defined).sum()),
+        "status": dict(Counter(status)),
+    }
+
+
+def mean(values: Iterable[Any]) -> float:
+    """The mean of what is there; NaN of nothing."""
+    there = [float(v) for v in values if v is not None and np.isfinite(float(v))]
+    return float(np.mean(there)) if there else np.nan
+
+
+class Digest(NamedTuple):
+    """How a method did in a world, over all classifiers, metrics and groups.
+
+    `error` is over labels only's: the geometric mean over metrics of ratios of mean errors.
+    `points` is the mean error in points; `least` and `most` are those of single rows.
+    """
+
+    error: float
+    points: float
+    coverage: float
+    least: float
+    wrong: float
+    most: float
+    undefined: float
+
+
+def digest(cell: Record, method: str = "auto") -> Digest:
+    """The figures of one method."""
+    rows = [row for row in cell["rows"] if row["method"] == method]
+    errors = {
+        (row["metric"], m): mean(r["shared_error"] for r in cell["rows"]
+                                 if (r["metric"], r["method"]) == (row["metric"], m))
+        for row, m in product(rows, (method, "labeled"))
+    }  # fmt: skip
+    ratios = [e / errors[metric, "labeled"] for (metric, m), e in errors.items() if m == method]
+    holds = [row["coverage"] for row in rows if row["coverage"] is not None]
+    wrong = [row["wrong_and_ok"] for row in rows]
+    return Digest(
+        float(np.exp(mean(np.log(ratios)))), 100 * mean(r["shared_error"] for r in rows),
+        mean(holds), min(holds, default=np.nan), mean(wrong), max(wrong),
+        mean(row["undefined"] / cell["runs"] for row in rows),
+    )  # fmt: skip
+
+
+NOTHING = Digest(*[np.nan] * 7)
+GOALS = {
+    "some classifier's interval holds the truth in less than 80% of the runs":
+        lambda d: d.least < 0.8,
+    "the mean classifier is wrong and `ok` in 10% of the runs or more": lambda d: d.wrong >= 0.1,
+    "the error is more than 1.1 times that of labels only": lambda d: d.error > 1.1,
+}  # fmt: skip
+"""What is aimed at, and whether a world misses it."""
+
+
+def read(file: Path) -> dict[Key, Record]:
+    """Cells by world and number of labels; of lines with the same key the last counts."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return {(cell["world"], cell["n_labeled"]): cell for cell in map(json.loads, lines)}
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Each value once."""
+    return " or ".join(map(str, sorted(set(values))))
+
+
+def percent(*shares: float) -> str:
+    """Shares in percent, with a slash between; "-" where there are none."""
+    if np.isnan(shares).all():
+        return "-"
+    return " / ".join(number(100 * share, 0) for share in shares)
+
+
+def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
+    """What the page shows, by its mark."""
+    every = {key: cell for cells in columns.values() for key, cell in cells.items()}
+    keys = [key for key in product(WORLDS, LABELS) if key in every]
+    figures = {name: {k: digest(c[k]) for k in keys if k in c} for name, c in columns.items()}
+    only = {key: digest(every[key], "labeled") for key in keys}
+    goals = [
+        [goal, *(f"{sum(map(missed, f.values()))} of {len(f)}" if f else "-"
+                 for f in [*figures.values(), only])]
+        for goal, missed in GOALS.items()
+    ]  # fmt: skip
+    runs = (
+        f"{name}: {listed(c['runs'] for c in cells.values())} runs, fewlabels "
+        f"{listed(c['fewlabels'] for c in cells.values())}, "
+        f"{sum(sum(c['seconds'].values()) for c in cells.values()) / 60:.0f} minutes of a processor"
+        for name, cells in columns.items() if cells
+    )  # fmt: skip
+    body = []
+    for key in keys:
+        own, o = [f.get(key, NOTHING) for f in figures.values()], only[key]
+        body.append(
+            [*key, *(number(d.error, 2) for d in own), *(percent(d.coverage, d.least) for d in own),
+             *(percent(d.wrong, d.most) for d in own), number(o.points, 1),
+             percent(o.coverage, o.least), percent(o.undefined, digest(every[key]).undefined)]
+        )  # fmt: skip
+    head = [f"{what}: {name}" for what in ("error", "holds", "wrong and ok") for name in columns]
+    head = ["world", "labels", *head, *(f"labels only: {w}" for w in ("points", "holds"))]
+    said = (f"- **{name}**: {world.__doc__} `python benchmarks/stress.py --fresh --worlds {name}`"
+            for name, world in WORLDS.items())  # fmt: skip
+    return {
+        "goals": ". ".join(runs).capitalize() + ".\n\n"
+        + table(["Of the worlds and numbers of labels", *figures, "labels only"], goals),
+        "table": table([*head, "undefined: labels only / `auto`"], body),
+        "worlds": "\n".join(said),
+    }  # fmt: skip
+
+
+def same_worlds(columns: Mapping[str, Mapping[Key, Record]]) -> None:
+    """Refuse columns that were measured in worlds of one name that differ."""
+    truth: dict[Any, float] = {}
+    for cells in columns.values():
+        for key, cell in cells.items():
+            for row in cell["rows"]:
+                name = (key, row["model"], row["metric"], row["group"])
+                if abs(truth.setdefault(name, row["truth"]) - row["truth"]) > 1e-5:
+                    raise SystemExit(f"error: {key[0]} has changed; run it again with --fresh")
+
+
+def main() -> None:
+    """Run what is missing, and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--name", default="after", help="of the code: before, after, or any word")
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS), metavar="NAME")
+    parser.add_argument("--labels", nargs="+", type=int, default=list(LABELS))
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--fresh", action="store_true", help="run the chosen worlds again")
+    parser.add_argument("--results", type=Path, default=Path(__file__).resolve().parent)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    given = parser.parse_args()
+    file = given.results / f"stress_{given.name}.jsonl"
+    jobs = [Job(world, n, given.runs) for world, n in product(given.worlds, given.labels)]
+    there = read(file)
+    if given.fresh:
+        there = {key: cell for key, cell in there.items() if key not in [job[:2] for job in jobs]}
+        file.write_text("".join(json.dumps(cell) + "\n" for cell in there.values()))
+    missing = [job for job in jobs if job[:2] not in there]
+    for cell in spread(run_cell, missing, given.workers, "cells") if missing else ():
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(cell) + "\n")
+        d = digest(cell)
+        print(
+            f"\r{cell['world']}, {cell['n_labeled']} labels: error {number(d.error, 2)} of labels "
+            f"only, holds {percent(d.coverage, d.least)}, wrong and ok {percent(d.wrong, d.most)}, "
+            f"{sum(cell['seconds'].values()):.0f} s", flush=True,
+        )  # fmt: skip
+    columns = {name: read(given.results / f"stress_{name}.jsonl") for name in ("before", "after")}
+    if given.name in columns:
+        same_worlds(columns)
+        fill(given.page, blocks(columns))
+        print(f"wrote {given.page}")
+
+
+if __name__ == "__main__":
+    main()

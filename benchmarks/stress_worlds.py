@@ -1,0 +1,400 @@
+"""Worlds that break estimators of classifiers' metrics: items with known truth, drawn at will.
+
+Each world is a function of (number of items, generator). Its docstring is what the page says of it.
+They stand here and not in the package, so that other versions of the package meet the same worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import isfunction
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+import fewlabels as fl
+
+Array = np.ndarray
+Generator = np.random.Generator
+
+
+class Sample(NamedTuple):
+    """Items: true classes (n,), and by name of a classifier what it says of each.
+
+    `probabilities` (n,) of class 1 or (n, K), NaN missing; `votes` (n,), -1 missing; `scores` (n,).
+    `groups` (n,) by name, in which classifiers are judged as well.
+    """
+
+    truth: Array
+    probabilities: Mapping[str, Array] = {}
+    votes: Mapping[str, Array] = {}
+    scores: Mapping[str, Array] = {}
+    groups: Mapping[str, Array] = {}
+    n_classes: int = 2
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the classifiers."""
+        return (*self.probabilities, *self.votes, *self.scores)
+
+    def predictions(self, n_labeled: int) -> fl.Predictions:
+        """What the package is given: the labels of the first items, which are as good as any."""
+        n, models, k = len(self.truth), self.models, self.n_classes
+        blocks: dict[str, Any] = {
+            "probabilities": np.full((n, len(models), k), np.nan),
+            "votes": np.full((n, len(models)), -1),
+            "scores": np.full((n, len(models)), np.nan),
+        }
+        for kind, block in blocks.items():
+            for name, said in getattr(self, kind).items():
+                binary = kind == "probabilities" and said.ndim == 1
+                block[:, models.index(name)] = np.c_[1 - said, said] if binary else said
+        return fl.Predictions(
+            labels=np.where(np.arange(n) < n_labeled, self.truth, -1), groups=dict(self.groups),
+            models=models, classes=tuple(range(k)),
+            **{kind: block for kind, block in blocks.items() if getattr(self, kind)},
+        )  # fmt: skip
+
+
+World = Callable[[int, Generator], Sample]
+
+
+def _binary(n: int, share: float, rng: Generator) -> Array:
+    return (rng.random(n) < share).astype(int)
+
+
+def _noise(n: int, models: int, common: float, rng: Generator) -> Array:
+    """Gaussian errors (n, M) of variance 1 and correlation `common`."""
+    own, shared = rng.normal(size=(n, models)), rng.normal(size=(n, 1))
+    return np.sqrt(common) * shared + np.sqrt(1 - common) * own
+
+
+def _log_odds(
+    truth: Array, strengths: Sequence[float], share: float, common: float, rng: Generator
+) -> Array:
+    """Calibrated log odds (n, M) of class 1 by scores that are Gaussian given the class.
+
+    A score's classes lie `strength` standard deviations apart; its accuracy at equal shares is
+    Phi(strength / 2).
+    """
+    d = np.array(strengths)
+    scores = d * (truth[:, None] - 0.5) + _noise(len(truth), len(d), common, rng)
+    return d * scores + logit(share)
+
+
+def _classes(
+    truth: Array, strengths: Sequence[float], shares: Array, common: float, rng: Generator
+) -> Array:
+    """Calibrated log probabilities (n, M, K), but for a constant."""
+    k, d = len(shares), np.array(strengths)[:, None]
+    shape = (len(truth), 1, k)
+    noise = np.sqrt(common) * rng.normal(size=shape)
+    noise = noise + np.sqrt(1 - common) * rng.normal(size=(len(truth), len(d), k))
+    return d * (d * np.eye(k)[truth][:, None] + noise) + np.log(shares)
+
+
+def _by_name(names: str, block: Array) -> dict[str, Array]:
+    return {name: block[:, j] for j, name in enumerate(names.split())}
+
+
+def _judges(names: str, truth: Array, right: Any, rng: Generator) -> dict[str, Array]:
+    """Votes of two classes by P(right) of each item and judge (n, M)."""
+    return _by_name(
+        names, np.where(rng.random(right.shape) < right, truth[:, None], 1 - truth[:, None])
+    )
+
+
+def _rates(truth: Array, *rates: tuple[float, float]) -> Array:
+    """P(right) (n, M) by the specificity and sensitivity of each judge."""
+    return np.array(rates).T[truth]
+
+
+def one_strong(n: int, rng: Generator) -> Sample:
+    """Four ordinary classifiers and a new one that is right 97% of the time."""
+    truth = _binary(n, 0.3, rng)
+    odds = _log_odds(truth, (3.6, 1.2, 1.4, 1.0, 1.3), 0.3, 0.3, rng)
+    return Sample(truth, _by_name("new a b c d", expit(odds)))
+
+
+def wild_calibration(n: int, rng: Generator) -> Sample:
+    """Five classifiers whose probabilities mean different things: far too sure, far too timid."""
+    truth = _binary(n, 0.3, rng)
+    odds = _log_odds(truth, (2.0, 1.6, 1.8, 1.4, 2.2), 0.3, 0.3, rng)
+    odds = odds * (8, 0.1, 3, 0.3, 1) + (2, 0, -2, 1, 0)
+    return Sample(truth, _by_name("times8 tenth times3 third plain", expit(odds)))
+
+
+def one_reversed(n: int, rng: Generator) -> Sample:
+    """One of five columns was exported as P(class 0)."""
+    truth = _binary(n, 0.3, rng)
+    odds = _log_odds(truth, (1.8, 1.5, 2.0, 1.4, 1.6), 0.3, 0.3, rng) * (-1, 1, 1, 1, 1)
+    return Sample(truth, _by_name("reversed a b c d", expit(odds)))
+
+
+def one_constant(n: int, rng: Generator) -> Sample:
+    """One of five classifiers failed and says .3 of every item."""
+    truth = _binary(n, 0.3, rng)
+    p = expit(_log_odds(truth, (1.8, 1.5, 2.0, 1.4, 1.6), 0.3, 0.3, rng))
+    p[:, 0] = 0.3
+    return Sample(truth, _by_name("constant a b c d", p))
+
+
+def shared_mistakes(n: int, rng: Generator) -> Sample:
+    """Five classifiers trained on the same features err on the same items (correlation .95)."""
+    truth = _binary(n, 0.3, rng)
+    odds = _log_odds(truth, (1.3, 1.5, 1.4, 1.2, 1.6), 0.3, 0.95, rng)
+    return Sample(truth, _by_name("a b c d e", expit(odds)))
+
+
+def rare_shifted(n: int, rng: Generator) -> Sample:
+    """1.2% of the items are positive; the classifiers were trained on balanced data."""
+    truth = _binary(n, 0.012, rng)
+    odds = _log_odds(truth, (2.5, 2.0, 2.2, 1.8, 2.8), 0.012, 0.3, rng) + 4
+    return Sample(truth, _by_name("a b c d e", expit(odds)))
+
+
+def judge_beside_scores(n: int, rng: Generator) -> Sample:
+    """A language model's verdicts, 95% right, beside two weak retrieval scores."""
+    truth = _binary(n, 0.3, rng)
+    odds = _log_odds(truth, (0.8, 1.0), 0.3, 0.2, rng)
+    judge = _judges("judge", truth, _rates(truth, (0.95, 0.95)), rng)
+    return Sample(truth, votes=judge, scores=_by_name("bm25 cosine", odds))
+
+
+def votes_independent(n: int, rng: Generator) -> Sample:
+    """Five judges of pass or fail who err independently of each other."""
+    truth = _binary(n, 0.4, rng)
+    right = _rates(truth, (0.9, 0.8), (0.75, 0.85), (0.85, 0.7), (0.95, 0.65), (0.7, 0.75))
+    return Sample(truth, votes=_judges("a b c d e", truth, right, rng))
+
+
+def votes_one_good(n: int, rng: Generator) -> Sample:
+    """One judge who is right 95% of the time among four who are little better than a coin."""
+    truth = _binary(n, 0.5, rng)
+    right = _rates(truth, (0.95, 0.95), (0.6, 0.55), (0.55, 0.65), (0.6, 0.6), (0.5, 0.65))
+    return Sample(truth, votes=_judges("good a b c d", truth, right, rng))
+
+
+def votes_copies(n: int, rng: Generator) -> Sample:
+    """Three of five judges are prompts of one language model and make the same mistakes."""
+    truth = _binary(n, 0.5, rng)
+    votes = _judges("model x y", truth, _rates(truth, (0.7, 0.75), (0.88, 0.82), (0.85, 0.85)), rng)
+    prompts = np.abs(votes.pop("model")[:, None] - (rng.random((n, 3)) < 0.02))
+    return Sample(truth, votes=_by_name("prompt1 prompt2 prompt3", prompts) | votes)
+
+
+def votes_lenient(n: int, rng: Generator) -> Sample:
+    """Four language models pass nearly everything, and the same bad answers fool them."""
+    truth = _binary(n, 0.7, rng)
+    bad = expit((-0.9, -0.3, -0.6, 0.4) - 1.5 * rng.normal(size=(n, 1)))
+    right = np.where(truth[:, None] == 1, (0.98, 0.96, 0.97, 0.9), bad)
+    return Sample(truth, votes=_judges("a b c strict", truth, right, rng))
+
+
+def votes_rare(n: int, rng: Generator) -> Sample:
+    """Five moderators look for what 3% of the posts are."""
+    truth = _binary(n, 0.03, rng)
+    right = _rates(truth, (0.98, 0.6), (0.95, 0.8), (0.99, 0.5), (0.97, 0.7), (0.9, 0.85))
+    return Sample(truth, votes=_judges("a b c d e", truth, right, rng))
+
+
+def votes_four_classes(n: int, rng: Generator) -> Sample:
+    """Five annotators of four classes, the last two of which everybody mixes up."""
+    truth = rng.choice(4, n, p=(0.4, 0.3, 0.2, 0.1))
+    y = truth[:, None]
+    mixed = (y >= 2) & (rng.random((n, 5)) < 0.7)
+    wrong = np.where(mixed, 5 - y, (y + rng.integers(1, 4, (n, 5))) % 4)
+    right = np.array([0.85, 0.75, 0.8, 0.65, 0.9]) * np.where(y >= 2, 0.75, 1)
+    votes = np.where(rng.random((n, 5)) < right, y, wrong)
+    return Sample(truth, votes=_by_name("a b c d e", votes), n_classes=4)
+
+
+def votes_sparse(n: int, rng: Generator) -> Sample:
+    """Forty crowd workers, four or so an item; three of them always say yes."""
+    truth = _binary(n, 0.4, rng)
+    skill = np.linspace(0.55, 0.95, 40)
+    rates = np.stack([skill, np.roll(skill, 7)], axis=1)
+    rates[[5, 17, 29]] = (0, 1)
+    names = " ".join(f"w{j:02d}" for j in range(40))
+    votes = _judges(names, truth, _rates(truth, *rates), rng)
+    return Sample(truth, votes={w: np.where(rng.random(n) < 0.1, v, -1) for w, v in votes.items()})
+
+
+def votes_hard_items(n: int, rng: Generator) -> Sample:
+    """Five judges; on a third of the items all of them guess, mostly the same way."""
+    truth = _binary(n, 0.5, rng)
+    hard, pull = rng.random((n, 1)) < 0.35, rng.normal(0, 1.5, (n, 1))
+    skill = logit(np.array([0.95, 0.92, 0.9, 0.87, 0.97]))
+    right = expit(np.where(hard, pull + 0.1 * skill, skill))
+    return Sample(truth, votes=_judges("a b c d e", truth, right, rng))
+
+
+def verdict_beside_probabilities(n: int, rng: Generator) -> Sample:
+    """A language model's verdict, 88% right, beside three trained classifiers."""
+    truth = _binary(n, 0.35, rng)
+    odds = _log_odds(truth, (1.5, 1.8, 1.3), 0.35, 0.5, rng)
+    verdict = _judges("verdict", truth, _rates(truth, (0.9, 0.85)), rng)
+    return Sample(truth, _by_name("a b c", expit(1.3 * odds)), votes=verdict)
+
+
+def score_beside_probabilities(n: int, rng: Generator) -> Sample:
+    """A score of hundreds or thousands without a scale beside three probabilities."""
+    truth = _binary(n, 0.25, rng)
+    odds = _log_odds(truth, (1.6, 1.9, 1.4, 2.3), 0.25, 0.4, rng)
+    score = {"score": 400 * np.exp(0.6 * odds[:, 3])}
+    return Sample(truth, _by_name("a b c", expit(odds[:, :3])), scores=score)
+
+
+def vote_score_probability(n: int, rng: Generator) -> Sample:
+    """Three vendors: one answers yes or no, one gives a score, one a probability."""
+    truth = _binary(n, 0.4, rng)
+    odds = _log_odds(truth, (1.2, 2.2), 0.4, 0.2, rng)
+    vote = _judges("vote", truth, _rates(truth, (0.75, 0.9)), rng)
+    p, score = expit(2 * odds[:, 0]), -3 + 0.2 * odds[:, 1]
+    return Sample(truth, {"probability": p}, vote, {"score": score})
+
+
+def grades(n: int, rng: Generator) -> Sample:
+    """Three language models grade answers from 1 to 5, one strictly, one hardly using the scale."""
+    truth = _binary(n, 0.6, rng)
+    odds = _log_odds(truth, (1.8, 1.4, 2.2), 0.6, 0.4, rng)
+    grade = np.clip(np.round(odds * (0.8, 0.7, 0.3) + (3, 2, 4)), 1, 5)
+    return Sample(truth, scores=_by_name("plain strict kind", grade))
+
+
+def siblings(n: int, rng: Generator) -> Sample:
+    """Five networks of one architecture that differ by their seed, nearly calibrated."""
+    odds = rng.normal(-1, 2.5, size=(n, 1))
+    truth = _binary(n, expit(odds[:, 0]), rng)
+    said = odds + 0.4 * rng.normal(size=(n, 1)) + (0.4, 0.4, 0.5, 0.4, 0.5) * _noise(n, 5, 0, rng)
+    return Sample(truth, _by_name("seed1 seed2 seed3 seed4 seed5", expit(1.1 * said)))
+
+
+def equal(n: int, rng: Generator) -> Sample:
+    """Four classifiers that are equally good."""
+    truth = _binary(n, 0.4, rng)
+    return Sample(truth, _by_name("a b c d", expit(_log_odds(truth, [1.7] * 4, 0.4, 0.3, rng))))
+
+
+def five_classes(n: int, rng: Generator) -> Sample:
+    """Four classifiers of five classes; one is far too sure, one favours the first class."""
+    shares = np.array([0.35, 0.25, 0.2, 0.12, 0.08])
+    truth = rng.choice(5, n, p=shares)
+    log_p = _classes(truth, (1.6, 1.9, 1.4, 1.7), shares, 0.3, rng)
+    log_p[:, 1] *= 4
+    log_p[:, 2, 0] += 1.5
+    return Sample(truth, _by_name("a sure biased d", softmax(log_p, axis=2)), n_classes=5)
+
+
+def ten_classes(n: int, rng: Generator) -> Sample:
+    """Five image networks of ten classes that fail on the same pictures, all too sure."""
+    shares = np.full(10, 0.1)
+    truth = rng.choice(10, n, p=shares)
+    log_p = _classes(truth, (3.2, 3.0, 3.4, 2.6, 3.1), shares, 0.7, rng)
+    return Sample(truth, _by_name("a b c small e", softmax(1.8 * log_p, axis=2)), n_classes=10)
+
+
+def few_predictions(n: int, rng: Generator) -> Sample:
+    """An expensive classifier was asked about 30% of the items, taken at random."""
+    truth = _binary(n, 0.35, rng)
+    p = expit(_log_odds(truth, (2.6, 1.5, 1.7, 1.3), 0.35, 0.3, rng))
+    p[rng.random(n) > 0.3, 0] = np.nan
+    return Sample(truth, _by_name("expensive a b c", p))
+
+
+def cascade(n: int, rng: Generator) -> Sample:
+    """A large model is asked only where the small one is unsure."""
+    truth = _binary(n, 0.4, rng)
+    p = expit(_log_odds(truth, (2.6, 1.7, 1.5), 0.4, 0.4, rng))
+    p[np.abs(p[:, 1] - 0.5) > 0.25, 0] = np.nan
+    return Sample(truth, _by_name("large small other", p))
+
+
+def five_levels(n: int, rng: Generator) -> Sample:
+    """Four classifiers whose probabilities are rounded to 0, .25, .5, .75 and 1."""
+    truth = _binary(n, 0.4, rng)
+    p = expit(_log_odds(truth, (1.5, 1.8, 1.3, 2.1), 0.4, 0.3, rng))
+    return Sample(truth, _by_name("a b c d", np.round(4 * p) / 4))
+
+
+def trees(n: int, rng: Generator) -> Sample:
+    """Three full-grown trees, whose probabilities are 0 or 1, beside a logistic regression."""
+    truth = _binary(n, 0.3, rng)
+    p = expit(_log_odds(truth, (1.4, 1.6, 1.3, 2.0), 0.3, 0.4, rng))
+    p[:, :3] = p[:, :3] > 0.5
+    return Sample(truth, _by_name("tree1 tree2 tree3 logistic", p))
+
+
+def imbalance(n: int, rng: Generator) -> Sample:
+    """4% of payments are fraud; four calibrated classifiers hardly ever say more than a half."""
+    truth = _binary(n, 0.04, rng)
+    odds = _log_odds(truth, (1.8, 2.2, 1.5, 2.6), 0.04, 0.4, rng)
+    return Sample(truth, _by_name("a b c d", expit(odds)))
+
+
+def heavy_tails(n: int, rng: Generator) -> Sample:
+    """Outliers everywhere: three probabilities pressed against 0 and 1, and a margin."""
+    truth = _binary(n, 0.35, rng)
+    noise = 0.6 * rng.standard_t(2, (n, 1)) + 0.8 * rng.standard_t(2, (n, 4))
+    scores = np.array([2.5, 3.0, 2.2, 3.5]) * (truth[:, None] - 0.5) + noise
+    p, margin = expit(2.5 * scores[:, :3]), {"margin": scores[:, 3]}
+    return Sample(truth, _by_name("a b c", p), scores=margin)
+
+
+def two_sided(n: int, rng: Generator) -> Sample:
+    """Faults make a reading too high or too low; two of four detectors only look for too high."""
+    truth = _binary(n, 0.3, rng)
+    side = np.where(rng.random(n) < 0.65, 1, -1)
+    reading = (2.2 * truth * side)[:, None] + _noise(n, 2, 0.5, rng)
+    odds = _log_odds(truth, (1.3, 1.7), 0.3, 0.2, rng)
+    return Sample(truth, _by_name("high1 high2 c d", expit(np.c_[1.5 * reading - 1.5, odds])))
+
+
+def hard_items(n: int, rng: Generator) -> Sample:
+    """Half of the items tell all five classifiers next to nothing; these are as sure as ever."""
+    truth = _binary(n, 0.4, rng)
+    ease = np.where(rng.random((n, 1)) < 0.5, 0.2, 1.8)
+    d = np.array([1.7, 1.9, 1.5, 2.1, 1.4])
+    scores = d * ease * (truth[:, None] - 0.5) + _noise(n, 5, 0.4, rng)
+    return Sample(truth, _by_name("a b c d e", expit(1.8 * scores)))
+
+
+def blind_spot(n: int, rng: Generator) -> Sample:
+    """A third of the frauds are of a new kind, which all four classifiers take for harmless."""
+    truth = _binary(n, 0.3, rng)
+    seen = np.where(rng.random(n) < 1 / 3, 0, truth)
+    odds = _log_odds(seen, (2.4, 2.8, 2.2, 2.6), 0.3, 0.3, rng)
+    return Sample(truth, _by_name("a b c d", expit(odds)))
+
+
+def alone(n: int, rng: Generator) -> Sample:
+    """One binary classifier, too sure of itself."""
+    truth = _binary(n, 0.4, rng)
+    return Sample(truth, {"network": expit(3 * _log_odds(truth, (1.7,), 0.4, 0, rng)[:, 0])})
+
+
+def alone_four_classes(n: int, rng: Generator) -> Sample:
+    """One classifier of four classes, too sure of itself."""
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    truth = rng.choice(4, n, p=shares)
+    log_p = _classes(truth, (1.8,), shares, 0, rng)[:, 0]
+    return Sample(truth, {"network": softmax(2.5 * log_p, axis=1)}, n_classes=4)
+
+
+def failing_group(n: int, rng: Generator) -> Sample:
+    """The best of four classifiers only guesses at the new clinic, a fifth of the items."""
+    truth = _binary(n, 0.35, rng)
+    new = rng.random(n) < 0.2
+    odds = _log_odds(truth, (2.4, 1.8, 1.5, 1.7), 0.35, 0.3, rng)
+    odds[new, 0] = rng.permutation(odds[new, 0])
+    clinic = np.where(new, "new", "old")
+    return Sample(truth, _by_name("best a b c", expit(odds)), groups={"clinic": clinic})
+
+
+WORLDS: Mapping[str, World] = {
+    name.replace("_", "-"): function
+    for name, function in list(globals().items())
+    if isfunction(function) and function.__module__ == __name__ and not name.startswith("_")
+}
+"""All worlds by name, in the order of the page."""

@@ -1,0 +1,244 @@
+"""The guard: where the labels speak against a method, its answer moves to what the labels say.
+
+Each metric of each classifier has an alternative that does not trust the method: the labels alone.
+Of the answer a share g moves to it:
+
+    g = pi (B - 1)+ / (1 + pi (B - 1)+),   B = 5^-1/2 exp(.4 z^2),   z = (labels - method) / sd
+
+B is the Bayes factor for a normal estimate between a value that may be anywhere within about two of
+its standard deviations (variance 4 sd^2) and the method's own; pi = .1 is the probability given
+beforehand to the method's being wrong. Below |z| = 1.42 nothing moves; at 2.83 half does.
+
+The method's value plus the residual of the labeled items (the rectifier of prediction-powered
+inference) is no alternative here: a method that predicts labels well leaves residuals whose spread
+twenty labels do not show, and it was contradicted where it was right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from fewlabels.comparison import Residuals
+from fewlabels.errors import Status
+from fewlabels.estimates import MOST_COMPARED, Estimate
+from fewlabels.evaluate import Evaluator, Measured
+from fewlabels.groups import Group
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.interval_draws import nearer_zero, over_draws
+from fewlabels.models.base import LabelModel
+from fewlabels.models.label_distribution import LabelDistribution
+from fewlabels.models.labeled import Labeled
+from fewlabels.models.registry import METHODS
+from fewlabels.predictions import Predictions
+from fewlabels.trust import Reasons
+
+LEAST, MOST = 10, 20_000
+"""With fewer labels nothing is contradicted; with more, estimates rest on the labels anyway."""
+
+_LEVEL = 0.95
+"""The spread of what labels say is that of draws for this level, whatever the answer's."""
+
+CONTRADICTED = 0.5
+"""An answer that is more the labels' than the method's is contradicted."""
+
+_WRONG = 0.1
+_MOST_SQUARED = 1_000.0
+_EITHER = 0x6A7D
+
+
+def guards_differences(method: str, predictions: Predictions) -> bool:
+    """Whether differences allow for the method's being wrong.
+
+    Not where labels are so many that all rests on them, nor classifiers, whose pairs nobody lists.
+    """
+    informed = max(predictions.n_labeled, predictions.n_annotated)
+    guarded = method in METHODS and METHODS[method].guarded
+    return guarded and informed <= MOST and predictions.n_models <= MOST_COMPARED
+
+
+class Guarded(NamedTuple):
+    """What was measured, moved to what the labels say by the weights (M,) of each metric.
+
+    And how far the labels are from it, for differences.
+    """
+
+    measured: dict[str, Measured]
+    weights: dict[str, Floats]
+    residuals: dict[str, Residuals]
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """What the labels say of a method's answers.
+
+    Parameters
+    ----------
+    evaluator
+        The method's.
+    alone
+        That of method `labeled`, on the same items.
+    moves
+        Whether answers move; if not, they are only said to be contradicted.
+    """
+
+    evaluator: Evaluator
+    alone: Evaluator
+    moves: bool
+
+    @staticmethod
+    def of(evaluator: Evaluator, method: str) -> Guard | None:
+        """The guard; None where the method takes the labels as they are, or they are too few."""
+        moves = method in METHODS and METHODS[method].guarded
+        predictions, posterior = evaluator.predictions, evaluator.posterior
+        speak_for_themselves = posterior.support is not None or posterior.means is not None
+        informed = predictions.n_labeled
+        labels: LabelModel = Labeled()
+        if posterior.spread is not None:
+            informed, labels = predictions.n_annotated, LabelDistribution(labels)
+        if speak_for_themselves or not LEAST <= informed <= MOST:
+            return None
+        alone = replace(
+            evaluator,
+            posterior=labels.infer(predictions, posterior.salt),
+            metrics={n: m for n, m in evaluator.metrics.items() if not m.in_memory},
+            estimand="population",
+            confidence_level=_LEVEL,
+            progress=lambda done, total: None,
+        )
+        return Guard(evaluator, alone, moves)
+
+    def of_group(self, group: Group, measured: dict[str, Measured]) -> Guarded:
+        """What was measured of a group, moved; as it was where too few of its labels are known."""
+        support = self.alone.posterior.support
+        assert support is not None
+        rows = group.rows[support[group.rows]]
+        if self.evaluator.predictions.size_of(rows) < LEAST:
+            return Guarded(measured, {}, {})
+        out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
+        for name, gap in self._gaps(self.alone, rows, measured).items():
+            weights[name] = np.where(self._enough(name, rows), gap.weight, 0.0)
+            left = (1 - weights[name]) * gap.nearest
+            # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
+            own = 2 * over_draws(np.nanvar, gap.draws) / (self._labels(name, rows) + 1)
+            residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own))
+            if not self.moves or not weights[name].any():
+                continue
+            found, bounds = measured[name], self.evaluator.metrics[name].bounds
+            if len(found.draws) > len(gap.draws):
+                level = self.evaluator.confidence_level
+                alone = replace(self.alone, confidence_level=level)
+                gap = self._gaps(alone, rows, measured)[name]
+            moved = gap.moved(found, weights[name], self._uniform(len(found.draws)))
+            out[name] = moved._replace(
+                value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
+            )
+        return Guarded(out, weights, residuals if self.moves else {})
+
+    def _gaps(
+        self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured]
+    ) -> dict[str, _Gap]:
+        """How far some labeled items say that every metric is from what was measured."""
+        return {
+            name: _Gap(found.value - measured[name].value, found.draws - measured[name].value)
+            for name, found in alone.measure(rows).items()
+        }
+
+    def _labels(self, metric: str, rows: Ints) -> Floats:
+        """Of how many labeled items each classifier (M,) says what the metric needs."""
+        predictions, needs = self.evaluator.predictions, self.evaluator.metrics[metric].needs
+        out: Floats = predictions.times[rows] @ predictions.provides(needs)[rows]
+        return out
+
+    def _enough(self, metric: str, rows: Ints) -> Bools:
+        """Classifiers (M,) that say what the metric needs of enough labeled items."""
+        out: Bools = self._labels(metric, rows) >= LEAST
+        return out
+
+    def _uniform(self, size: int) -> Floats:
+        """A uniform per draw, the same for all classifiers, metrics and groups."""
+        salt = self.evaluator.posterior.salt & (2**64 - 1)
+        return np.random.default_rng([salt, _EITHER]).random(size)
+
+    def marked(
+        self, rows: list[Estimate], guarded: Guarded, group: Group, reasons: Reasons
+    ) -> list[Estimate]:
+        """Rows of a group, contradicted where the labels say so; why goes to `reasons`."""
+        out = []
+        for row in rows:
+            weight = guarded.weights.get(row.metric)
+            j = self.evaluator.predictions.models.index(row.model)
+            # Labels of one class are few of the other, which is said instead.
+            if weight is not None and weight[j] > CONTRADICTED and self._several_classes:
+                reasons.add(self._reason(row.metric, group), row.model)
+                row = row._replace(status=Status.CONTRADICTED)
+            out.append(row)
+        return out
+
+    @property
+    def _several_classes(self) -> bool:
+        """Whether labels of several classes are known."""
+        _, labels = self.evaluator.predictions.named
+        return len(np.unique(labels)) > 1
+
+    def _reason(self, metric: str, group: Group) -> str:
+        place = "" if group.name is None else " in some groups"
+        if self.moves:
+            return (
+                f"contradicted: the labels put {metric} elsewhere{place} than the method does by "
+                "the other items, and the answer has moved to them; get more labels"
+            )
+        return (
+            f"contradicted: the labels alone put {metric} elsewhere{place}; get more labels, or "
+            "use method labeled"
+        )
+
+
+class _Gap(NamedTuple):
+    """What labels say minus the method's values, (M,) and in draws (D, M)."""
+
+    value: Floats
+    draws: Floats
+
+    @property
+    def nearest(self) -> Floats:
+        """The values, or where draws lie nearer to 0, their means: what labels say at least."""
+        return nearer_zero(self.value, over_draws(np.nanmean, self.draws))
+
+    @property
+    def weight(self) -> Floats:
+        """The alternatives' share of the answers, (M,); 0 where they are not known."""
+        spread = over_draws(np.nanstd, self.draws)
+        nearest = self.nearest
+        known = np.isfinite(nearest) & (spread > 0)
+        z = np.abs(np.divide(nearest, spread, out=np.zeros(len(spread)), where=known))
+        # Labels alone that nearly all agree have a spread that is too small: there the share of the
+        # draws that lie beyond the method's value counts, where any does.
+        beyond = (self.draws * np.sign(nearest) < 0).sum(axis=0)
+        share = (beyond + 0.5) / (np.isfinite(self.draws).sum(axis=0) + 1)
+        z = np.where(beyond > 0, np.clip(-ndtri(share), 0.0, z), z)
+        factor = np.exp(0.4 * np.minimum(z**2, _MOST_SQUARED)) / np.sqrt(5)
+        odds = _WRONG * np.maximum(factor - 1, 0)
+        return odds / (1 + odds)
+
+    def moved(self, found: Measured, weight: Floats, uniform: Floats) -> Measured:
+        """Value and draws of a metric, of which the alternative has a share.
+
+        Draw d takes the alternative where a uniform u_d, the same for all classifiers, is below the
+        weight, so that draws stay paired.
+        """
+        gaps = self.draws[np.arange(len(found.draws)) % len(self.draws)]
+        takes = (uniform[:, None] < weight) & np.isfinite(gaps)
+        drawn = np.where(takes, found.value + gaps, found.draws)
+        value = np.where(weight > 0, found.value + weight * self.value, found.value)
+        return Measured(value, drawn, np.isnan(drawn).sum(axis=0))
+
+
+def _covariance(draws: Floats) -> Floats:
+    """Covariance (M, M) of draws (D, M); NaN of a column that is not defined in all of them."""
+    out: Floats = np.atleast_2d(np.cov(draws.T))
+    return out

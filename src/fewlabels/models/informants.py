@@ -1,0 +1,263 @@
+"""Informants: what every classifier says of an item's class, whatever it says it in.
+
+A probability is taken as it is, a score by a rising map, a vote as P(class | vote). Maps and
+P(class | vote) come from latent classes (models/latent_class.py) that explain what all classifiers
+say, known labels kept; ensembles recalibrate all of it by the labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Number
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.normal_scores import NormalScores
+from fewlabels.kernels.pooling import agreement_anchor, calibrated_pool, centred_logs
+from fewlabels.kernels.simplex import softmax
+from fewlabels.models.latent_class import MOST_CLASSES, Ballots, LatentClasses, Ranked, VotedClasses
+from fewlabels.models.scores import score_of
+from fewlabels.models.vote_data import domains_of, item_domains
+from fewlabels.predictions import Predictions
+
+Kind = Literal["probability", "score", "vote"]
+
+_VOTER = 0.8
+"""How often a voter is right, before anything is known of it."""
+
+_SHRINKAGE = 0.8
+"""Log P(class | vote) is taken by this share: the same votes told how often they are right."""
+
+_RIDGE = 1e-3
+
+_DOMAIN_ITEMS = 50
+
+
+class Said(NamedTuple):
+    """What is said of n items, and how the latent classes take it.
+
+    P(class | what classifier j says) (n, M, K), NaN where nothing; votes (n, M), -1 where none;
+    all votes as `ballots`.
+    """
+
+    probabilities: Floats
+    votes: Ints
+    ranked: Ranked
+    ballots: Ballots
+
+
+@dataclass(frozen=True, eq=False)
+class Informants:
+    """The kinds of the classifiers, their maps, and the latent classes that nobody labeled.
+
+    `normal` holds the normal scores of each classifier that ranks, by class; `slopes` (M, 2) the
+    log odds a + b z of those that give scores; `tables` (M, K votes, K) P(class | vote). `ordered`
+    says whether the classes are three numbers or more, which may be grades.
+    """
+
+    models: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    normal: tuple[tuple[NormalScores, ...], ...]
+    slopes: Floats
+    tables: Floats
+    latent: LatentClasses | None
+    voted: VotedClasses | None
+
+    every_kind: bool = True
+    ordered: bool = False
+    domains: tuple[str | None, ...] = (None,)
+
+    @staticmethod
+    def of(some: Predictions, *, every_kind: bool = True) -> Informants:
+        """Learn maps and latent classes from what is said of the items, and their labels.
+
+        Without `every_kind` only probabilities are taken, as they are.
+        """
+        k, m = some.n_classes, some.n_models
+        nothing, flat = np.zeros((m, 2)), np.full((m, k, k), 1 / k)
+        if not every_kind:
+            alike: tuple[Kind, ...] = tuple("probability" for _ in range(m))
+            return Informants(some.models, alike, (), nothing, flat, None, None, every_kind=False)
+        kinds = _kinds(some)
+        values = _values(some, kinds)
+        normal = tuple(
+            tuple(NormalScores.of(values[:, j, c]) for c in range(values.shape[2]))
+            for j in range(m)
+        )
+        ranked = _ranked(some, kinds, normal, values)
+        start = _start(some, kinds, ranked)
+        ranks = m > 1 and k <= MOST_CLASSES and any(kind != "vote" for kind in kinds)
+        domains = _large_domains(some)
+        votes = _ballots(some, domains) if some.has_hard.any(axis=0).sum() > 1 else None
+        tables, slopes = flat, nothing
+        if set(kinds) != {"probability"}:
+            r = start
+            if ranks:
+                r = LatentClasses.of(ranked, start, some.labels).responsibilities(ranked)
+            elif votes is not None:
+                r = softmax(VotedClasses.of(votes, start, some.labels).index(votes))
+            rows = np.flatnonzero(some.labeled)
+            r[rows] = np.eye(k)[some.labels[rows]]
+            tables = np.stack([_table(some.hard[:, j], r) for j in range(m)])
+            slopes = np.array(
+                [
+                    _line(ranked.scores[:, j, 0], r) if kind == "score" else (0.0, 0.0)
+                    for j, kind in enumerate(kinds)
+                ]
+            )
+        return Informants(
+            some.models,
+            kinds,
+            normal,
+            slopes,
+            tables,
+            LatentClasses.of(ranked, start) if ranks else None,
+            None if votes is None else VotedClasses.of(votes, start),
+            domains=domains,
+            ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
+        )
+
+    def said(self, predictions: Predictions) -> Said:
+        """What these classifiers say of any items."""
+        served = predictions.select_models(self.models)
+        n, m, k = served.n_items, len(self.models), served.n_classes
+        hard = served.hard
+        out = np.full((n, m, k), np.nan)
+        if served.probabilities is not None:
+            out[:] = served.probabilities
+        if not self.every_kind:
+            votes = np.where(np.isnan(out[:, :, 0]), -1, np.argmax(np.nan_to_num(out), axis=2))
+            nobody = Ranked(np.empty((n, m, 0)), np.empty((n, 0), dtype=np.int64))
+            return Said(out, votes, nobody, _ballots(served, self.domains))
+        values = _values(served, self.kinds)
+        ranked = _ranked(served, self.kinds, self.normal, values)
+        for j, kind in enumerate(self.kinds):
+            if kind == "score" and k == 2:
+                p = expit(self.slopes[j, 0] + self.slopes[j, 1] * ranked.scores[:, j, 0])
+                out[:, j] = np.stack([1 - p, p], axis=1)
+            silent = np.isnan(out[:, j, 0]) & (hard[:, j] >= 0)
+            if silent.any():
+                out[silent, j] = self.tables[j][hard[silent, j]]
+        votes = hard.astype(np.int64)
+        if (votes < 0).any():
+            unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
+            votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
+        return Said(out, votes, ranked, _ballots(served, self.domains))
+
+    def latent_index(self, said: Said, name: str) -> Floats:
+        """Centred logs of P(class) that no label taught, (n, K), by "latent" or by "votes"."""
+        if name == "latent":
+            assert self.latent is not None
+            return self.latent.index(said.ranked)
+        assert self.voted is not None
+        return self.voted.index(said.ballots)
+
+
+def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballots:
+    """Votes of every domain by itself; one that was not there when fitted tells nothing."""
+    place = {name: code for code, name in enumerate(domains)}
+    own = item_domains(predictions) if len(domains) > 1 else [None] * predictions.n_items
+    codes = np.array([place.get(name, len(domains)) for name in own], dtype=np.int64)
+    if len(domains) == 1:
+        codes[:] = 0
+    return Ballots.of(predictions.vote_counts, codes, len(domains) + 1)
+
+
+def _large_domains(predictions: Predictions) -> tuple[str | None, ...]:
+    """The domains, where they have items enough for confusion matrices of their own."""
+    domains = domains_of(predictions)
+    return domains if predictions.n_items >= _DOMAIN_ITEMS * len(domains) else (None,)
+
+
+def _kinds(predictions: Predictions) -> tuple[Kind, ...]:
+    probable = np.asarray(predictions.has_probabilities.any(axis=0))
+    scored = np.asarray(predictions.provides("ranking").any(axis=0))
+    two = predictions.n_classes == 2
+    return tuple(
+        "probability" if probable[j] else "score" if scored[j] and two else "vote"
+        for j in range(predictions.n_models)
+    )
+
+
+def _values(predictions: Predictions, kinds: tuple[Kind, ...]) -> Floats:
+    """What classifiers rank items by, (n, M, C): of two classes the last one's, else of each."""
+    n, k = predictions.n_items, predictions.n_classes
+    out = np.full((n, len(kinds), 1 if k == 2 else k), np.nan)
+    for j, kind in enumerate(kinds):
+        if kind == "probability":
+            assert predictions.probabilities is not None
+            logs = centred_logs(predictions.probabilities[:, [j]])[:, 0]
+            out[:, j] = logs[:, 1:] if k == 2 else logs
+        elif kind == "score":
+            out[:, j, 0] = score_of(predictions, j)
+    return out
+
+
+def _ranked(
+    predictions: Predictions, kinds: tuple[Kind, ...],
+    normal: tuple[tuple[NormalScores, ...], ...], values: Floats,
+) -> Ranked:  # fmt: skip
+    scores = np.full(values.shape, np.nan)
+    votes = np.full((len(values), len(kinds)), -1)
+    for j, kind in enumerate(kinds):
+        if kind == "vote":
+            votes[:, j] = predictions.hard[:, j]
+        else:
+            for c, score in enumerate(normal[j]):
+                scores[:, j, c] = score(values[:, j, c])
+    return Ranked(scores, votes)
+
+
+def _start(predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked) -> Floats:
+    """P(class) of each item before any model, (n, K): the pool, as sharp as classifiers agree.
+
+    A vote is taken to be right with probability .8; scores count only where there is nothing else,
+    with their normal score for log odds: they may as well fall with the class.
+    """
+    scores_alone = set(kinds) == {"score"}
+    n, k = predictions.n_items, predictions.n_classes
+    p = np.full((n, len(kinds), k), np.nan)
+    for j, kind in enumerate(kinds):
+        if kind == "probability":
+            assert predictions.probabilities is not None
+            p[:, j] = predictions.probabilities[:, j]
+        elif kind == "score" and scores_alone:
+            odds = expit(ranked.scores[:, j, 0])
+            p[:, j] = np.stack([1 - odds, odds], axis=1)
+        elif kind == "vote":
+            vote = predictions.hard[:, j]
+            p[:, j] = np.where(vote[:, None] == np.arange(k), _VOTER, (1 - _VOTER) / (k - 1))
+            p[vote < 0, j] = np.nan
+    c = centred_logs(p)
+    votes = np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
+    index, _ = calibrated_pool(c).features(c)
+    return softmax(agreement_anchor(index, votes) * index)
+
+
+def _line(z: Floats, r: Floats) -> tuple[float, float]:
+    """Log odds a + b z of the last class that responsibilities (n, 2) make likeliest."""
+    given = ~np.isnan(z)
+    x = np.stack([np.ones(given.sum()), z[given]], axis=1)
+    target, beta = r[given, 1], np.zeros(2)
+    for _ in range(25):
+        p = expit(x @ beta)
+        slope = x.T @ (target - p) - _RIDGE * beta
+        curvature = (x * (p * (1 - p))[:, None]).T @ x + _RIDGE * np.eye(2)
+        step = np.linalg.solve(curvature, slope)
+        beta = beta + np.clip(step, -2, 2)
+    return float(beta[0]), float(beta[1])
+
+
+def _table(votes: Array, r: Floats) -> Floats:
+    """P(class | vote), (K, K), from votes (n,) and responsibilities (n, K)."""
+    k = r.shape[1]
+    prior = np.full((k, k), (1 - _VOTER) / (k - 1))
+    np.fill_diagonal(prior, _VOTER)
+    seen = prior + np.stack([r[votes == v].sum(axis=0) for v in range(k)])
+    logs = _SHRINKAGE * np.log(seen / seen.sum(axis=1, keepdims=True))
+    table = np.exp(logs)
+    out: Floats = table / table.sum(axis=1, keepdims=True)
+    return out
