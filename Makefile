@@ -12,7 +12,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress study study-reduced reference peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -20,8 +20,9 @@ help:  ## show this list
 demo: $(VENV)/.core  ## five classifiers, 20 labels, the hidden truth, and report.html
 	$(BIN)/fewlabels demo
 
+# A test that hangs, or a process that crashes, ends the run and shows where it was.
 test: lint  ## lint, types, and every test that is not slow
-	$(TEST) -m "not slow"
+	$(TEST) -m "not slow" --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff check
@@ -61,6 +62,9 @@ votes-labels: $(VENV)/.dev  ## votes with few labels: errors and coverage (FEWLA
 
 disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
 	$(BIN)/python benchmarks/disagreement.py all
+
+compare-power: $(VENV)/.dev  ## how often two classifiers are called different, beside McNemar (half an hour)
+	$(BIN)/python benchmarks/compare_power.py
 
 stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known (an hour or two; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/stress.py

@@ -18,6 +18,10 @@ from fewlabels.wording import listed
 FEW = 5
 """Fewer labels than this are few whatever the metric."""
 
+FEW_IN_GROUP = 10
+"""Fewer labels in a group cannot speak against what is known of the others, as they can elsewhere
+(guard.LEAST); estimates from more than the labels take the group to be like them."""
+
 FEW_OF_A_CLASS = 2
 """Fewer labels of a class than this are few for a metric that rests on every class."""
 
@@ -133,8 +137,9 @@ def _few(
     if not size:
         borrowed = "; the labels of all items stand in" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
-    if size < FEW:
-        return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}"
+    if size < (FEW if group.name is None or labels_only else FEW_IN_GROUP):
+        taken = "" if labels_only or size < FEW else ", which is taken to be like the others"
+        return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}{taken}"
     # With more than the labels, the model learns from all of them; a group borrows from the others.
     counted = inside if labels_only else np.ones_like(inside)
     times = predictions.times[item[counted]]

@@ -75,6 +75,10 @@ def test_mixed_histograms(data_folder):
     assert set(predictions.histogram.sum(axis=1)) == {1, 10}
 
 
+POOLS: list[pa.MemoryPool] = []
+"""Kept: a buffer that outlives its pool is freed into nothing."""
+
+
 def test_a_million_rows(tmp_path):
     rng = np.random.default_rng(0)
     n = 1_000_000
@@ -86,6 +90,7 @@ def test_a_million_rows(tmp_path):
     pq.write_table(pa.table(columns), path)
     usual = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(usual)
+    POOLS.append(pool)
     pa.set_memory_pool(pool)
     start = time.process_time()
     try:

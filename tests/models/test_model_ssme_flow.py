@@ -232,7 +232,7 @@ def test_applies_to_other_rows_one_by_one():
     fitted = SSMEFlow(**SMALL).fit(predictions, np.random.default_rng(0))
     whole = fitted.posterior(predictions)
     part = fitted.posterior(predictions.take(np.arange(100, 103)))
-    np.testing.assert_allclose(part.marginals(), whole.marginals()[100:103], atol=1e-12)
+    np.testing.assert_allclose(part.marginals(), whole.marginals()[100:103], atol=1e-6)
     blocks = [p.parameters.block(np.arange(3), slice(None)) for p in (part, whole)]
     np.testing.assert_allclose(blocks[0], blocks[1][100:103], atol=1e-6)
 

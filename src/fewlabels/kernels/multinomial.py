@@ -63,6 +63,19 @@ def fit_maps(
         )
 
 
+def log_posterior(
+    design: Floats, evidence: Floats, mean: Floats, precision: Floats, beta: Floats
+) -> Floats:
+    """What `fit_map` maximises, at each of several coefficients (D, p): (D,), less a constant."""
+    n, k, _ = design.shape
+    out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
+    for some in spans(len(beta), max(_AT_ONCE // max(n * k, 1), 1)):
+        logits = np.einsum("nkp,dp->dnk", design, beta[some], optimize=True)
+        fit = logsumexp(logits + evidence, axis=2) - logsumexp(logits, axis=2)
+        out[some] += fit.sum(axis=1)
+    return out
+
+
 class _Regressions(NamedTuple):
     """Designs (B, n, K, p), evidence (n, K), prior means and precisions (B, p)."""
 

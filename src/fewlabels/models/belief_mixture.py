@@ -22,7 +22,7 @@ import numpy as np
 from fewlabels.errors import InputError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.multinomial import Mode, fit_maps
+from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.base import FittedLabelModel, with_probabilities
 from fewlabels.models.informants import Informants
@@ -42,6 +42,9 @@ MOST_EACH = 50
 
 POOL_ITEMS = 20_000
 """Constants of pools, maps and latent classes are found on so many items."""
+
+SKEWED_UP_TO, CANDIDATES = 500, 8
+"""With so many labels at most, draws are chosen among so many candidates for each."""
 
 _NEVER_DRAWN = 1e-5
 
@@ -215,8 +218,12 @@ class _Columns:
 
 
 class _Fit(NamedTuple):
+    """A member's columns (p,), its posterior mode, and its prior means and precisions (p,)."""
+
     columns: Ints
     mode: Mode
+    mean: Floats
+    precision: Floats
 
 
 def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
@@ -225,27 +232,14 @@ def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
         return softmax(np.log(np.asarray(weights, dtype=float)) + log_evidence, axis=0)
 
 
-def _draw(
-    fits: Sequence[_Fit], weights: Floats, size: int, width: int, rng: np.random.Generator
-) -> tuple[Floats, Ints]:
-    """Coefficient draws (size, width) of the mixture, and whose they are; 0 is what is left out.
+def _chosen(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
+    """Places (size,) in proportion to weights as nearly as whole numbers allow, in order.
 
-    Members are taken in proportion to their weight as nearly as whole numbers allow (systematic
-    sampling), which leaves less Monte Carlo error than drawing them.
+    Systematic sampling, which leaves less Monte Carlo error than drawing them.
     """
     points = (np.arange(size) + rng.random()) / size
-    chosen = np.minimum(np.searchsorted(np.cumsum(weights), points), len(fits) - 1)
-    out = np.zeros((size, width))
-    for number in np.unique(chosen):
-        columns, mode = fits[number]
-        rows = np.flatnonzero(chosen == number)
-        half = rng.standard_normal(((len(rows) + 1) // 2, len(columns)))
-        # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
-        normal = np.concatenate([half, -half])[: len(rows)]
-        root = np.linalg.cholesky(mode.hessian)
-        out[np.ix_(rows, columns)] = mode.coefficients + np.linalg.solve(root.T, normal.T).T
-    order = rng.permutation(size)
-    return out[order], chosen[order]
+    found = np.searchsorted(np.cumsum(weights), points * weights.sum())
+    return np.minimum(found, len(weights) - 1)
 
 
 # --- the fitted model -----------------------------------------------------------------------
@@ -355,14 +349,13 @@ def fit_beliefs(
     if few is not None:
         for place, fit in zip(drawn, ground.fit([ground.members[d] for d in drawn]), strict=True):
             fits[place] = fit
-    width = ground.columns.width
-    draws, whose = _draw(fits, weights, n_draws, width, rng)
+    draws, whose = ground.draw(fits, weights, n_draws, rng)
     return FittedBeliefs(
         method=method,
         index=ground.index,
         columns=ground.columns,
         draws=draws,
-        interval_draws=_draw(fits, doubted, 2 * n_draws, width, rng)[0],
+        interval_draws=ground.draw(fits, doubted, 2 * n_draws, rng)[0],
         salt=salt,
         diagnostics=_diagnostics(ground, beliefs, weights, draws, whose),
         converged=all(fit.mode.converged for fit in fits),
@@ -517,9 +510,45 @@ class _Ground:
             means = np.stack([priors[a][1] for a in alike])
             sds = np.stack([priors[a][2] for a in alike])
             modes = fit_maps(design, evidence, columns, means, sds**-2.0)
-            for place, where, mode in zip(alike, columns, modes, strict=True):
-                fits[place] = _Fit(where, mode)
+            for place, mode in zip(alike, modes, strict=True):
+                where, mean, sd = priors[place]
+                fits[place] = _Fit(where, mode, mean, sd**-2.0)
         return [fits[place] for place in range(len(members))]
+
+    def draw(
+        self, fits: Sequence[_Fit], weights: Floats, size: int, rng: np.random.Generator
+    ) -> tuple[Floats, Ints]:
+        """Coefficient draws (size, width) of the mixture, and whose; 0 is what is left out."""
+        chosen = _chosen(weights, size, rng)
+        out = np.zeros((size, self.columns.width))
+        for number in np.unique(chosen):
+            rows = np.flatnonzero(chosen == number)
+            out[np.ix_(rows, fits[number].columns)] = self._of_member(fits[number], len(rows), rng)
+        order = rng.permutation(size)
+        return out[order], chosen[order]
+
+    def _of_member(self, fit: _Fit, size: int, rng: np.random.Generator) -> Floats:
+        """Draws (size, p) from the posterior of one member.
+
+        The normal at the mode misses how skewed the posterior is with few labels. Of more such
+        draws than are needed, those are kept that posterior over normal density favours.
+        """
+        mode, few = fit.mode, 0 < len(self.evidence) <= SKEWED_UP_TO
+        more = CANDIDATES * size if few else size
+        half = rng.standard_normal(((more + 1) // 2, len(fit.columns)))
+        # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
+        normal = np.concatenate([half, -half])[:more]
+        root = np.linalg.cholesky(mode.hessian)
+        drawn: Floats = mode.coefficients + np.linalg.solve(root.T, normal.T).T
+        if not few:
+            return drawn
+        design = self.design[:, :, fit.columns]
+        ratio = log_posterior(design, self.evidence, fit.mean, fit.precision, drawn)
+        ratio += 0.5 * (normal**2).sum(axis=1)
+        weights = np.exp(ratio - ratio.max())
+        # No draw stands for very many (truncated importance sampling; Ionides 2008).
+        weights = np.minimum(weights, weights.mean() * np.sqrt(more))
+        return drawn[_chosen(weights, size, rng)]
 
 
 def _spoken_of(predictions: Predictions) -> Bools:
@@ -557,7 +586,7 @@ def each_belief(
             yield -np.inf, _Draws(design, predictions.evidence, np.zeros((size, columns.width)))
             continue
         evidence = np.array([fit.mode.log_evidence for fit in own])
-        draws, _ = _draw(own, softmax(evidence, axis=0), size, columns.width, rng)
+        draws, _ = ground.draw(own, softmax(evidence, axis=0), size, rng)
         top = evidence.max()
         yield (
             float(top + np.log(np.exp(evidence - top).mean())),

