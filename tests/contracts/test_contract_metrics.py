@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,7 +149,11 @@ def test_aliases_name_metrics():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("name", "reference"),
-    [("cohen_kappa", cohen_kappa_score), ("matthews_corrcoef", matthews_corrcoef)],
+    [
+        ("cohen_kappa", cohen_kappa_score),
+        ("weighted_kappa", partial(cohen_kappa_score, weights="quadratic")),
+        ("matthews_corrcoef", matthews_corrcoef),
+    ],
 )
 def test_agreement_is_that_of_scikit_learn(name, reference, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
@@ -172,7 +178,12 @@ def test_agreement_is_that_of_scikit_learn(name, reference, n_classes, weighted)
     ],
 )
 def test_agreement_of_one_class_is_undefined(hard, truth, kappa, mcc):
-    for name, wanted in (("cohen_kappa", kappa), ("matthews_corrcoef", mcc)):
+    # Of two classes every mistake is one grade off.
+    for name, wanted in (
+        ("cohen_kappa", kappa),
+        ("weighted_kappa", kappa),
+        ("matthews_corrcoef", mcc),
+    ):
         plan = METRICS[name].statistic.prepare(ScoreView(2, None, np.array(hard)))
         # In thirds, so that sums round.
         found = value(name, plan, one_hot(np.array(truth)[:, None], 2) / 3)

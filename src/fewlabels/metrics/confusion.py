@@ -128,6 +128,17 @@ def _cohen_kappa(state: Floats) -> Floats:
     return np.clip(result, -1.0, 1.0)
 
 
+def _weighted_kappa(state: Floats) -> Floats:
+    """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
+    _, predicted, present = _margins(state)
+    place = np.arange(len(state))
+    apart = (place[:, None] - place) ** 2.0
+    observed = ratio(np.einsum("ab,abd->d", apart, state), state.sum(axis=(0, 1)))
+    chance = np.einsum("ab,ad,bd->d", apart, predicted, present)
+    result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
+    return np.clip(result, -1.0, 1.0)
+
+
 def _matthews_corrcoef(state: Floats) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
     right, predicted, present = _margins(state)
@@ -199,6 +210,13 @@ CONFUSION_METRICS = (
         "cohen_kappa",
         "agreement with the labels beyond chance: 1 is perfect, 0 what chance gives",
         _cohen_kappa,
+        lowest=-1.0,
+    ),
+    _metric(
+        "weighted_kappa",
+        "agreement of grades beyond chance, a mistake weighed by the square of how many grades it "
+        "is off; the classes in their order",
+        _weighted_kappa,
         lowest=-1.0,
     ),
     _metric(

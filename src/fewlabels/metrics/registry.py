@@ -29,6 +29,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "acc": "accuracy",
         "error": "error_rate",
         "kappa": "cohen_kappa",
+        "quadratic_kappa": "weighted_kappa",
         "mcc": "matthews_corrcoef",
         "logloss": "log_loss",
         "brier_score": "brier",
