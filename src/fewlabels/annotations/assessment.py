@@ -299,6 +299,8 @@ class _Question(NamedTuple):
         ]
         if not len(rows):
             return None
+        # By identity: draws go by the place, and the order of the rows must not show.
+        rows = rows[np.argsort(p.keys[rows], kind="stable")]
         assert p.probabilities is not None
         weight, z, alpha = p.weight[rows], p.probabilities[rows, model], self.alpha.get(model)
         equal = (weight == weight[0]).all()
