@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -18,6 +18,7 @@ from fewlabels.guard import Guard, Guarded, guards_differences
 from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
+from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of
 from fewlabels.metrics.registry import resolve as resolve_metrics
@@ -147,9 +148,6 @@ def estimate(
         evaluator = Evaluator(
             predictions, posterior, chosen, estimand, confidence_level, progress or _silent
         )
-        rows: list[Estimate] = []
-        draws: dict[tuple[str, str | None], Floats] = {}
-        reasons = Reasons()
         known = facts(
             given,
             name,
@@ -157,52 +155,95 @@ def estimate(
             distribution=judged == "distribution",
             corrected=shift is not None,
         )
-        of_reference = reference_notes(known_elsewhere)
-        for said in (*known, *of_reference, *corrections, *posterior.warnings):
-            reasons.add(said)
-        guard = Guard.of(evaluator, name)
-        residuals: dict[tuple[str, str | None], Residuals] = {}
         everything: dict[str, Measured] = {}
-        for group in groups:
+
+        def measure(group: Group) -> dict[str, Measured]:
+            nonlocal everything
             support = posterior.support
             if everything and support is not None and not support[group.rows].any():
-                measured = _borrowed(evaluator, everything, group)
-            else:
-                measured = evaluator.measure(group.rows)
+                return _borrowed(evaluator, everything, group)
+            measured = evaluator.measure(group.rows)
             everything = everything or measured
-            found, guarded = guarded_rows(
-                guard, evaluator, group, measured, confidence_level, reasons
-            )
-            rows += found
-            measured = guarded.measured
-            residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
-            draws |= {(metric, group.name): m.draws for metric, m in measured.items()}
+            return measured
+
+        return answered(
+            name,
+            evaluator,
+            groups,
+            measure,
+            (*known, *reference_notes(known_elsewhere), *corrections, *posterior.warnings),
+            seed=seed,
+            n_items=predictions.size,
+            against=judged,
+            n_labeled=given.n_labeled,
+            n_annotated=predictions.n_annotated,
+            groups_sizes=tuple(
+                GroupSize(
+                    g.name, given.size_of(g.rows), given.size_of(g.rows[given.labeled[g.rows]])
+                )
+                for g in groups
+            ),
+            posterior=posterior,
+            diagnostics=posterior.diagnostics,
+            predictions=given,
+            judged=predictions,
+            describe=partial(describe, predictions, posterior, name, chosen, workers),
+            reference=reference_facts(known_elsewhere),
+        )
+
+
+def answered(
+    name: str,
+    evaluator: Evaluator,
+    groups: Iterable[Group],
+    measure: Callable[[Group], dict[str, Measured]],
+    said: Iterable[str],
+    *,
+    groups_sizes: tuple[GroupSize, ...],
+    **known: Any,
+) -> Estimates:
+    """The estimates of all groups: measured, guarded by the labels, with the reasons to be careful.
+
+    Parameters
+    ----------
+    evaluator
+        Of the items that are held; of a stream those are its labeled ones.
+    measure
+        What is measured of a group: by the evaluator, or by the sums over a stream.
+    said
+        What there is to say beforehand of the input, the method and the run.
+    known
+        All other fields of the result.
+    """
+    reasons, level = Reasons(), evaluator.confidence_level
+    for sentence in said:
+        reasons.add(sentence)
+    guard = Guard.of(evaluator, name)
+    rows: list[Estimate] = []
+    draws: dict[tuple[str, str | None], Floats] = {}
+    residuals: dict[tuple[str, str | None], Residuals] = {}
+    for group in groups:
+        found = Guarded(measure(group), {}, {})
+        if guard is not None:
+            found = guard.of_group(group, found.measured)
+        own = rows_of(evaluator, group, found.measured, level, reasons)
+        rows += own if guard is None else guard.marked(own, found, group, reasons)
+        draws |= {(metric, group.name): m.draws for metric, m in found.measured.items()}
+        residuals |= {(metric, group.name): r for metric, r in found.residuals.items()}
+    predictions = evaluator.predictions
     return Estimates(
         rows=tuple(rows),
         method=name,
-        estimand=estimand,
-        seed=seed,
-        confidence_level=float("nan") if confidence_level is None else confidence_level,
-        n_items=predictions.size,
-        against=judged,
-        n_labeled=given.n_labeled,
-        n_annotated=predictions.n_annotated,
-        groups=tuple(
-            GroupSize(g.name, given.size_of(g.rows), given.size_of(g.rows[given.labeled[g.rows]]))
-            for g in groups
-        ),
+        estimand=evaluator.estimand,
+        confidence_level=float("nan") if level is None else level,
+        groups=groups_sizes,
         models=predictions.models,
         classes=predictions.classes,
-        directions={n: m.direction for n, m in chosen.items()},
+        directions={n: m.direction for n, m in evaluator.metrics.items()},
         draws=draws,
-        posterior=posterior,
-        diagnostics=posterior.diagnostics,
         warnings=tuple(reasons.sentences()),
-        predictions=given,
-        judged=predictions,
         residuals=residuals if guards_differences(name, predictions) else None,
-        describe=partial(describe, predictions, posterior, name, chosen, workers),
-        reference=reference_facts(known_elsewhere),
+        **known,
     )
 
 
@@ -381,7 +422,7 @@ def rows_of(
     reasons: Reasons,
 ) -> list[Estimate]:
     """Estimates of one group; why to be careful with them goes to `reasons`."""
-    rows = []
+    rows, stated = [], float("nan") if level is None else level
     for j, model in enumerate(evaluator.predictions.models):
         for name, metric in evaluator.metrics.items():
             found = measured[name]
@@ -392,36 +433,6 @@ def rows_of(
             if found.undefined[j] and not np.isnan(value):
                 count = int(found.undefined[j])
                 reasons.add(partly_undefined(metric, group, count, len(draws)), model)
-            low, high = interval(value, draws, level, metric)
-            stated = float("nan") if level is None else level
+            low, high = map(float, interval(value, draws, stated, metric.bounds))
             rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
     return rows
-
-
-def guarded_rows(
-    guard: Guard | None,
-    evaluator: Evaluator,
-    group: Group,
-    measured: dict[str, Measured],
-    level: float | None,
-    reasons: Reasons,
-) -> tuple[list[Estimate], Guarded]:
-    """`rows_of` a group, and what was measured of it, after the labels had their say."""
-    if guard is None:
-        return rows_of(evaluator, group, measured, level, reasons), Guarded(measured, {}, {})
-    found = guard.of_group(group, measured)
-    rows = rows_of(evaluator, group, found.measured, level, reasons)
-    return guard.marked(rows, found, group, reasons), found
-
-
-def interval(
-    value: float, draws: Floats, level: float | None, metric: Metric
-) -> tuple[float, float]:
-    """Quantiles of the draws that are defined, in bounds, around the value."""
-    draws = draws[~np.isnan(draws)]
-    if np.isnan(value) or level is None or not len(draws):
-        return float("nan"), float("nan")
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return min(max(float(low), metric.bounds[0]), value), max(
-        min(float(high), metric.bounds[1]), value
-    )

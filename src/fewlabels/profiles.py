@@ -14,6 +14,7 @@ from fewlabels.estimates import MOST_COMPARED
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
+from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import label_counts, some_items, weight_sums
 from fewlabels.metrics.base import Metric
@@ -210,9 +211,9 @@ def _reliability(
     size = items.sums(mass)
     bins = []
     for b in np.flatnonzero(size > 0):
-        low, high = np.quantile(draws[b], [(1 - level) / 2, (1 + level) / 2])
         inside = codes == b
         observed = float(np.average(expected[inside], weights=mass[inside]))
+        low, high = interval(observed, draws[b], level)
         bins.append(
             {
                 "from": b / RELIABILITY_BINS,
@@ -220,8 +221,8 @@ def _reliability(
                 "weight": float(size[b] / size.sum()),
                 "predicted": float(np.average(confidence[inside], weights=mass[inside])),
                 "observed": observed,
-                "low": min(float(low), observed),
-                "high": max(float(high), observed),
+                "low": float(low),
+                "high": float(high),
             }
         )
     kind = f"P({predictions.classes[1]})" if two else "confidence of the predicted class"
@@ -264,7 +265,7 @@ def _error_rates(
     shown_m = _largest((found * voted).sum(axis=0) / voted.sum(axis=0))
     part = np.ix_(shown_d, shown_m)
     draws = rates.error_rates[:, shown_d[:, None], shown_m]
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = interval(mean[part], draws, level)
     unseen = count[part] == 0
 
     def table(values: Floats) -> list[list[float | None]]:
@@ -277,8 +278,8 @@ def _error_rates(
         "domains": [domains[d] for d in shown_d],
         "models": [rates.models[j] for j in shown_m],
         "value": table(mean[part]),
-        "low": table(np.minimum(low, mean[part])),
-        "high": table(np.maximum(high, mean[part])),
+        "low": table(low),
+        "high": table(high),
         "n_votes": count[part].tolist(),
     }
 

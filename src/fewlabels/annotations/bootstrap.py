@@ -9,6 +9,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.interval_draws import interval as around
 from fewlabels.kernels.label_histograms import (
     Annotated,
     Scheme,
@@ -155,9 +156,7 @@ def interval(
         return math.nan, math.nan
     if recentre:
         draws = draws + (value - draws.mean())
-    tail = (1 - level) / 2
-    low, high = (float(q) for q in np.quantile(draws, [tail, 1 - tail]))
-    low, high = min(low, value), max(high, value)
+    low, high = map(float, around(value, draws, level))
     if root:
         low, high = math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
     if bounds is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from fewlabels.bench.effective_size import Curve
 from fewlabels.bench.summary_errors import FLOOR, REFERENCE, Comparison
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.interval_draws import ends
 
 Cell = dict[str, Any]
 
@@ -103,7 +104,7 @@ def ratio(errors: Floats, reference: Floats | None) -> Cell:
         above, below = (resamples(n) @ part[both] for part in (errors, reference))
         # A resample of runs in which Labeled happens to make no error has no ratio.
         ratios = above[below > 0] / below[below > 0]
-        low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = ends(ratios, LEVEL)
         found |= {"rmae_low": float(low), "rmae_high": float(high)}
     return found
 

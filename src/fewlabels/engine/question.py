@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.comparison import Residuals
 from fewlabels.engine.measure import Measurer
 from fewlabels.engine.scan import LABELED_ROWS, Scan, ScanPlan, Size
 from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.errors import UsageError
-from fewlabels.estimates import Estimate, Estimates, GroupSize
+from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluate import Estimand, Evaluator
 from fewlabels.groups import Group, all_and_groups
-from fewlabels.guard import Guard, guards_differences
 from fewlabels.input_facts import facts
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of, check_asked
@@ -31,9 +29,9 @@ from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.pipeline import (
     Against,
+    answered,
     check_settings,
     estimate,
-    guarded_rows,
     judged_against,
     reference_facts,
     reference_notes,
@@ -42,7 +40,6 @@ from fewlabels.pipeline import (
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.profiles import describe
-from fewlabels.trust import Reasons
 
 
 @dataclass(frozen=True)
@@ -202,32 +199,28 @@ class Fitted:
         asked, support, size = self.question, self.support, self.scan.size
         known, level = self.scorer.judged(support.known), asked.confidence_level
         on_known = self.scorer.posterior(support.known)
-        reasons = self._reasons(on_known, told)
         evaluator = Evaluator(known, on_known, self.metrics, asked.estimand, level)
-        rows, draws, residuals = self._measured(tally, evaluator, reasons)
+        measurer = Measurer(
+            self.scorer, tally, support, self.scan, self.metrics, asked.estimand, level
+        )
         judged = self.scorer.judged(support.sample)
-        return Estimates(
-            rows=tuple(rows),
-            method=self.name,
-            estimand=asked.estimand,
+        return answered(
+            self.name,
+            evaluator,
+            self._groups(known),
+            lambda group: measurer.measure(group.name),
+            self._said(on_known, told),
             seed=seed_of(asked.random_state),
-            confidence_level=float("nan") if level is None else level,
             against=self.judged,
             n_items=size.items,
             n_labeled=size.labeled,
             n_annotated=size.annotated,
-            groups=tuple(
+            groups_sizes=tuple(
                 GroupSize(name, group.items, group.labeled)
                 for name, group in self._group_sizes().items()
             ),
-            models=known.models,
-            classes=known.classes,
-            directions={n: m.direction for n, m in self.metrics.items()},
-            draws=draws,
             posterior=self.posterior,
             diagnostics={**on_known.diagnostics, "stream": self._told(told)},
-            warnings=tuple(reasons.sentences()),
-            residuals=residuals if guards_differences(self.name, known) else None,
             predictions=support.sample.noting(support.sample.notes, told.reading),
             judged=judged,
             describe=partial(describe, judged, self.posterior, self.name, self.metrics, None),
@@ -235,51 +228,13 @@ class Fitted:
             reference=reference_facts(asked.reference),
         )
 
-    def _reasons(self, on_known: LabelPosterior, told: Told) -> Reasons:
+    def _said(self, on_known: LabelPosterior, told: Told) -> Iterator[str]:
         """What to say of the input, the method and the run."""
-        level, distribution = self.question.confidence_level, self.judged == "distribution"
         given = self.support.known.noting(told.notes)
-        reasons = Reasons()
-        for said in (
-            *facts(given, self.name, level, distribution=distribution),
-            *reference_notes(self.question.reference),
-            *on_known.warnings,
-            *told.warnings,
-            *_limits(self.scan),
-        ):
-            reasons.add(said)
-        return reasons
-
-    def _measured(
-        self, tally: Tally, evaluator: Evaluator, reasons: Reasons
-    ) -> tuple[
-        list[Estimate],
-        dict[tuple[str, str | None], Floats],
-        dict[tuple[str, str | None], Residuals],
-    ]:
-        """Rows, draws and residuals of all groups."""
-        asked = self.question
-        measurer = Measurer(
-            self.scorer, tally, self.support, self.scan, self.metrics, asked.estimand,
-            asked.confidence_level,
-        )  # fmt: skip
-        rows: list[Estimate] = []
-        draws: dict[tuple[str, str | None], Floats] = {}
-        residuals: dict[tuple[str, str | None], Residuals] = {}
-        guard = Guard.of(evaluator, self.name)
-        for group in self._groups(evaluator.predictions):
-            found, guarded = guarded_rows(
-                guard,
-                evaluator,
-                group,
-                measurer.measure(group.name),
-                asked.confidence_level,
-                reasons,
-            )
-            rows += found
-            draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
-            residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
-        return rows, draws, residuals
+        level, distribution = self.question.confidence_level, self.judged == "distribution"
+        yield from facts(given, self.name, level, distribution=distribution)
+        yield from reference_notes(self.question.reference)
+        yield from (*on_known.warnings, *told.warnings, *_limits(self.scan))
 
     def _told(self, told: Told) -> dict[str, Any]:
         skeletons = [part.skeleton for part in self.scorer.parts]

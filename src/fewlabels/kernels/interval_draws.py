@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats
+
+
+def ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+    """Quantiles (...) each, between which a share `level` of the draws (D, ...) lies.
+
+    Draws that are not finite are left out; NaN where all are, or the level is NaN.
+    """
+    nothing = np.full(drawn.shape[1:], np.nan)
+    if not len(drawn) or math.isnan(level):
+        return nothing, nothing
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    finite = np.isfinite(drawn)
+    if finite.all():
+        low, high = np.quantile(drawn, tails, axis=0)
+        return low, high
+    columns, there = drawn.reshape(len(drawn), -1).T, finite.reshape(len(drawn), -1).T
+    found = [
+        np.quantile(column[own], tails) if own.any() else (np.nan, np.nan)
+        for column, own in zip(columns, there, strict=True)
+    ]
+    low, high = np.array(found).T.reshape(2, *drawn.shape[1:])
+    return low, high
+
+
+def interval(
+    value: Any, drawn: Floats, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[Any, Any]:
+    """`ends` of the draws (D, ...) within bounds, and around the value (...); NaN where it is."""
+    low, high = ends(drawn, level)
+    return np.minimum(np.maximum(low, bounds[0]), value), np.maximum(
+        np.minimum(high, bounds[1]), value
+    )
 
 
 def give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:

@@ -13,6 +13,7 @@ from fewlabels import __version__
 from fewlabels.errors import Status
 from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.interval_draws import ends
 from fewlabels.operating.question import Question
 from fewlabels.shown import Shown
 
@@ -107,7 +108,7 @@ def band(
     if kind == "shortest":
         low, high = _shortest(draws, level)
     else:
-        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = ends(draws, level)
     return np.clip(low, 0.0, value), value, np.clip(high, value, top)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.interval_draws import ends
 from fewlabels.models.base import LabelModel
 from fewlabels.models.label_shift import FittedLabelShift, LabelShift, one_sided, sides
 from fewlabels.models.tempered_ensemble import TemperedEnsemble
@@ -176,7 +177,7 @@ def with_weights(predictions: Predictions, found: ImportanceWeights) -> Predicti
 
 def _frequencies(predictions: Predictions, target: Floats) -> str:
     """The frequency of the positive class, or of all, with its 90% interval."""
-    low, high = np.quantile(target, [0.05, 0.95], axis=0)
+    low, high = ends(target, 0.9)
     chosen = [1] if predictions.n_classes == 2 else range(min(predictions.n_classes, 4))
     return listed(
         f"class {predictions.classes[k]} makes up {target[:, k].mean():.0%} "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.label_shift import black_box_weights
 from fewlabels.kernels.simplex import linear_pool, mean_probability
@@ -75,9 +76,8 @@ def label_shift_fit(
     drawn = mean_differences(pool, np.concatenate([mine[None], subsets]))
     posterior = fitted.posterior(chosen).probabilities
     values, doubted = fitted.frequencies, fitted.doubted_frequencies
-    ends = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = np.quantile(doubted.target, ends, axis=0)
-    w_low, w_high = np.quantile(doubted.weights, ends, axis=0)
+    low, high = ends(doubted.target, level)
+    w_low, w_high = ends(doubted.weights, level)
     labels = chosen.labels[mine]
     hard = pool.argmax(axis=1)
     named = labels >= 0

@@ -18,7 +18,8 @@ from fewlabels.bench.study.statistics import interval_score
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.estimates import Estimates
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.pipeline import estimate, interval
+from fewlabels.kernels.interval_draws import interval
+from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
 
@@ -106,9 +107,8 @@ def figures(found: Estimates, truth: Floats) -> Floats:
     ends = np.full((2, len(LEVELS), n_models, len(METRICS)), np.nan)
     for m, metric in enumerate(METRIC_OBJECTS):
         draws = found.draws[metric.name, None]
-        for j in range(n_models):
-            for k, level in enumerate(LEVELS):
-                ends[:, k, j, m] = interval(float(value[j, m]), draws[:, j], level, metric)
+        for k, level in enumerate(LEVELS):
+            ends[:, k, :, m] = interval(value[:, m], draws, level, metric.bounds)
     low, high = ends
     known = np.isfinite(truth)
     good = known & np.isfinite(value) & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
