@@ -21,7 +21,6 @@ from fewlabels.annotations.parts import (
     DIAGRAMS,
     Asked,
     Judged,
-    Notes,
     Part,
     PartSums,
     items_by,
@@ -37,6 +36,7 @@ from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated
 from fewlabels.sources import predictions_of
+from fewlabels.trust import Reasons
 from fewlabels.wording import listed, unknown
 
 
@@ -299,8 +299,6 @@ class _Question(NamedTuple):
         ]
         if not len(rows):
             return None
-        # By identity: draws go by the place, and the order of the rows must not show.
-        rows = rows[np.argsort(p.keys[rows], kind="stable")]
         assert p.probabilities is not None
         weight, z, alpha = p.weight[rows], p.probabilities[rows, model], self.alpha.get(model)
         equal = (weight == weight[0]).all()
@@ -367,12 +365,12 @@ def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
 
 def _parts(
     question: _Question, groups: list[Group], progress: Callable[[int, int], None] | None
-) -> Callable[[Notes], Iterator[Part]]:
+) -> Callable[[Reasons], Iterator[Part]]:
     p, asked = question.predictions, question.asked
     given = np.flatnonzero(p.has_probabilities.any(axis=0)).tolist()
     classes = tuple(plain_class(c) for c in p.classes)
 
-    def parts(notes: Notes) -> Iterator[Part]:
+    def parts(notes: Reasons) -> Iterator[Part]:
         cells = [(group, j) for group in groups for j in given]
         for done, (group, j) in enumerate(cells):
             items = question.judged(j, group)
@@ -386,11 +384,11 @@ def _parts(
     return parts
 
 
-def assessed(asked: Asked, facts: Facts, parts: Callable[[Notes], Iterator[Part]]) -> Assessment:
+def assessed(asked: Asked, facts: Facts, parts: Callable[[Reasons], Iterator[Part]]) -> Assessment:
     """Put the parts together: all items first, then the groups, with every classifier each."""
     rows: list[Estimate] = []
     diagrams: dict[str, list[dict[str, Any]]] = {name: [] for name in DIAGRAMS}
-    notes = Notes()
+    notes = Reasons()
     for part in parts(notes):
         rows += part.rows()
         if part.group is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.interval_draws import interval as around
 from fewlabels.kernels.label_histograms import (
@@ -44,6 +44,8 @@ def replicates(
     """
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(data.counts.any(axis=1) & ~np.isnan(data.probabilities[:, 0]))
+    own = data.take(used)
+    used = used[_by_content((own.counts, own.probabilities, own.weight, own.pair))]
     n, k = len(used), data.counts.shape[1]
     width = (k + 1) * scheme.bins * (13 if scheme.dispersion else 9)
     units = min(n, MOST_UNITS, max(_NUMBERS // width, 100))
@@ -70,6 +72,7 @@ def scored_replicates(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Like `replicates`, of a scored statistic: what has not been seen is at an end of [0, 1]."""
     rng = np.random.default_rng(seed)
+    scored = scored.take(_by_content(scored))
     n = len(scored.mean)
     units = min(n, MOST_UNITS)
     unit = np.empty(n, dtype=np.int64)
@@ -84,6 +87,17 @@ def scored_replicates(
     extra = scored_sums(unseen, scheme, np.arange(size), size)
     items, cells = _drawn(sums, extra, factor, pseudo.mass.sum(axis=1), whole)
     yield items, cells
+
+
+def _by_content(parts: Iterable[Floats | None]) -> Ints:
+    """The items in an order that is not that of the rows: which draw is whose must not show it.
+
+    By their numbers, to nine digits, so that neither the unit of a statistic shows.
+    """
+    given = [part for part in parts if part is not None]
+    # The first parts count most: `lexsort` goes by the last of its columns.
+    columns = [c for part in reversed(given) for c in part.reshape(len(part), -1).T]
+    return np.lexsort(np.round(columns, 9))
 
 
 def _drawn(

@@ -22,7 +22,7 @@ from fewlabels.errors import Status
 from fewlabels.estimates import Estimate
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.label_histograms import Annotated, Scheme, Scored, Sums, sums_of
-from fewlabels.wording import listed
+from fewlabels.trust import Reasons
 
 FEW = 20
 """Fewer annotated items than this are few."""
@@ -131,21 +131,6 @@ def items_by(size: Any) -> dict[int, int]:
     return dict(zip(many.tolist(), items.tolist(), strict=True))
 
 
-class Notes:
-    """Reasons in the order they came up, each once, with the classifiers they are about."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, dict[str, None]] = {}
-
-    def add(self, reason: str, model: str) -> None:
-        """Say something of a classifier."""
-        self._models.setdefault(reason, {})[model] = None
-
-    def sentences(self) -> list[str]:
-        """Each reason with its classifiers."""
-        return [f"{reason} ({listed(models, 5)})" for reason, models in self._models.items()]
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """One classifier on one group of items.
@@ -160,7 +145,7 @@ class Part:
     classes: tuple[Any, ...]
     sums: PartSums | None
     items: Judged | None
-    notes: Notes
+    notes: Reasons
     sampled: bool = False
 
     def rows(self) -> Iterator[Estimate]:

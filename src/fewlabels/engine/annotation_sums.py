@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.annotations.assessment import Facts, label_counts, plain_class
-from fewlabels.annotations.parts import Asked, Judged, Notes, Part, PartSums, items_by
+from fewlabels.annotations.parts import Asked, Judged, Part, PartSums, items_by
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.rows import Rows
 from fewlabels.engine.scan import frequent
@@ -32,6 +32,7 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import hash_columns
 from fewlabels.kernels.label_histograms import Annotated
 from fewlabels.predictions import Predictions
+from fewlabels.trust import Reasons
 
 INTERVAL_ROWS = 100_000
 """Annotated rows that intervals are drawn from at most."""
@@ -191,7 +192,7 @@ class AnnotationSums:
             tuple(classes), tuple(notes),
         )  # fmt: skip
 
-    def parts(self, notes: Notes, heavy: HeavyRows, classes: Sequence[Any]) -> Iterator[Part]:
+    def parts(self, notes: Reasons, heavy: HeavyRows, classes: Sequence[Any]) -> Iterator[Part]:
         """Every classifier on all rows, then on each group."""
         named = tuple(plain_class(c) for c in classes)
         groups = {
