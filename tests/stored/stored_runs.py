@@ -149,7 +149,9 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "auto, these items": lambda: _estimate(items=items(), estimand="sample", joint=True),
     "auto, no label": lambda: _estimate(items=items(known=0), joint=True),
-    "auto, votes": lambda: _estimate(items=items(k=3, kind="votes"), metrics="accuracy", joint=True),
+    "auto, votes": lambda: _estimate(
+        items=items(k=3, kind="votes"), metrics="accuracy", joint=True
+    ),
     "auto, scores": lambda: _estimate(items=items(kind="scores")),
     "auto, mixed": lambda: _estimate(items=items(kind="mixed"), joint=True),
     "auto, weights": lambda: _estimate(
