@@ -177,7 +177,7 @@ def estimate(
             against=judged,
             n_labeled=given.n_labeled,
             n_annotated=predictions.n_annotated,
-            groups_sizes=tuple(
+            sizes=tuple(
                 GroupSize(
                     g.name, given.size_of(g.rows), given.size_of(g.rows[given.labeled[g.rows]])
                 )
@@ -199,7 +199,7 @@ def answered(
     measure: Callable[[Group], dict[str, Measured]],
     said: Iterable[str],
     *,
-    groups_sizes: tuple[GroupSize, ...],
+    sizes: tuple[GroupSize, ...],
     **known: Any,
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with the reasons to be careful.
@@ -236,7 +236,7 @@ def answered(
         method=name,
         estimand=evaluator.estimand,
         confidence_level=float("nan") if level is None else level,
-        groups=groups_sizes,
+        groups=sizes,
         models=predictions.models,
         classes=predictions.classes,
         directions={n: m.direction for n, m in evaluator.metrics.items()},

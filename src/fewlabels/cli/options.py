@@ -326,36 +326,30 @@ def input_options(command: Command) -> Command:
     return cast(Command, decorated)
 
 
-def positive_option(command: Command) -> Command:
-    """Add the positive class, which becomes that of the `source` argument."""
+def _source_option(name: str, metavar: str, about: str) -> Callable[[Command], Command]:
+    """An option whose value becomes the field of the same name of the `source` argument."""
 
-    @wraps(command)
-    def wrapper(source: Input, positive: str | None, **others: Any) -> Any:
-        return command(source=replace(source, positive=positive), **others)
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def wrapper(source: Input, **others: Any) -> Any:
+            return command(source=replace(source, **{name: others.pop(name)}), **others)
 
-    decorated: Any = click.option(
-        "--positive",
-        type=text,
-        metavar="CLASS",
-        help="The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
-        "the last. Of more than two it is judged against the rest.",
-    )(wrapper)
-    return cast(Command, decorated)
+        option: Any = click.option(f"--{name}", type=text, metavar=metavar, help=about)
+        return cast(Command, option(wrapper))
+
+    return add
 
 
-def reference_option(command: Command) -> Command:
-    """Add the file of reference data, which becomes that of the `source` argument."""
-
-    @wraps(command)
-    def wrapper(source: Input, reference: str | None, **others: Any) -> Any:
-        return command(source=replace(source, reference=reference), **others)
-
-    decorated: Any = click.option(
-        "--reference",
-        type=text,
-        metavar="FILE",
-        help="Labeled items of the same classifiers from elsewhere (a validation set, last month), "
-        "read by the same options; the labels at hand decide how far it is trusted "
-        "(docs/reference-data.md).",
-    )(wrapper)
-    return cast(Command, decorated)
+positive_option = _source_option(
+    "positive",
+    "CLASS",
+    "The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
+    "the last. Of more than two it is judged against the rest.",
+)
+reference_option = _source_option(
+    "reference",
+    "FILE",
+    "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
+    "read by the same options; the labels at hand decide how far it is trusted "
+    "(docs/reference-data.md).",
+)

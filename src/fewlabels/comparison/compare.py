@@ -250,7 +250,7 @@ def _pairs_of(
     """Pairs of classifier i with all that are ranked below it."""
     gaps = draws[:, [i]] - draws[:, i + 1 :]
     means = values[i] - values[i + 1 :]
-    lows, highs = interval(means, gaps, level)
+    lows, highs = interval(means, np.where(np.isfinite(gaps), gaps, np.nan), level)
     for place, j in enumerate(range(i + 1, len(names))):
         gap = gaps[:, place]
         gap = gap[np.isfinite(gap)]

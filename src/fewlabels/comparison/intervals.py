@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import interval
 
@@ -17,6 +19,6 @@ class Difference(NamedTuple):
 
 
 def paired_interval(value: float, gap: Floats, level: float) -> Difference:
-    """The interval of a difference from its draws (D,)."""
-    low, high = interval(value, gap, level)
+    """The interval of a difference from its draws (D,), of which infinite ones say nothing."""
+    low, high = interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
     return Difference(value, float(low), float(high))

@@ -215,7 +215,7 @@ class Fitted:
             n_items=size.items,
             n_labeled=size.labeled,
             n_annotated=size.annotated,
-            groups_sizes=tuple(
+            sizes=tuple(
                 GroupSize(name, group.items, group.labeled)
                 for name, group in self._group_sizes().items()
             ),

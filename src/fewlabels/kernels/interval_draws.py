@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,22 +14,26 @@ from fewlabels.kernels.arrays import Floats
 def ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     """Quantiles (...) each, between which a share `level` of the draws (D, ...) lies.
 
-    Draws that are not finite are left out; NaN where all are, or the level is NaN.
+    Draws that are not defined are left out; NaN where none is, or the level is NaN.
     """
     nothing = np.full(drawn.shape[1:], np.nan)
     if not len(drawn) or math.isnan(level):
         return nothing, nothing
     tails = [(1 - level) / 2, (1 + level) / 2]
-    finite = np.isfinite(drawn)
-    if finite.all():
+    if np.isfinite(drawn).all():
         low, high = np.quantile(drawn, tails, axis=0)
         return low, high
-    columns, there = drawn.reshape(len(drawn), -1).T, finite.reshape(len(drawn), -1).T
-    found = [
-        np.quantile(column[own], tails) if own.any() else (np.nan, np.nan)
-        for column, own in zip(columns, there, strict=True)
-    ]
-    low, high = np.array(found).T.reshape(2, *drawn.shape[1:])
+
+    def of_one(column: Floats) -> Floats:
+        known = column[~np.isnan(column)]
+        if not len(known):
+            return np.full(2, np.nan)
+        # There is nothing between two infinite draws.
+        way: Literal["nearest", "linear"] = "nearest" if np.isinf(known).any() else "linear"
+        out: Floats = np.quantile(known, tails, method=way)
+        return out
+
+    low, high = np.apply_along_axis(of_one, 0, drawn)
     return low, high
 
 
