@@ -531,16 +531,18 @@ class _Ground:
         """Draws (size, p) from the posterior of one member.
 
         The normal at the mode misses how skewed the posterior is with few labels. Of more such
-        draws than are needed, those are kept that posterior over normal density favours.
+        draws than are needed, those are kept that posterior over normal density favours. Ensembles
+        of probabilities alone are defined with the normal, and keep it.
         """
-        mode, few = fit.mode, 0 < len(self.evidence) <= SKEWED_UP_TO
-        more = CANDIDATES * size if few else size
+        skewed = self.index.informants.every_kind and 0 < len(self.evidence) <= SKEWED_UP_TO
+        mode = fit.mode
+        more = CANDIDATES * size if skewed else size
         half = rng.standard_normal(((more + 1) // 2, len(fit.columns)))
         # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
         normal = np.concatenate([half, -half])[:more]
         root = np.linalg.cholesky(mode.hessian)
         drawn: Floats = mode.coefficients + np.linalg.solve(root.T, normal.T).T
-        if not few:
+        if not skewed:
             return drawn
         design = self.design[:, :, fit.columns]
         ratio = log_posterior(design, self.evidence, fit.mean, fit.precision, drawn)
