@@ -1,13 +1,17 @@
 """The guard: where the labels speak against a method, its answer moves to what the labels say.
 
 Each metric of each classifier has an alternative that does not trust the method: the labels alone.
-Of the answer a share g moves to it:
+Of its value a share g moves to it, and a share h of its draws is the alternative's:
 
-    g = pi (B - 1)+ / (1 + pi (B - 1)+),   B = 5^-1/2 exp(.4 z^2),   z = (labels - method) / sd
+    g = .1 (B - 1)+ / (1 + .1 (B - 1)+),   h = .2 B / (.8 + .2 B),   B = 5^-1/2 exp(.4 z^2),
+
+    z = (labels - method) / sd.
 
 B is the Bayes factor for a normal estimate between a value that may be anywhere within about two of
-its standard deviations (variance 4 sd^2) and the method's own; pi = .1 is the probability given
-beforehand to the method's being wrong. Below |z| = 1.42 nothing moves; at 2.83 half does.
+its standard deviations (variance 4 sd^2) and the method's own. h is the posterior probability of
+the method's being wrong, .2 beforehand: where the two agree 10% of the draws are the labels', at
+|z| = 1.42 20%. Values are moved later, for the method errs less: nothing below |z| = 1.42, half at
+2.83.
 
 The method's value plus the residual of the labeled items (the rectifier of prediction-powered
 inference) is no alternative here: a method that predicts labels well leaves residuals whose spread
@@ -18,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +51,7 @@ _LEVEL = 0.95
 CONTRADICTED = 0.5
 """An answer that is more the labels' than the method's is contradicted."""
 
-_WRONG = 0.1
+_WRONG, _ALLOWED = 0.1, 0.2
 _MOST_SQUARED = 1_000.0
 _EITHER = 0x6A7D
 
@@ -126,14 +131,16 @@ class Guard:
             # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
             own = 2 * over_draws(np.nanvar, gap.draws) / (self._labels(name, rows) + 1)
             residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own))
-            if not self.moves or not weights[name].any():
+            allowed = np.where(self._enough(name, rows), gap.allowed, 0.0)
+            if not self.moves or not allowed.any():
                 continue
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
             if len(found.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
                 gap = self._gaps(alone, rows, measured)[name]
-            moved = gap.moved(found, weights[name], self._uniform(len(found.draws)))
+            uniform = self._uniform(len(found.draws))
+            moved = gap.moved(found, weights[name], allowed, uniform)
             out[name] = moved._replace(
                 value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
             )
@@ -198,7 +205,8 @@ class Guard:
         )
 
 
-class _Gap(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Gap:
     """What labels say minus the method's values, (M,) and in draws (D, M)."""
 
     value: Floats
@@ -211,7 +219,19 @@ class _Gap(NamedTuple):
 
     @property
     def weight(self) -> Floats:
-        """The alternatives' share of the answers, (M,); 0 where they are not known."""
+        """The alternatives' share of the values, (M,); 0 where they are not known."""
+        odds = _WRONG * np.maximum(self.factor - 1, 0)
+        return odds / (1 + odds)
+
+    @property
+    def allowed(self) -> Floats:
+        """The alternatives' share of the draws, (M,): their posterior probability."""
+        odds = _ALLOWED / (1 - _ALLOWED) * self.factor
+        return odds / (1 + odds)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """Bayes factors B of the alternatives, (M,); 0 where they are not known."""
         spread = over_draws(np.nanstd, self.draws)
         nearest = self.nearest
         known = np.isfinite(nearest) & (spread > 0)
@@ -222,17 +242,16 @@ class _Gap(NamedTuple):
         share = (beyond + 0.5) / (np.isfinite(self.draws).sum(axis=0) + 1)
         z = np.where(beyond > 0, np.clip(-ndtri(share), 0.0, z), z)
         factor = np.exp(0.4 * np.minimum(z**2, _MOST_SQUARED)) / np.sqrt(5)
-        odds = _WRONG * np.maximum(factor - 1, 0)
-        return odds / (1 + odds)
+        return np.where(known, factor, 0.0)
 
-    def moved(self, found: Measured, weight: Floats, uniform: Floats) -> Measured:
+    def moved(self, found: Measured, weight: Floats, allowed: Floats, uniform: Floats) -> Measured:
         """Value and draws of a metric, of which the alternative has a share.
 
         Draw d takes the alternative where a uniform u_d, the same for all classifiers, is below the
         weight, so that draws stay paired.
         """
         gaps = self.draws[np.arange(len(found.draws)) % len(self.draws)]
-        takes = (uniform[:, None] < weight) & np.isfinite(gaps)
+        takes = (uniform[:, None] < allowed) & np.isfinite(gaps)
         drawn = np.where(takes, found.value + gaps, found.draws)
         value = np.where(weight > 0, found.value + weight * self.value, found.value)
         return Measured(value, drawn, np.isnan(drawn).sum(axis=0))

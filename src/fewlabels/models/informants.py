@@ -55,7 +55,8 @@ class Informants:
 
     `normal` holds the normal scores of each classifier that ranks, by class; `slopes` (M, 2) the
     log odds a + b z of those that give scores; `tables` (M, K votes, K) P(class | vote). `ordered`
-    says whether the classes are three numbers or more, which may be grades.
+    says whether the classes are three numbers or more, which may be grades. `floors` (M,) are what
+    a probability of exactly 0 stands for.
     """
 
     models: tuple[str, ...]
@@ -66,6 +67,7 @@ class Informants:
     latent: LatentClasses | None
     voted: VotedClasses | None
 
+    floors: Floats
     every_kind: bool = True
     ordered: bool = False
     domains: tuple[str | None, ...] = (None,)
@@ -80,7 +82,10 @@ class Informants:
         nothing, flat = np.zeros((m, 2)), np.full((m, k, k), 1 / k)
         if not every_kind:
             alike: tuple[Kind, ...] = tuple("probability" for _ in range(m))
-            return Informants(some.models, alike, (), nothing, flat, None, None, every_kind=False)
+            return Informants(
+                some.models, alike, (), nothing, flat, None, None, np.zeros(m), every_kind=False
+            )
+        floors = _floors(some)
         kinds = _kinds(some)
         values = _values(some, kinds)
         normal = tuple(
@@ -88,7 +93,7 @@ class Informants:
             for j in range(m)
         )
         ranked = _ranked(some, kinds, normal, values)
-        start = _start(some, kinds, ranked)
+        start = _start(some, kinds, ranked, floors)
         ranks = m > 1 and k <= MOST_CLASSES and any(kind != "vote" for kind in kinds)
         domains = _large_domains(some)
         votes = _ballots(some, domains) if some.has_hard.any(axis=0).sum() > 1 else None
@@ -116,6 +121,7 @@ class Informants:
             tables,
             LatentClasses.of(ranked, start) if ranks else None,
             None if votes is None else VotedClasses.of(votes, start),
+            floors,
             domains=domains,
             ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
         )
@@ -134,7 +140,10 @@ class Informants:
             return Said(out, votes, nobody, _ballots(served, self.domains))
         values = _values(served, self.kinds)
         ranked = _ranked(served, self.kinds, self.normal, values)
+        out = _floored(out, self.floors)
         for j, kind in enumerate(self.kinds):
+            if kind == "vote":
+                out[:, j] = np.nan
             if kind == "score" and k == 2:
                 p = expit(self.slopes[j, 0] + self.slopes[j, 1] * ranked.scores[:, j, 0])
                 out[:, j] = np.stack([1 - p, p], axis=1)
@@ -172,9 +181,38 @@ def _large_domains(predictions: Predictions) -> tuple[str | None, ...]:
     return domains if predictions.n_items >= _DOMAIN_ITEMS * len(domains) else (None,)
 
 
+def _floors(predictions: Predictions) -> Floats:
+    """What a probability of exactly 0 means, by classifier (M,): half the least one above it.
+
+    Of five neighbours none: .1 rather than never. Rounded to two digits: .005. The half is shared
+    by the K - 1 classes that can have it. 0 where nothing is exactly 0.
+    """
+    p = predictions.probabilities
+    if p is None:
+        return np.zeros(predictions.n_models)
+    never = (p == 0).any(axis=(0, 2))
+    least = np.where(p > 0, p, 1.0).min(axis=(0, 2), initial=1.0)
+    out: Floats = np.where(never, np.minimum(least, 0.5) / 2 / (p.shape[2] - 1), 0.0)
+    return out
+
+
+def _floored(p: Floats, floors: Floats) -> Floats:
+    """Probabilities (n, M, K) of which none is below its classifier's floor."""
+    if not floors.any():
+        return p
+    raised = np.maximum(p, floors[:, None])
+    out: Floats = raised / raised.sum(axis=2, keepdims=True)
+    return out
+
+
 def _kinds(predictions: Predictions) -> tuple[Kind, ...]:
+    """A classifier whose probabilities are all 0 or 1 votes."""
     probable = np.asarray(predictions.has_probabilities.any(axis=0))
     scored = np.asarray(predictions.provides("ranking").any(axis=0))
+    if predictions.probabilities is not None:
+        p = predictions.probabilities
+        verdicts = probable & (np.isnan(p) | (p == 0) | (p == 1)).all(axis=(0, 2))
+        probable, scored = probable & ~verdicts, scored & ~verdicts
     two = predictions.n_classes == 2
     return tuple(
         "probability" if probable[j] else "score" if scored[j] and two else "vote"
@@ -211,7 +249,9 @@ def _ranked(
     return Ranked(scores, votes)
 
 
-def _start(predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked) -> Floats:
+def _start(
+    predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked, floors: Floats
+) -> Floats:
     """P(class) of each item before any model, (n, K): the pool, as sharp as classifiers agree.
 
     A vote is taken to be right with probability .8; scores count only where there is nothing else,
@@ -223,7 +263,7 @@ def _start(predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked) ->
     for j, kind in enumerate(kinds):
         if kind == "probability":
             assert predictions.probabilities is not None
-            p[:, j] = predictions.probabilities[:, j]
+            p[:, j] = _floored(predictions.probabilities[:, [j]], floors[[j]])[:, 0]
         elif kind == "score" and scores_alone:
             odds = expit(ranked.scores[:, j, 0])
             p[:, j] = np.stack([1 - odds, odds], axis=1)
