@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
 
-_ACCURACY = ("accuracy", "acc", "error_rate", "error")
-"""Names under which accuracy may have been asked for."""
-
 MOST_COMPARED = 30
 """Of more classifiers a report compares none (pairs are their square); joint errors are of them."""
 
@@ -403,9 +400,6 @@ class Estimates(Estimated):
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
                 method=self.method, group=group,
-                contradicted=frozenset[str]().union(
-                    *(self._contradicted(metric, group) for metric in _ACCURACY)
-                ),
             )  # fmt: skip
         return self._together[group]
 

@@ -10,8 +10,8 @@ Of its value a share g moves to it, and a share h of its draws is the alternativ
 B is the Bayes factor for a normal estimate between a value that may be anywhere within about two of
 its standard deviations (variance 4 sd^2) and the method's own. h is the posterior probability of
 the method's being wrong, .2 beforehand: where the two agree 10% of the draws are the labels', at
-|z| = 1.42 20%. Values are moved later, for the method errs less: nothing below |z| = 1.42, half at
-2.83.
+|z| = 1.42 20%. In a group it is .4 (23% and 40%), for a method also takes groups to be alike.
+Values are moved later, for the method errs less: nothing below |z| = 1.42, half at 2.83.
 
 The method's value plus the residual of the labeled items (the rectifier of prediction-powered
 inference) is no alternative here: a method that predicts labels well leaves residuals whose spread
@@ -45,13 +45,16 @@ from fewlabels.trust import Reasons
 LEAST, MOST = 10, 20_000
 """With fewer labels nothing is contradicted; with more, estimates rest on the labels anyway."""
 
+LEAST_IN_GROUP = 3
+"""With fewer labels of a group its draws are the method's."""
+
 _LEVEL = 0.95
 """The spread of what labels say is that of draws for this level, whatever the answer's."""
 
 CONTRADICTED = 0.5
 """An answer that is more the labels' than the method's is contradicted."""
 
-_WRONG, _ALLOWED = 0.1, 0.2
+_WRONG, _ALLOWED, _GROUP_ALLOWED = 0.1, 0.2, 0.4
 _MOST_SQUARED = 1_000.0
 _EITHER = 0x6A7D
 
@@ -117,28 +120,39 @@ class Guard:
         )
         return Guard(evaluator, alone, moves)
 
-    def of_group(self, group: Group, measured: dict[str, Measured]) -> Guarded:
-        """What was measured of a group, moved; as it was where too few of its labels are known."""
-        support = self.alone.posterior.support
+    def of_group(
+        self, group: Group, measured: dict[str, Measured], n_items: float | None = None
+    ) -> Guarded:
+        """What was measured of a group, moved; as it was where too few of its labels are known.
+
+        `n_items` is how many items the group has; None: those of the evaluator.
+        """
+        support, predictions = self.alone.posterior.support, self.evaluator.predictions
         assert support is not None
         rows = group.rows[support[group.rows]]
-        if self.evaluator.predictions.size_of(rows) < LEAST:
+        least, wrong = (LEAST, _ALLOWED) if group.name is None else (LEAST_IN_GROUP, _GROUP_ALLOWED)
+        size, scale = predictions.size_of(rows), 1.0
+        if self.evaluator.estimand == "sample":  # what is known of these items varies no more
+            whole = predictions.size_of(group.rows) if n_items is None else n_items
+            scale = float(np.sqrt(max(1 - size / whole, 0.0))) if whole else 0.0
+        if size < least or scale == 0:
             return Guarded(measured, {}, {})
         out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
-        for name, gap in self._gaps(self.alone, rows, measured).items():
-            weights[name] = np.where(self._enough(name, rows), gap.weight, 0.0)
+        for name, gap in self._gaps(self.alone, rows, measured, scale).items():
+            labels = self._labels(name, rows)
+            weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
             left = (1 - weights[name]) * gap.nearest
             # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
-            own = 2 * over_draws(np.nanvar, gap.draws) / (self._labels(name, rows) + 1)
+            own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
             residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own))
-            allowed = np.where(self._enough(name, rows), gap.allowed, 0.0)
+            allowed = np.where(labels >= least, gap.allowed(wrong), 0.0)
             if not self.moves or not allowed.any():
                 continue
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
             if len(found.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
-                gap = self._gaps(alone, rows, measured)[name]
+                gap = self._gaps(alone, rows, measured, scale)[name]
             uniform = self._uniform(len(found.draws))
             moved = gap.moved(found, weights[name], allowed, uniform)
             out[name] = moved._replace(
@@ -147,23 +161,22 @@ class Guard:
         return Guarded(out, weights, residuals if self.moves else {})
 
     def _gaps(
-        self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured]
+        self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured], scale: float
     ) -> dict[str, _Gap]:
-        """How far some labeled items say that every metric is from what was measured."""
-        return {
-            name: _Gap(found.value - measured[name].value, found.draws - measured[name].value)
-            for name, found in alone.measure(rows).items()
-        }
+        """How far some labeled items say that every metric is from what was measured.
+
+        `scale` is the spread that is left of a population's.
+        """
+        out = {}
+        for name, found in alone.measure(rows).items():
+            gap = found.value - measured[name].value
+            out[name] = _Gap(gap, gap + scale * (found.draws - found.value))
+        return out
 
     def _labels(self, metric: str, rows: Ints) -> Floats:
         """Of how many labeled items each classifier (M,) says what the metric needs."""
         predictions, needs = self.evaluator.predictions, self.evaluator.metrics[metric].needs
         out: Floats = predictions.times[rows] @ predictions.provides(needs)[rows]
-        return out
-
-    def _enough(self, metric: str, rows: Ints) -> Bools:
-        """Classifiers (M,) that say what the metric needs of enough labeled items."""
-        out: Bools = self._labels(metric, rows) >= LEAST
         return out
 
     def _uniform(self, size: int) -> Floats:
@@ -177,16 +190,21 @@ class Guard:
         """Rows of a group, contradicted where the labels say so; why goes to `reasons`."""
         out = []
         for row in rows:
-            weight = guarded.weights.get(row.metric)
             j = self.evaluator.predictions.models.index(row.model)
-            # Labels of one class are few of the other, which is said instead.
-            if weight is not None and weight[j] > CONTRADICTED and self._several_classes:
+            if self.contradicts(guarded, row.metric)[j]:
                 reasons.add(self._reason(row.metric, group), row.model)
                 row = row._replace(status=Status.CONTRADICTED)
             out.append(row)
         return out
 
-    @property
+    def contradicts(self, guarded: Guarded, metric: str) -> Bools:
+        """Of which classifiers (M,) the labels contradict the answer."""
+        weight = guarded.weights.get(metric, np.zeros(self.evaluator.predictions.n_models))
+        # Labels of one class are few of the other, which is said instead.
+        out: Bools = (weight > CONTRADICTED) & self._several_classes
+        return out
+
+    @cached_property
     def _several_classes(self) -> bool:
         """Whether labels of several classes are known."""
         _, labels = self.evaluator.predictions.named
@@ -223,10 +241,9 @@ class _Gap:
         odds = _WRONG * np.maximum(self.factor - 1, 0)
         return odds / (1 + odds)
 
-    @property
-    def allowed(self) -> Floats:
-        """The alternatives' share of the draws, (M,): their posterior probability."""
-        odds = _ALLOWED / (1 - _ALLOWED) * self.factor
+    def allowed(self, wrong: float) -> Floats:
+        """The alternatives' share of the draws, (M,): their probability, `wrong` beforehand."""
+        odds = wrong / (1 - wrong) * self.factor
         return odds / (1 + odds)
 
     @cached_property

@@ -1,13 +1,14 @@
 """Rates of joint errors of a set of classifiers, under one label posterior.
 
 A driver over `LabelWeights`, like that of the metrics: the same draws of parameters, labels and
-row weights, so these rates have intervals of the same meaning.
+row weights, so these rates have intervals of the same meaning. The accuracy of the best one is the
+metric itself, guarded by the labels as that is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,17 +19,18 @@ import scipy.sparse
 from fewlabels.comparison import paired_interval
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
+from fewlabels.evaluate import Evaluator
+from fewlabels.groups import Group
+from fewlabels.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.interval_draws import stretched
 from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights
+from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.together import PairErrors, Rate, Together
-
-PseudoItem = Callable[[Ints], tuple[Ints, Ints, Floats]]
-"""Draws to item, prediction and class weights: see `LabelWeights.pseudo_item`."""
 
 _AVERAGED = (
     "each classifier is judged by labels inferred for it alone, and what several do together by "
@@ -48,7 +50,6 @@ def joint_failures(
     n_draws: int = 400,
     method: str = "",
     group: str | None = None,
-    contradicted: Collection[str] = (),
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
@@ -67,8 +68,6 @@ def joint_failures(
         Interval draws; 0 for no intervals.
     method
         What messages call the label model.
-    contradicted
-        Classifiers against whose accuracy the labels speak: none of them is the best one.
 
     Raises
     ------
@@ -90,20 +89,55 @@ def joint_failures(
         )
     models = tuple(predictions.models[j] for j in columns)
     whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
-    found = _measured(predictions, posterior, rows, columns, population, n_draws)
-    own: dict[int, list[int]] = {}
-    for place, j in enumerate(columns.tolist()):
-        if posterior.of(j) is not posterior:
-            own.setdefault(id(posterior.of(j)), []).append(place)
-    for places in own.values():
-        judge = posterior.of(int(columns[places[0]]))
-        alone = _measured(predictions, judge, whole, columns[places], population, n_draws)
-        for together, accuracy in zip(found, alone, strict=True):
-            together.accuracy[places] = accuracy.accuracy
-    return _collected(
-        models, predictions.size_of(whole), found, level if n_draws else math.nan, level, group,
-        warnings=(_AVERAGED,) if own else (), contradicted=contradicted,
+    values, drawn = _measured(predictions, posterior, rows, columns, population, n_draws)
+    stated = level if n_draws else math.nan
+
+    def rate(kind: str, place: int) -> Rate:
+        value = float(getattr(values, kind)[place, 0])
+        return Rate(*paired_interval(value, getattr(drawn, kind)[place], stated))
+
+    evaluator = Evaluator(
+        predictions, posterior, resolve("accuracy"), "population" if population else "sample",
+        level if n_draws else None,
     )  # fmt: skip
+    best, best_single = _best(evaluator, Group(group, whole), method, columns)
+    a, b = _pairs(len(models))
+    own = any(posterior.of(j) is not posterior for j in columns.tolist())
+    return Together(
+        group=group,
+        models=models,
+        n_items=predictions.size_of(whole),
+        confidence_level=level,
+        all_wrong=rate("whole", 0),
+        oracle=rate("whole", 1),
+        majority=rate("whole", 2),
+        best_single=best_single,
+        best_model=None if best is None else predictions.models[best],
+        effective_voters=rate("whole", 3),
+        pairs=tuple(
+            PairErrors(models[i], models[j], *(rate(kind, p) for kind in _Figures._fields[1:]))
+            for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
+        ),
+        warnings=(_AVERAGED,) if own else (),
+    )
+
+
+def _best(
+    evaluator: Evaluator, whole: Group, method: str, columns: Ints
+) -> tuple[int | None, Rate]:
+    """The best of some classifiers whom the labels do not contradict, and its accuracy."""
+    found, guard = Guarded(evaluator.measure(whole.rows), {}, {}), Guard.of(evaluator, method)
+    if guard is not None:
+        found = guard.of_group(whole, found.measured)
+    value, draws, _ = found.measured["accuracy"]
+    able = np.isfinite(value) & np.isin(np.arange(len(value)), columns)
+    if guard is not None:
+        able &= ~guard.contradicts(found, "accuracy")
+    if not able.any():
+        return None, Rate(*[math.nan] * 3)
+    best, level = int(np.argmax(np.where(able, value, -np.inf))), evaluator.confidence_level
+    stated = math.nan if level is None else level
+    return best, Rate(*paired_interval(float(value[best]), draws[:, best], stated))
 
 
 def _measured(
@@ -131,41 +165,7 @@ def _measured(
 def _undefined(m: int, size: int) -> _Figures:
     """Everything of M classifiers, unknown in all draws."""
     n_pairs = len(_pairs(m)[0])
-    return _Figures(*(np.full((rows, size), np.nan) for rows in (4, m, *[n_pairs] * 5)))
-
-
-def _collected(
-    models: tuple[str, ...], n_items: int, found: tuple[_Figures, _Figures], stated: float,
-    level: float, group: str | None, warnings: tuple[str, ...], contradicted: Collection[str],
-) -> Together:  # fmt: skip
-    """Rates with intervals of the level `stated` from values (one draw) and draws."""
-    values, drawn = found
-    a, b = _pairs(len(models))
-
-    def rate(kind: str, place: int) -> Rate:
-        value = float(getattr(values, kind)[place, 0])
-        return Rate(*paired_interval(value, getattr(drawn, kind)[place], stated))
-
-    aside = [model in contradicted for model in models]
-    accuracy = np.where(aside, np.nan, values.accuracy[:, 0])
-    best = None if np.isnan(accuracy).all() else int(np.nanargmax(accuracy))
-    return Together(
-        group=group,
-        models=models,
-        n_items=n_items,
-        confidence_level=level,
-        all_wrong=rate("whole", 0),
-        oracle=rate("whole", 1),
-        majority=rate("whole", 2),
-        best_single=Rate(*[math.nan] * 3) if best is None else rate("accuracy", best),
-        best_model=None if best is None else models[best],
-        effective_voters=rate("whole", 3),
-        pairs=tuple(
-            PairErrors(models[i], models[j], *(rate(kind, p) for kind in _Figures._fields[2:]))
-            for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
-        ),
-        warnings=warnings,
-    )
+    return _Figures(*(np.full((rows, size), np.nan) for rows in (4, *[n_pairs] * 5)))
 
 
 def _pairs(m: int) -> tuple[Ints, Ints]:
@@ -177,7 +177,6 @@ class _Figures(NamedTuple):
     """Everything, last axis draws."""
 
     whole: Floats  # all wrong, oracle, majority, effective voters: (4, D)
-    accuracy: Floats  # (M, D)
     both_wrong: Floats  # (P, D), as those below
     same_wrong: Floats
     disagreement: Floats
@@ -195,10 +194,9 @@ class _Figures(NamedTuple):
 
     def clipped(self) -> _Figures:
         """Within the bounds of each: rounding, and moving draws, may leave them."""
-        rates, voters = self.whole[:3].clip(0, 1), self.whole[3:].clip(1, len(self.accuracy))
+        rates, voters = self.whole[:3].clip(0, 1), self.whole[3:].clip(min=1)
         return _Figures(
             whole=np.vstack([rates, voters]),
-            accuracy=self.accuracy.clip(0, 1),
             both_wrong=self.both_wrong.clip(0, 1),
             same_wrong=self.same_wrong.clip(0, 1),
             disagreement=self.disagreement.clip(0, 1),
@@ -270,20 +268,8 @@ class _Votes:
         share: Floats = most / most.sum(axis=0)
         return share
 
-    def unseen(self, item: Ints, predicted: Ints, mass: Floats) -> Floats:
-        """What it adds to the right ones, (M, D), that a pseudo-item's prediction is unknown.
-
-        So the accuracy of one is that of the metrics. What several say of the item stays as it is:
-        one unknown prediction says nothing of how they agree.
-        """
-        there = self.whole[self.pattern[item]]
-        said = self.hard[self.pattern[item]].T
-        draws = np.arange(len(item))
-        added: Floats = np.where(there, mass[draws, predicted] - mass[draws, said], 0.0)
-        return added
-
-    def finish(self, of: dict[str, Floats], unseen: Floats | float = 0.0) -> _Figures:
-        """Rates from the sums of all features, (rows, D) each, and from what is `unseen`."""
+    def finish(self, of: dict[str, Floats]) -> _Figures:
+        """Rates from the sums of all features, (rows, D) each."""
         m = self.hard.shape[1]
         a, b = _pairs(m)
         total, right, differ = of["total"], of["right"], of["differ"]
@@ -306,7 +292,7 @@ class _Votes:
             voters = m / (1 + (m - 1) * np.maximum(mean, 0.0))
             return _Figures(
                 np.vstack([all_wrong, 1 - all_wrong, of["majority"] / total, voters]),
-                (right + unseen) / total, joint, same / both, differ / both, correlation, excess,
+                joint, same / both, differ / both, correlation, excess,
             )  # fmt: skip
 
 
@@ -371,9 +357,9 @@ class _Task:
         if not self.population and weights.certain and not weights.n_others:
             return _Figures(*(np.repeat(value, size, axis=1) for value in values))
         if self.population:
-            drawn = self._over(size, weights.population, weights.pseudo_item)
+            drawn = self._over(size, weights.population)
         elif weights.posterior.support is not None:
-            drawn = self._over(size, weights.finite_population, weights.urn_item, whole=True)
+            drawn = self._over(size, weights.finite_population, whole=True)
         else:
             drawn = self._over(size, weights.sample)
         if weights.posterior.stretch != 1:
@@ -381,13 +367,9 @@ class _Task:
         return drawn.clipped()
 
     def _over(
-        self, size: int, make: Callable[[Ints, slice], Floats], pseudo: PseudoItem | None = None,
-        *, whole: bool = False,
-    ) -> _Figures:  # fmt: skip
-        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks.
-
-        `pseudo` gives the pseudo-items that the weights hold.
-        """
+        self, size: int, make: Callable[[Ints, slice], Floats], *, whole: bool = False
+    ) -> _Figures:
+        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks."""
         n, k = len(self.weights), self.weights.n_classes
         votes = self.votes
         of_class, of_any = votes.by_class, votes.of_any_class
@@ -403,7 +385,7 @@ class _Task:
                 for c in range(k):
                     right += of_class[c].sums(there, summed[:, c])
             of = of_class[0].named(right) | of_any.named(plain)
-            return votes.finish(of, 0.0 if pseudo is None else votes.unseen(*pseudo(index)))
+            return votes.finish(of)
 
         parts = list(map_blocks(run, spans(size, DRAWS_AT_ONCE)))
         return _Figures(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))

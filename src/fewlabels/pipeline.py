@@ -218,14 +218,14 @@ def answered(
     reasons, level = Reasons(), evaluator.confidence_level
     for sentence in said:
         reasons.add(sentence)
-    guard = Guard.of(evaluator, name)
+    guard, n_items = Guard.of(evaluator, name), {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}
     residuals: dict[tuple[str, str | None], Residuals] = {}
     for group in groups:
         found = Guarded(measure(group), {}, {})
         if guard is not None:
-            found = guard.of_group(group, found.measured)
+            found = guard.of_group(group, found.measured, n_items.get(group.name))
         own = rows_of(evaluator, group, found.measured, level, reasons)
         rows += own if guard is None else guard.marked(own, found, group, reasons)
         draws |= {(metric, group.name): m.draws for metric, m in found.measured.items()}

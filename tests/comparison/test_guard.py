@@ -80,19 +80,23 @@ def asked(
 
 
 def test_a_method_that_is_right_keeps_its_values_and_most_of_its_draws() -> None:
-    moved, changed = 0, []
+    moved: int = 0
+    changed: dict[bool, list[np.ndarray]] = {False: [], True: []}
     for seed in range(12):
-        for before, found, name in asked(of_labels(seed), Fitted(1.0), by="g"):
+        for place, (before, found, name) in enumerate(asked(of_labels(seed), Fitted(1.0), by="g")):
             after, weight = found.measured[name], found.weights[name]
             still = weight == 0
             np.testing.assert_array_equal(after.value[still], before.value[still])
-            changed.append((after.draws != before.draws)[:, still].mean(axis=0))
+            share = (after.draws != before.draws)[:, still].mean(axis=0)
+            changed[place >= 3].append(share)
             moved += int((~still).sum())
-    # The labels' share at B = 5^-1/2, where the two agree, and at B = 1, where values move.
-    least = 1 / (1 + 4 * np.sqrt(5))
-    shares = np.concatenate(changed)
-    assert shares.min() > least - 4 * np.sqrt(least / 400)
-    assert shares.max() < 0.2 + 4 * np.sqrt(0.16 / 400)
+    # The labels' share at B = 5^-1/2, where the two agree, and at B = 1, where values move; of all
+    # items, and of groups.
+    for in_group, wrong in ((False, 0.2), (True, 0.4)):
+        least = 1 / (1 + (1 - wrong) / wrong * np.sqrt(5))
+        shares = np.concatenate(changed[in_group])
+        assert shares.min() > least - 4 * np.sqrt(least / 400)
+        assert shares.max() < wrong + 4 * np.sqrt(wrong * (1 - wrong) / 400)
     # |z| > 1.42 in 16% of normal draws; 12 x 3 groups x 3 metrics x 3 classifiers that go together.
     assert moved < 0.25 * 12 * 27
 
@@ -164,15 +168,18 @@ def test_a_group_is_judged_by_its_own_labels() -> None:
     assert sum(contradicted) <= 1
 
 
-def test_nine_labels_say_nothing_of_a_group() -> None:
+@pytest.mark.parametrize("known", [2, 9])
+def test_nine_labels_of_a_group_move_no_value_and_two_no_draw(known: int) -> None:
     predictions = of_labels(0, 100)
-    group = np.where(np.arange(N) < 9, "few", "most")
+    group = np.where(np.arange(N) < known, "few", "most")
     few = fl.Predictions(
         predictions.probabilities, predictions.labels, groups={"g": group}, classes=[0, 1]
     )
-    found = asked(few, Fitted(8.0), metrics=("accuracy",), by="g")
-    assert found[1][1].weights == {}
-    assert found[1][1].measured["accuracy"] is found[1][0]
+    before, found, _ = asked(few, Fitted(8.0), metrics=("accuracy",), by="g")[1]
+    after = found.measured["accuracy"]
+    np.testing.assert_array_equal(after.value, before.value)
+    assert (after.draws != before.draws).any() == (known == 9)
+    assert not any(weight.any() for weight in found.weights.values())
     assert asked(of_labels(0, 10), Fitted(8.0))[0][1].weights
 
 
@@ -374,7 +381,7 @@ def test_where_all_are_contradicted_none_is_named() -> None:
 
 
 def test_a_group_by_hand_is_the_guard_of_its_rows() -> None:
-    """A group of all items is all items."""
+    """A group of all items has the values of all items, and leaves the labels more of the draws."""
     predictions, fitted = of_labels(3, 60), Fitted(4.0)
     evaluator = Evaluator(
         predictions, fitted.posterior(predictions), resolve(["accuracy"]), "population"
@@ -384,4 +391,31 @@ def test_a_group_by_hand_is_the_guard_of_its_rows() -> None:
     measured = evaluator.measure(np.arange(N))
     one = guard.of_group(Group(None, np.arange(N)), measured)
     two = guard.of_group(Group("all=1", np.arange(N)), measured)
-    np.testing.assert_array_equal(one.measured["accuracy"].draws, two.measured["accuracy"].draws)
+    first, second = one.measured["accuracy"], two.measured["accuracy"]
+    np.testing.assert_array_equal(first.value, second.value)
+    taken, more = (found.draws != measured["accuracy"].draws for found in (first, second))
+    np.testing.assert_array_equal(first.draws[taken], second.draws[taken])
+    assert more[taken].all()
+    assert more.sum() > taken.sum()
+
+
+def test_what_is_known_of_these_items_varies_no_more() -> None:
+    """On these very items labels are a part of what is asked; where all are known, nothing moves."""
+    for known, scale in ((60, np.sqrt(1 - 60 / N)), (N, 0.0)):
+        predictions, fitted = of_labels(5, known), Fitted(1.0)
+        found = {}
+        for estimand in ("population", "sample"):
+            evaluator = Evaluator(
+                predictions, fitted.posterior(predictions), resolve(["accuracy"]), estimand
+            )
+            guard = Guard.of(evaluator, "learned-ensemble")
+            assert guard is not None
+            measured = evaluator.measure(np.arange(N))
+            after = guard.of_group(Group(None, np.arange(N)), measured).measured["accuracy"]
+            taken = (after.draws != measured["accuracy"].draws).all(axis=1)
+            found[estimand] = after.draws[taken] - measured["accuracy"].value
+        if scale == 0:
+            assert not len(found["sample"])
+        else:
+            spread = found["sample"].std(axis=0) / found["population"].std(axis=0)
+            np.testing.assert_allclose(spread, scale, rtol=0.35)
