@@ -400,7 +400,7 @@ def test_a_group_by_hand_is_the_guard_of_its_rows() -> None:
 
 
 def test_what_is_known_of_these_items_varies_no_more() -> None:
-    """On these very items labels are a part of what is asked; where all are known, nothing moves."""
+    """On a sample labels are a part of what is asked; where all are known, nothing moves."""
     for known, scale in ((60, np.sqrt(1 - 60 / N)), (N, 0.0)):
         predictions, fitted = of_labels(5, known), Fitted(1.0)
         found = {}
