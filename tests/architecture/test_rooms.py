@@ -61,7 +61,8 @@ ARROWS = {
     "trust": BELOW_MIDDLE | MIDDLE | {"groups"},
     "guard": BELOW_MIDDLE | MIDDLE | {"comparison", "evaluate", "groups", "label_weights", "trust"},
     "item_variance": BELOW_MIDDLE | MIDDLE,
-    "joint_failures": BELOW_MIDDLE | {"comparison", "label_weights", "together"},
+    "joint_failures": BELOW_MIDDLE
+    | {"comparison", "evaluate", "groups", "guard", "label_weights", "metrics", "together"},
     "shifts": BELOW_MIDDLE | {"models", "sources"},
     "recalibration": BELOW_MIDDLE | ANNOTATED,
     "input_facts": BELOW_MIDDLE | MIDDLE | {"evaluate", "shifts"},

@@ -222,5 +222,5 @@ class VoteRates:
         here = np.flatnonzero(weight)
         share = weight[here] / weight[here].sum()
         rates = np.exp(log_rates(self.rates[:, here, j], self.shares.shape[2]))
-        out: Floats = np.einsum("d,tdk,tdkv->vkt", share, self.shares[:, here], rates)
-        return out
+        out = np.einsum("d,tdk,tdkv->vkt", share, self.shares[:, here], rates)
+        return np.ascontiguousarray(out)  # sums over it do not hang on how the draws lie
