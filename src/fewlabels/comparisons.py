@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fewlabels.comparison import Comparison, GroupGap
+from fewlabels.comparison import Comparison, GroupGap, Together
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, plain_values
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import aligned_reference, estimate
 from fewlabels.shown import Shown
 from fewlabels.sources import predictions_of
-from fewlabels.together import Together
 from fewlabels.wording import quoted, unknown
 
 

@@ -19,6 +19,7 @@ from fewlabels.comparison import (
     Difference,
     GroupGap,
     Residuals,
+    Together,
     compare,
     group_gap,
     paired_interval,
@@ -28,7 +29,6 @@ from fewlabels.comparison import (
 from fewlabels.errors import MissingExtraError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.shown import Estimated
-from fewlabels.together import Together
 from fewlabels.wording import listed, unknown
 
 if TYPE_CHECKING:
@@ -392,10 +392,10 @@ class Estimates(Estimated):
             If there is no such group, fewer than two classifiers with hard predictions, or no
             posterior over labels.
         """
-        from fewlabels.joint_failures import joint_failures
+        from fewlabels.evaluation.joint_errors import joint_errors
 
         if group not in self._together:
-            self._together[group] = joint_failures(
+            self._together[group] = joint_errors(
                 self._judged, self.posterior, self._rows_of(group),
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
@@ -467,7 +467,7 @@ class Estimates(Estimated):
         return int((counts.sum(axis=1) > 0).sum())
 
     def _item_variance(self, metric: str, group: str | None) -> Floats | None:
-        from fewlabels.item_variance import item_variance
+        from fewlabels.evaluation.item_variance import item_variance
 
         if (metric, group) not in self._variances:
             found = item_variance(self._judged, self.posterior, metric, self._rows_of(group))

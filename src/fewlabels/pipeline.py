@@ -12,10 +12,11 @@ import numpy as np
 from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
-from fewlabels.evaluate import Estimand, Evaluator, Measured
+from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
+from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
+from fewlabels.evaluation.input_facts import facts
+from fewlabels.evaluation.status import Reasons, judge, partly_undefined
 from fewlabels.groups import Group, all_and_groups
-from fewlabels.guard import Guard, Guarded, guards_differences
-from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
 from fewlabels.kernels.interval_draws import interval
@@ -31,7 +32,6 @@ from fewlabels.profiles import describe
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
 from fewlabels.sources import predictions_of, reference_of
-from fewlabels.trust import Reasons, judge, partly_undefined
 from fewlabels.wording import listed, no_level
 
 Against = Literal["auto", "class", "distribution"]

@@ -11,7 +11,7 @@ from scipy import stats
 
 import fewlabels as fl
 from fewlabels.comparison import Difference, LabelsNeeded, labels_needed
-from fewlabels.item_variance import item_variance
+from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.posterior import Fixed, LabelPosterior
 
 Z = stats.norm.ppf(0.975)

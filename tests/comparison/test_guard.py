@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import fewlabels as fl
-import fewlabels.guard
+import fewlabels.evaluation.guard
 from fewlabels.comparisons import compared
-from fewlabels.evaluate import Evaluator, Measured
+from fewlabels.evaluation.evaluator import Evaluator, Measured
+from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.groups import Group, all_and_groups
-from fewlabels.guard import Guard, Guarded
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import FittedLabelModel
 from fewlabels.models.ensemble import with_evidence
@@ -244,7 +244,7 @@ def test_a_guarded_method_moves_and_its_interval_holds_the_truth(
         given, _ = strong(seed)
         before = fl.estimate(given, "ensemble", ["accuracy"], confidence_level=0.9)
         with monkeypatch.context() as patched:
-            patched.setattr(fewlabels.guard, "METHODS", methods)
+            patched.setattr(fewlabels.evaluation.guard, "METHODS", methods)
             after = fl.estimate(given, "ensemble", ["accuracy"], by="g", confidence_level=0.9)
         row = after.get("strong", "accuracy")
         assert row.status is fl.Status.CONTRADICTED
@@ -265,7 +265,7 @@ def test_a_stream_says_and_moves_the_same(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
     methods = {**METHODS, "ensemble": replace(METHODS["ensemble"], guarded=True)}
-    monkeypatch.setattr(fewlabels.guard, "METHODS", methods)
+    monkeypatch.setattr(fewlabels.evaluation.guard, "METHODS", methods)
     given, _ = strong()
     assert given.probabilities is not None
     columns = {f"p__{m}__1": given.probabilities[:, j, 1] for j, m in enumerate(given.models)}
@@ -288,7 +288,7 @@ def moved() -> fl.Estimates:
     """Estimates of which the best is contradicted."""
     methods = {**METHODS, "ensemble": replace(METHODS["ensemble"], guarded=True)}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fewlabels.guard, "METHODS", methods)
+        patched.setattr(fewlabels.evaluation.guard, "METHODS", methods)
         found = fl.estimate(strong()[0], "ensemble", ["accuracy", "brier"], by="g")
     best = max(
         found.rows, key=lambda r: r.value if (r.metric, r.group) == ("accuracy", None) else 0

@@ -11,7 +11,7 @@ from scipy import stats
 
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
-from fewlabels.item_variance import item_variance
+from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.kernels.keyed import mix
 from fewlabels.kernels.keyed_counts import binomials, gammas, label_counts, some_items
 from fewlabels.models import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import fewlabels as fl
-from fewlabels.label_weights import LabelWeights
+from fewlabels.evaluation.draws import LabelWeights
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.operating.question import Question
 from fewlabels.posterior import LabelPosterior, draw_labels

@@ -29,6 +29,7 @@ from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, conce
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimate, frame, plain_values
+from fewlabels.evaluation.status import Reasons
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
@@ -36,7 +37,6 @@ from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated
 from fewlabels.sources import predictions_of
-from fewlabels.trust import Reasons
 from fewlabels.wording import listed, unknown
 
 

@@ -20,9 +20,9 @@ from fewlabels.annotations.statistic_losses import one_unit, score_sums, scored_
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
 from fewlabels.errors import Status
 from fewlabels.estimates import Estimate
+from fewlabels.evaluation.status import Reasons
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.label_histograms import Annotated, Scheme, Scored, Sums, sums_of
-from fewlabels.trust import Reasons
 
 FEW = 20
 """Fewer annotated items than this are few."""

@@ -10,7 +10,7 @@ import numpy as np
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.seeds import generator
 from fewlabels.errors import InputError
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
 

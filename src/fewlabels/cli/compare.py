@@ -14,7 +14,7 @@ from fewlabels.wording import one_line
 
 if TYPE_CHECKING:
     from fewlabels.comparisons import Comparisons
-    from fewlabels.evaluate import Estimand
+    from fewlabels.evaluation.evaluator import Estimand
 
 
 @click.command(short_help="Which classifier is best, and how far that is known.")

@@ -18,7 +18,7 @@ from fewlabels.cli.one_model import (
 from fewlabels.cli.output import json_text
 
 if TYPE_CHECKING:
-    from fewlabels.evaluate import Estimand
+    from fewlabels.evaluation.evaluator import Estimand
     from fewlabels.operating.answer import IntervalKind
 
 

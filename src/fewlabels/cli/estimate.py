@@ -20,7 +20,7 @@ from fewlabels.wording import one_line, quoted
 if TYPE_CHECKING:
     from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.estimates import Estimates
-    from fewlabels.evaluate import Estimand
+    from fewlabels.evaluation.evaluator import Estimand
     from fewlabels.frames.write import TableKind
     from fewlabels.pipeline import Against
     from fewlabels.predictions import Predictions

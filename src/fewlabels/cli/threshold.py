@@ -24,7 +24,7 @@ from fewlabels.errors import UsageError
 from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from fewlabels.evaluate import Estimand
+    from fewlabels.evaluation.evaluator import Estimand
     from fewlabels.predictions import Predictions
 
 

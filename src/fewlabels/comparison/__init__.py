@@ -11,6 +11,7 @@ from fewlabels.comparison.groups import GroupGap, group_gap
 from fewlabels.comparison.intervals import Difference, paired_interval
 from fewlabels.comparison.labels import LabelsNeeded, labels_needed
 from fewlabels.comparison.ranks import probability_best
+from fewlabels.comparison.together import PairErrors, Rate, Together
 
 __all__ = [
     "Comparison",
@@ -18,8 +19,11 @@ __all__ = [
     "GroupGap",
     "LabelsNeeded",
     "Pair",
+    "PairErrors",
+    "Rate",
     "Residuals",
     "Standing",
+    "Together",
     "compare",
     "group_gap",
     "labels_needed",

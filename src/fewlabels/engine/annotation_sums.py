@@ -26,13 +26,13 @@ from fewlabels.engine.sketch import BottomRows, counts_of
 from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError, UsageError
+from fewlabels.evaluation.status import Reasons
 from fewlabels.frames.wording import told_of
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import hash_columns
 from fewlabels.kernels.label_histograms import Annotated
 from fewlabels.predictions import Predictions
-from fewlabels.trust import Reasons
 
 INTERVAL_ROWS = 100_000
 """Annotated rows that intervals are drawn from at most."""

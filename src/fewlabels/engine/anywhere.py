@@ -17,7 +17,7 @@ from fewlabels.engine.tally import Tally
 from fewlabels.engine.units import Layout
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimates
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.frames.classes import decide_classes
 from fewlabels.frames.options import column_options
 from fewlabels.frames.roles import assign_roles

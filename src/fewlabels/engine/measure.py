@@ -20,11 +20,11 @@ from fewlabels.engine.skeleton import Skeleton, chunks
 from fewlabels.engine.sketch import BottomRows
 from fewlabels.engine.support import Support, mixed
 from fewlabels.engine.tally import Key, Part, Scorer, Tally, distinct, provided
-from fewlabels.evaluate import Estimand, Evaluator, Measured, n_interval_draws
+from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights
+from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, n_interval_draws
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
-from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights
 from fewlabels.metrics.base import Metric, Plan
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
 from fewlabels.posterior import LabelPosterior, ParameterDraws

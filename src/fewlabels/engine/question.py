@@ -15,9 +15,9 @@ from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
-from fewlabels.evaluate import Estimand, Evaluator
+from fewlabels.evaluation.evaluator import Estimand, Evaluator
+from fewlabels.evaluation.input_facts import facts
 from fewlabels.groups import Group, all_and_groups
-from fewlabels.input_facts import facts
 from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.base import Metric

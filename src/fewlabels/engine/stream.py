@@ -34,7 +34,7 @@ from fewlabels.engine.work import (
 )
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.roles import Roles

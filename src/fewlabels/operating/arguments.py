@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fewlabels.errors import UsageError
-from fewlabels.evaluate import INTERVAL_DRAWS, MOST_DRAWS
+from fewlabels.evaluation.evaluator import INTERVAL_DRAWS, MOST_DRAWS
 from fewlabels.models.base import refuse_multiplicity
 from fewlabels.pipeline import check_settings, seed_of
 from fewlabels.predictions import Predictions

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fewlabels.errors import Status, gravest_first
-from fewlabels.evaluate import MOST_DRAWS
+from fewlabels.evaluation.evaluator import MOST_DRAWS
+from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.groups import Group
 from fewlabels.metrics.registry import METRICS
 from fewlabels.operating.question import AUTO, Question
-from fewlabels.trust import Verdict, judge
 from fewlabels.wording import listed
 
 _WORST = (

@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.evaluate import INTERVAL_DRAWS
+from fewlabels.evaluation.draws import LabelWeights
+from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.label_weights import LabelWeights
 from fewlabels.operating.question import Question
 from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, ScoreRates, draw_labels
 

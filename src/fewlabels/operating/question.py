@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError, UsageError
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.models.base import LabelModel
 from fewlabels.models.registry import METHODS

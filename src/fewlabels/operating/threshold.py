@@ -14,7 +14,7 @@ import numpy as np
 from fewlabels.errors import Status
 from fewlabels.estimates import frame
 from fewlabels.estimates import plain_values as plain
-from fewlabels.evaluate import Estimand
+from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.models.base import LabelModel

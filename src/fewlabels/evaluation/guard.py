@@ -31,7 +31,8 @@ from scipy.special import ndtri
 from fewlabels.comparison import Residuals
 from fewlabels.errors import Status
 from fewlabels.estimates import MOST_COMPARED, Estimate
-from fewlabels.evaluate import Evaluator, Measured
+from fewlabels.evaluation.evaluator import Evaluator, Measured
+from fewlabels.evaluation.status import Reasons
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import nearer_zero, over_draws
@@ -40,7 +41,6 @@ from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
 from fewlabels.models.registry import METHODS
 from fewlabels.predictions import Predictions
-from fewlabels.trust import Reasons
 
 LEAST, MOST = 10, 20_000
 """With fewer labels nothing is contradicted; with more, estimates rest on the labels anyway."""

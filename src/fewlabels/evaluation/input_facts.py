@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from fewlabels.evaluate import MOST_DRAWS
+from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS

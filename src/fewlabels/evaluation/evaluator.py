@@ -15,10 +15,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fewlabels.evaluation.draws import (
+    DRAWS_AT_ONCE,
+    LabelWeights,
+    Make,
+    PseudoItem,
+    SharedDraws,
+    shared_draws,
+)
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans, using_workers
+from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
-from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights, SharedDraws, shared_draws
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import (
@@ -33,7 +40,6 @@ from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
-Make = Callable[[Ints, slice], Floats]
 _Part = tuple[LabelPosterior, Chosen, Ints, Ints]
 """Posterior, metrics, classifiers and items."""
 
@@ -49,7 +55,6 @@ EXACT_ITEMS = 20_000
 
 _CHANCE_DRAWS = 100
 _TOO_FEW = 20
-_BLOCK = 2**20
 
 MANY = 32
 """From so many parts of the items on (annotators, each with items of their own), threads share out
@@ -288,16 +293,11 @@ class _Task:
         own = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
         biased = {n: m for n, m in rest.items() if m.noise_biased}
-        out = {}
-        if self.population:
-            out = self._resampled(size, own)
-            out |= self._over(size, rest, self.weights.population, self.weights.pseudo_item)
-        elif self.posterior.support is not None:
-            out = self._resampled(size, own)
-            make, pseudo = self.weights.finite_population, self.weights.urn_item
-            out |= self._over(size, rest, make, pseudo, whole=True)
+        make, pseudo, whole = self.weights.of_intervals(population=self.population)
+        if pseudo is None:
+            out = self._of_labels(size, metrics, self.weights.sample_labels, make)
         else:
-            out = self._of_labels(size, metrics, self.weights.sample_labels, self.weights.sample)
+            out = self._resampled(size, own) | self._over(size, rest, make, pseudo, whole=whole)
         if self.weights.noisy:
             self._without_noise(out, values, biased)
         elif self.population:
@@ -377,16 +377,14 @@ class _Task:
     def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
         plans = self._plans(chosen, exact=self.exact)
-        n, k = len(self.weights), self.weights.n_classes
 
         def run(index: Ints) -> list[dict[str, Floats]]:
             states = States(plans)
-            for block in spans(n, max(_BLOCK // (k * len(index)), 1)):
+            for block in self.weights.blocks(index):
                 states.add(self.weights.doubted(index, block), block)
             return states.digests()
 
-        chunks = [np.arange(s.start, s.stop) for s in spans(self.weights.n_doubted, DRAWS_AT_ONCE)]
-        parts = list(map_blocks(run, chunks))
+        parts = list(map_blocks(run, self.weights.chunks(self.weights.n_doubted)))
         return [
             {name: np.concatenate([part[j][name] for part in parts], axis=-1) for name in own}
             for j, own in enumerate(plans)
@@ -420,7 +418,7 @@ class _Task:
         size: int,
         chosen: Chosen,
         make: Make,
-        pseudo: Callable[[Ints], tuple[Ints, Ints, Floats]] | None = None,
+        pseudo: PseudoItem | None = None,
         *,
         exact: bool | None = None,
         whole: bool = False,
@@ -434,12 +432,10 @@ class _Task:
         if not chosen:
             return {}
         plans = self._plans(chosen, exact=self.exact if exact is None else exact)
-        n, k = len(self.weights), self.weights.n_classes
 
         def run(index: Ints) -> dict[str, Floats]:
-            height = n if whole else max(_BLOCK // (k * len(index)), 1)
             states = States(plans)
-            for block in spans(n, height):
+            for block in self.weights.blocks(index, whole=whole):
                 states.add(make(index, block), block)
             if pseudo is not None:
                 states.unseen(*pseudo(index))
@@ -468,10 +464,7 @@ class _Task:
     def _chunks(
         self, size: int, chosen: Chosen, run: Callable[[Ints], dict[str, Floats]], *, whole: bool
     ) -> dict[str, Floats]:
-        most = _BLOCK // (len(self.weights) * self.weights.n_classes) if whole else DRAWS_AT_ONCE
-        width = int(np.clip(most, 1, DRAWS_AT_ONCE))
-        chunks = [np.arange(s.start, s.stop) for s in spans(size, width)]
-        parts = []
+        chunks, parts = self.weights.chunks(size, whole=whole), []
         for part in map_blocks(run, chunks):
             parts.append(part)
             self.evaluator.progress(len(parts), len(chunks))

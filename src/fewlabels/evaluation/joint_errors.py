@@ -1,46 +1,43 @@
-"""Rates of joint errors of a set of classifiers, under one label posterior.
+"""Joint errors of a set of classifiers: how often all fail, who fails with whom.
 
-A driver over `LabelWeights`, like that of the metrics: the same draws of parameters, labels and
-row weights, so these rates have intervals of the same meaning. The accuracy of the best one is the
-metric itself, guarded by the labels as that is.
+Statistics of the draws that metrics are made of, so that they have intervals of the same meaning.
+The accuracy of the best classifier is the metric itself, guarded by the labels as that is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from fewlabels.comparison import paired_interval
+from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
-from fewlabels.evaluate import Evaluator
+from fewlabels.evaluation.draws import LabelWeights, Make
+from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.groups import Group
-from fewlabels.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.interval_draws import stretched
-from fewlabels.label_weights import DRAWS_AT_ONCE, LabelWeights
+from fewlabels.kernels.blocks import map_blocks
+from fewlabels.kernels.interval_draws import point_value, stretched
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.together import PairErrors, Rate, Together
 
 _AVERAGED = (
     "each classifier is judged by labels inferred for it alone, and what several do together by "
     "the average of these, so such rates need not agree with the accuracies"
 )
 
-_BLOCK = 2**20
+_WHOLE = ("all_wrong", "oracle", "majority", "effective_voters")
+_OF_PAIRS = ("both_wrong", "same_wrong", "disagreement", "correlation", "excess")
 
 
-def joint_failures(
+def joint_errors(
     predictions: Predictions,
     posterior: LabelPosterior,
     rows: Ints,
@@ -89,12 +86,23 @@ def joint_failures(
         )
     models = tuple(predictions.models[j] for j in columns)
     whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
-    values, drawn = _measured(predictions, posterior, rows, columns, population, n_draws)
+    known, others = rows, rows[:0]
+    if posterior.support is not None:
+        known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
+    for parameters in (posterior.parameters, posterior.interval_parameters):
+        if parameters is not None:
+            parameters.prepare()
+    task = _Task(
+        LabelWeights(predictions, posterior, known, others, n_draws),
+        _Votes.of(predictions, known, columns),
+        population=population or posterior.counts_alone,
+    )
+    values = task.values()
+    drawn = task.draws(values, n_draws)
     stated = level if n_draws else math.nan
 
-    def rate(kind: str, place: int) -> Rate:
-        value = float(getattr(values, kind)[place, 0])
-        return Rate(*paired_interval(value, getattr(drawn, kind)[place], stated))
+    def rate(place: int) -> Rate:
+        return Rate(*paired_interval(float(values[place]), drawn[:, place], stated))
 
     evaluator = Evaluator(
         predictions, posterior, resolve("accuracy"), "population" if population else "sample",
@@ -108,17 +116,18 @@ def joint_failures(
         models=models,
         n_items=predictions.size_of(whole),
         confidence_level=level,
-        all_wrong=rate("whole", 0),
-        oracle=rate("whole", 1),
-        majority=rate("whole", 2),
         best_single=best_single,
         best_model=None if best is None else predictions.models[best],
-        effective_voters=rate("whole", 3),
         pairs=tuple(
-            PairErrors(models[i], models[j], *(rate(kind, p) for kind in _Figures._fields[1:]))
+            PairErrors(
+                models[i],
+                models[j],
+                *(rate(len(_WHOLE) + kind * len(a) + p) for kind in range(len(_OF_PAIRS))),
+            )
             for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         ),
         warnings=(_AVERAGED,) if own else (),
+        **{name: rate(place) for place, name in enumerate(_WHOLE)},
     )
 
 
@@ -140,69 +149,9 @@ def _best(
     return best, Rate(*paired_interval(float(value[best]), draws[:, best], stated))
 
 
-def _measured(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, columns: Ints,
-    population: bool, n_draws: int,
-) -> tuple[_Figures, _Figures]:  # fmt: skip
-    """Values (one draw) and interval draws of everything under one posterior; NaN of no items."""
-    known, others = rows, rows[:0]
-    if posterior.support is not None:
-        known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
-    if not len(known):
-        return _undefined(len(columns), 1), _undefined(len(columns), n_draws)
-    for parameters in (posterior.parameters, posterior.interval_parameters):
-        if parameters is not None:
-            parameters.prepare()
-    task = _Task(
-        LabelWeights(predictions, posterior, known, others, n_draws),
-        _Votes.of(predictions, known, columns),
-        population=population or posterior.counts_alone,
-    )
-    values = task.values()
-    return values, task.draws(values, n_draws) if n_draws else _undefined(len(columns), 0)
-
-
-def _undefined(m: int, size: int) -> _Figures:
-    """Everything of M classifiers, unknown in all draws."""
-    n_pairs = len(_pairs(m)[0])
-    return _Figures(*(np.full((rows, size), np.nan) for rows in (4, *[n_pairs] * 5)))
-
-
 def _pairs(m: int) -> tuple[Ints, Ints]:
     a, b = np.triu_indices(min(m, MOST_COMPARED), 1)
     return a, b
-
-
-class _Figures(NamedTuple):
-    """Everything, last axis draws."""
-
-    whole: Floats  # all wrong, oracle, majority, effective voters: (4, D)
-    both_wrong: Floats  # (P, D), as those below
-    same_wrong: Floats
-    disagreement: Floats
-    correlation: Floats
-    excess: Floats
-
-    def moved(self, values: _Figures, factor: float) -> _Figures:
-        """These draws away from the values (one draw) by a factor."""
-        return _Figures(
-            *(
-                stretched(drawn.T, value[:, 0], factor).T
-                for drawn, value in zip(self, values, strict=True)
-            )
-        )
-
-    def clipped(self) -> _Figures:
-        """Within the bounds of each: rounding, and moving draws, may leave them."""
-        rates, voters = self.whole[:3].clip(0, 1), self.whole[3:].clip(min=1)
-        return _Figures(
-            whole=np.vstack([rates, voters]),
-            both_wrong=self.both_wrong.clip(0, 1),
-            same_wrong=self.same_wrong.clip(0, 1),
-            disagreement=self.disagreement.clip(0, 1),
-            correlation=self.correlation.clip(-1, 1),
-            excess=self.excess.clip(0, None),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +217,16 @@ class _Votes:
         share: Floats = most / most.sum(axis=0)
         return share
 
-    def finish(self, of: dict[str, Floats]) -> _Figures:
-        """Rates from the sums of all features, (rows, D) each."""
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the largest value that each rate can have, (F,)."""
+        m, n_pairs = self.hard.shape[1], len(_pairs(self.hard.shape[1])[0])
+        of_pairs = np.repeat([[0, 1], [0, 1], [0, 1], [-1, 1], [0, np.inf]], n_pairs, axis=0)
+        low, high = np.vstack([[0, 1], [0, 1], [0, 1], [1, m], of_pairs]).T
+        return low, high
+
+    def finish(self, of: dict[str, Floats]) -> Floats:
+        """Rates (F, D), as in `_WHOLE`, then of the pairs, from the sums of all features (., D)."""
         m = self.hard.shape[1]
         a, b = _pairs(m)
         total, right, differ = of["total"], of["right"], of["differ"]
@@ -290,10 +247,8 @@ class _Votes:
             known = np.isfinite(correlation)
             mean = np.where(known, correlation, 0.0).sum(axis=0) / known.sum(axis=0)
             voters = m / (1 + (m - 1) * np.maximum(mean, 0.0))
-            return _Figures(
-                np.vstack([all_wrong, 1 - all_wrong, of["majority"] / total, voters]),
-                joint, same / both, differ / both, correlation, excess,
-            )  # fmt: skip
+            whole = (all_wrong, 1 - all_wrong, of["majority"] / total, voters)
+            return np.vstack([*whole, joint, same / both, differ / both, correlation, excess])
 
 
 def _counted(difference: Floats, total: Floats) -> Floats:
@@ -328,64 +283,50 @@ class _Features:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Sums the label weights over patterns, draw by draw."""
+    """Rates of all patterns, draw by draw."""
 
     weights: LabelWeights
     votes: _Votes
     population: bool
 
-    def values(self) -> _Figures:
-        """Point estimates, made as those of metrics are: one draw, (..., 1)."""
-        posterior = self.weights.posterior
-        if posterior.value_from == "marginals" or self.weights.certain:
-            return self._over(1, self.weights.marginal).clipped()
-        drawn = self._over(posterior.parameters.size, self.weights.soft)
-        return _Figures(*(self._middle(figure) for figure in drawn)).clipped()
+    def values(self) -> Floats:
+        """Point estimates (F,), made as those of metrics are; NaN of no items."""
+        weights = self.weights
+        if weights.posterior.value_from == "marginals" or weights.certain:
+            drawn = self._over(1, weights.marginal)[0]
+        else:
+            drawn = self._over(weights.posterior.parameters.size, weights.soft)
+            drawn = point_value(drawn, only_mean=not self.population)
+        return drawn.clip(*self.votes.bounds)
 
-    def _middle(self, drawn: Floats) -> Floats:
-        out = np.full((len(drawn), 1), np.nan)
-        known = np.isfinite(drawn).any(axis=1)
-        if known.any():
-            out[known, 0] = np.nanmean(drawn[known], axis=1)
-            if self.population:
-                out[known, 0] = (out[known, 0] + np.nanmedian(drawn[known], axis=1)) / 2
-        return out
-
-    def draws(self, values: _Figures, size: int) -> _Figures:
-        """Interval draws, (..., D), stretched about the values as those of metrics are."""
+    def draws(self, values: Floats, size: int) -> Floats:
+        """Interval draws (D, F), stretched about the values as those of metrics are."""
         weights = self.weights
         if not self.population and weights.certain and not weights.n_others:
-            return _Figures(*(np.repeat(value, size, axis=1) for value in values))
-        if self.population:
-            drawn = self._over(size, weights.population)
-        elif weights.posterior.support is not None:
-            drawn = self._over(size, weights.finite_population, whole=True)
-        else:
-            drawn = self._over(size, weights.sample)
+            return np.tile(values, (size, 1))
+        make, _, whole = weights.of_intervals(population=self.population)
+        drawn = self._over(size, make, whole=whole)
         if weights.posterior.stretch != 1:
-            drawn = drawn.moved(values, weights.posterior.stretch)
-        return drawn.clipped()
+            drawn = stretched(drawn, values, weights.posterior.stretch)
+        return drawn.clip(*self.votes.bounds)
 
-    def _over(
-        self, size: int, make: Callable[[Ints, slice], Floats], *, whole: bool = False
-    ) -> _Figures:
-        """Figures of the weights of draws 0 .. size - 1, in chunks, items in blocks."""
-        n, k = len(self.weights), self.weights.n_classes
-        votes = self.votes
+    def _over(self, size: int, make: Make, *, whole: bool = False) -> Floats:
+        """Rates (D, F) of the weights of draws 0 .. size - 1."""
+        votes, k = self.votes, self.weights.n_classes
+        if not len(self.weights):
+            return np.full((size, len(votes.bounds[0])), np.nan)
         of_class, of_any = votes.by_class, votes.of_any_class
 
-        def run(draws: slice) -> _Figures:
-            index = np.arange(draws.start, draws.stop)
+        def run(index: Ints) -> Floats:
             right = np.zeros((of_class[0].matrix.shape[1], len(index)))
             plain = np.zeros((of_any.matrix.shape[1], len(index)))
-            for rows in spans(n, n if whole else max(_BLOCK // (k * len(index)), 1)):
+            for rows in self.weights.blocks(index, whole=whole):
                 there, place = np.unique(votes.pattern[rows], return_inverse=True)
                 summed = Indicator(place, len(there)).sums(make(index, rows))
                 plain += of_any.sums(there, summed.sum(axis=1))
                 for c in range(k):
                     right += of_class[c].sums(there, summed[:, c])
-            of = of_class[0].named(right) | of_any.named(plain)
-            return votes.finish(of)
+            return votes.finish(of_class[0].named(right) | of_any.named(plain)).T
 
-        parts = list(map_blocks(run, spans(size, DRAWS_AT_ONCE)))
-        return _Figures(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
+        parts = list(map_blocks(run, self.weights.chunks(size, whole=whole)))
+        return np.concatenate(parts) if parts else np.empty((0, len(votes.bounds[0])))

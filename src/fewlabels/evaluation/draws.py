@@ -7,7 +7,7 @@ nor workers show in the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,8 +20,16 @@ from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
+Make = Callable[[Ints, slice], Floats]
+"""Draws (D,) and a block of items (b,) to label weights (b, K, D)."""
+
+PseudoItem = Callable[[Ints], tuple[Ints, Ints, Floats]]
+"""Draws (D,) to the pseudo-item of each: see `LabelWeights.pseudo_item`."""
+
 DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
+
+_BLOCK = 2**20
 
 _ROWS_SALT, _COUNTS_SALT = 0x120E5, 0xC0075
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
@@ -90,6 +98,29 @@ class LabelWeights:
     def by_key(self) -> Ints:
         """Places in the order of the keys: draws that range over the items go by it."""
         return np.argsort(self.keys)
+
+    def chunks(self, size: int, *, whole: bool = False) -> list[Ints]:
+        """Draws 0 .. size - 1 in parts; in smaller ones where each needs the `whole` of the items.
+
+        Their sizes, as those of blocks, depend on the data alone, so that the answer does not
+        depend on workers.
+        """
+        most = _BLOCK // max(len(self) * self.n_classes, 1) if whole else DRAWS_AT_ONCE
+        width = int(np.clip(most, 1, DRAWS_AT_ONCE))
+        return [np.arange(s.start, s.stop) for s in spans(size, width)]
+
+    def blocks(self, index: Ints, *, whole: bool = False) -> list[slice]:
+        """The items in blocks for a chunk of draws."""
+        n = len(self)
+        return spans(n, n if whole else max(_BLOCK // (self.n_classes * len(index)), 1))
+
+    def of_intervals(self, *, population: bool) -> tuple[Make, PseudoItem | None, bool]:
+        """What makes interval draws, their pseudo-item, and whether it needs all items at once."""
+        if population:
+            return self.population, self.pseudo_item, False
+        if self.posterior.support is not None:
+            return self.finite_population, self.urn_item, True
+        return self.sample, None, False
 
     def marginal(self, index: Ints, block: slice) -> Floats:
         """Marginal P(label) times sampling weights."""
