@@ -11,16 +11,15 @@ import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED
+from fewlabels.evaluation.draws import LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.kernels.interval_draws import interval
-from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.keyed_counts import label_counts, some_items, weight_sums
 from fewlabels.metrics.base import Metric
 from fewlabels.models.registry import METHODS
 from fewlabels.models.vote_data import domain_codes, domain_texts, votes_given
-from fewlabels.posterior import LabelPosterior, VoteRates, draw_labels
+from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ RELIABILITY_BINS = 10
 _DRAWS = 400
 _MOST_ITEMS = 50_000
 _MOST_TICKS = 200
-_ITEMS_SALT, _COUNTS_SALT = 0x9F11, 0x9F12
 
 MOST_CELLS = 30
 """Rows and columns of a heat map that can still be read."""
@@ -49,7 +47,10 @@ def describe(
     estimates: Estimates,
 ) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
-    rows, times = _some_rows(predictions, posterior)
+    rows = np.arange(predictions.n_items)
+    if posterior.support is not None:
+        rows = rows[posterior.support]
+    shown_items, rows = some_items_of(predictions, rows, _MOST_ITEMS)
     item, label = predictions.named
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
     mass = predictions.weight * predictions.times
@@ -57,7 +58,7 @@ def describe(
     level = 0.95 if math.isnan(estimates.confidence_level) else estimates.confidence_level
     with using_workers(workers):
         profiles = [
-            _profile(predictions, posterior.of(j), j, rows, times, level)
+            _profile(predictions, shown_items, posterior.of(j), j, rows, level)
             for j in range(predictions.n_models)
         ]
     return {
@@ -111,35 +112,17 @@ def _method_info(method: str) -> dict[str, Any]:
     }
 
 
-def _some_rows(predictions: Predictions, posterior: LabelPosterior) -> tuple[Ints, Floats | None]:
-    """All rows that the posterior speaks of, or those of 50,000 items chosen by identity.
-
-    And how many items each of them stands for, where it is not one.
-    """
-    rows = np.arange(predictions.n_items)
-    if posterior.support is not None:
-        rows = rows[posterior.support]
-    keys, times = predictions.keys[rows], predictions.multiplicity
-    if times is not None:
-        times = times[rows]
-        if len(rows) > _MOST_ITEMS:
-            times = some_items(times, keys, _MOST_ITEMS, _ITEMS_SALT)
-            rows, times = rows[times > 0], times[times > 0]
-    elif len(rows) > _MOST_ITEMS:
-        rows = np.sort(rows[np.argsort(keys)[:_MOST_ITEMS]])
-    return rows, times
-
-
 def _profile(
-    predictions: Predictions, posterior: LabelPosterior, j: int, rows: Ints,
-    times: Floats | None, level: float,
+    predictions: Predictions, some: Predictions, posterior: LabelPosterior, j: int, rows: Ints,
+    level: float,
 ) -> dict[str, Any] | None:  # fmt: skip
+    """Scores and reliability of a classifier, by some of the items."""
     present = predictions.has_probabilities[rows, j]
     if predictions.probabilities is None or not present.any():
         return None
-    rows, times = rows[present], None if times is None else times[present]
+    rows = rows[present]
     p = predictions.probabilities[rows, j]
-    mass = predictions.weight[rows] if times is None else predictions.weight[rows] * times
+    mass = some.weight[rows] * some.times[rows]
     q = posterior.marginals()[rows] * mass[:, None]
     labels = predictions.labels[rows]
     classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
@@ -150,7 +133,7 @@ def _profile(
         "distributions": [
             _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
         ],
-        "reliability": _reliability(predictions, posterior, rows, times, p, level),
+        "reliability": _reliability(some, posterior, rows, p, level),
     }
 
 
@@ -174,40 +157,27 @@ def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> 
 
 
 def _reliability(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, times: Floats | None,
-    p: Floats, level: float,
-) -> dict[str, Any]:  # fmt: skip
-    """Predicted against inferred frequency in ten bins, with bands over posterior draws."""
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, p: Floats, level: float
+) -> dict[str, Any]:
+    """Predicted against inferred frequency in ten bins, with bands over the draws of metrics."""
     two = predictions.n_classes == 2
     event = np.ones(len(p), dtype=np.int64) if two else np.argmax(p, axis=1)
     confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
-    weight, keys = predictions.weight[rows], predictions.keys[rows]
     codes = equal_width(confidence, RELIABILITY_BINS)
     items = Indicator(codes, RELIABILITY_BINS)
-
-    parameters = posterior.interval_parameters or posterior.parameters
-    parameters.prepare()
+    (posterior.interval_parameters or posterior.parameters).prepare()
+    weights = LabelWeights(predictions, posterior, rows, rows[:0], _DRAWS)
 
     def frequency(index: Ints) -> Floats:
-        drawn = parameters.block(index % parameters.size, rows)
-        if times is None:
-            labels = draw_labels(drawn, keys, index, posterior.salt)
-            row_weight = exponentials(keys, index, posterior.salt) * weight[:, None]
-            hit = items.sums(row_weight * (labels == event[:, None]))
-        else:
-            counts = label_counts(keys, index, times, drawn, posterior.salt ^ _COUNTS_SALT)
-            by_class = weight_sums(keys, index, counts, posterior.salt) * weight[:, None, None]
-            row_weight = by_class.sum(axis=1)
-            hit = items.sums(np.take_along_axis(by_class, event[:, None, None], axis=1)[:, 0])
-        total = items.sums(row_weight)
+        drawn = weights.population(index, slice(0, len(rows)))
+        hit = items.sums(np.take_along_axis(drawn, event[:, None, None], axis=1)[:, 0])
         # Half a hit and half a miss keep a bin of few items from certainty.
-        return (hit + 0.5) / (total + 1)
+        return (hit + 0.5) / (items.sums(drawn.sum(axis=1)) + 1)
 
-    width = max(2**20 // max(len(rows) * predictions.n_classes, 1), 1)
-    blocks = [np.arange(i, min(i + width, _DRAWS)) for i in range(0, _DRAWS, width)]
-    draws = np.concatenate(list(map_blocks(frequency, blocks)), axis=1)
+    parts = map_blocks(frequency, weights.chunks(_DRAWS, whole=True))
+    draws = np.concatenate(list(parts), axis=1)
     expected = np.take_along_axis(posterior.marginals()[rows], event[:, None], axis=1)[:, 0]
-    mass = weight if times is None else weight * times
+    mass = weights.mass
     size = items.sums(mass)
     bins = []
     for b in np.flatnonzero(size > 0):

@@ -51,7 +51,7 @@ ARROWS = {
     "evaluation": BELOW_MIDDLE | MIDDLE | {"comparison", "groups", "shifts"},
     "shifts": BELOW_MIDDLE | {"models", "sources"},
     "recalibration": BELOW_MIDDLE | ANNOTATED,
-    "profiles": BELOW_MIDDLE | MIDDLE,
+    "profiles": BELOW_MIDDLE | MIDDLE | {"evaluation"},
     "pipeline": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "comparisons": BELOW_MIDDLE | MIDDLE | PIPELINE,
     "operating": BELOW_MIDDLE | MIDDLE | PIPELINE,

@@ -15,7 +15,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.keyed_counts import gammas, label_counts, weight_sums
+from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -31,9 +31,20 @@ DRAWS_AT_ONCE = 50
 
 _BLOCK = 2**20
 
-_ROWS_SALT, _COUNTS_SALT = 0x120E5, 0xC0075
+_ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
 _PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
+
+
+def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Predictions, Ints]:
+    """Some of the items, at most so many, chosen by identity: the same whatever the order."""
+    keys = predictions.keys[rows]
+    if predictions.multiplicity is None:
+        chosen = rows if len(rows) <= most else np.sort(rows[np.argsort(keys)[:most]])
+        return predictions, chosen
+    times = np.zeros(predictions.n_items)
+    times[rows] = some_items(predictions.multiplicity[rows], keys, most, _ITEMS_SALT)
+    return predictions.with_multiplicity(times), rows[times[rows] > 0]
 
 
 class LabelWeights:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fewlabels.evaluation.draws import some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.keyed_counts import label_counts, some_items, weight_sums
+from fewlabels.kernels.keyed_counts import label_counts, weight_sums
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS
@@ -16,7 +17,7 @@ from fewlabels.predictions import Predictions
 
 _MOST_ITEMS = 5_000
 _DRAWS, _AT_ONCE = 40, 20
-_LABELS_SALT, _ROWS_SALT, _ITEMS_SALT = 0x17E3, 0x17E4, 0x17E5
+_LABELS_SALT, _ROWS_SALT = 0x17E3, 0x17E4
 
 
 def item_variance(
@@ -66,13 +67,7 @@ def _of(
     rows = rows[predictions.weight[rows] > 0]
     if not len(rows):
         return None
-    keys = predictions.keys[rows]
-    if predictions.multiplicity is None:
-        rows = rows[np.argsort(keys)[:_MOST_ITEMS]]
-    else:
-        times = np.zeros(predictions.n_items)
-        times[rows] = some_items(predictions.multiplicity[rows], keys, _MOST_ITEMS, _ITEMS_SALT)
-        predictions, rows = predictions.with_multiplicity(times), rows[times[rows] > 0]
+    predictions, rows = some_items_of(predictions, rows, _MOST_ITEMS)
     if metric.per_item is not None:
         return _of_means(predictions, posterior, metric, rows, columns)
     return _of_influence(predictions, posterior, metric, rows, columns)

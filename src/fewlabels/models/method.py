@@ -22,8 +22,8 @@ class Method:
     many items a row stands for (`Predictions.multiplicity`). `streams` says what becomes of rows
     that do not fit into memory: the fitted model applies to any "rows", or all comes from the
     labeled ones and a "sample" of the others. `guarded` says whether answers move to what labels
-    say where these speak against them (`evaluation/guard.py`): so it is for what "auto" chooses; a paper's
-    method keeps its own.
+    say where these speak against them (`evaluation/guard.py`): so it is for what "auto" chooses; a
+    paper's method keeps its own.
     """
 
     name: str
