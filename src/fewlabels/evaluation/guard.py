@@ -45,8 +45,8 @@ from fewlabels.predictions import Predictions
 LEAST, MOST = 10, 20_000
 """With fewer labels nothing is contradicted; with more, estimates rest on the labels anyway."""
 
-LEAST_IN_GROUP = 3
-"""With fewer labels of a group its draws are the method's."""
+LEAST_OF_DRAWS = 3
+"""With fewer labels of a classifier, or of a group, draws are the method's."""
 
 _LEVEL = 0.95
 """The spread of what labels say is that of draws for this level, whatever the answer's."""
@@ -130,12 +130,12 @@ class Guard:
         support, predictions = self.alone.posterior.support, self.evaluator.predictions
         assert support is not None
         rows = group.rows[support[group.rows]]
-        least, wrong = (LEAST, _ALLOWED) if group.name is None else (LEAST_IN_GROUP, _GROUP_ALLOWED)
+        wrong = _ALLOWED if group.name is None else _GROUP_ALLOWED
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more
             whole = predictions.size_of(group.rows) if n_items is None else n_items
             scale = float(np.sqrt(max(1 - size / whole, 0.0))) if whole else 0.0
-        if size < least or scale == 0:
+        if size < LEAST_OF_DRAWS or scale == 0:
             return Guarded(measured, {}, {})
         out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
         for name, gap in self._gaps(self.alone, rows, measured, scale).items():
@@ -145,7 +145,7 @@ class Guard:
             # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
             own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
             residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own))
-            allowed = np.where(labels >= least, gap.allowed(wrong), 0.0)
+            allowed = np.where(labels >= LEAST_OF_DRAWS, gap.allowed(wrong), 0.0)
             if not self.moves or not allowed.any():
                 continue
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
