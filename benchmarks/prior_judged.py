@@ -43,7 +43,9 @@ class Job(NamedTuple):
 
 def judged(job: Job) -> list[dict[str, Any]]:
     """A row for every number of labels, classifier and metric that both methods give."""
-    whole = prior_tables.table_set(job.target, job.seed).predictions
+    made = prior_tables.table_set(job.target, job.seed)
+    whole = made.predictions
+    alike = made.composition == "siblings" and bool(whole.has_probabilities.all())
     fold = prior_tables.targets()[job.target].family
     truth = fl.estimate(whole, "labeled", list(METRICS))
     order = np.random.default_rng([job.seed, 5]).permutation(whole.n_items)
@@ -52,26 +54,36 @@ def judged(job: Job) -> list[dict[str, Any]]:
     for n in LABELED:
         some = whole.take(order[: n + UNLABELED])
         some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
-        ours, theirs = (
+        ours, theirs, average = (
             fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
-            for method in (LearnedEnsemble(left_out=fold), "labeled")
+            for method in (
+                LearnedEnsemble(left_out=fold),
+                "labeled",
+                "ensemble" if alike else "labeled",
+            )
         )
         for model in whole.models:
             for metric in METRICS:
                 right = truth.get(model, metric).value
                 one, other = ours.get(model, metric), theirs.get(model, metric)
+                plain = average.get(model, metric).value
                 if np.isfinite([right, one.value, one.low, one.high, other.value]).all():
                     rows.append(
                         {"set": job.target, "n": n, "metric": metric,
                          "error": round(abs(one.value - right), 5),
                          "labeled": round(abs(other.value - right), 5),
+                         "average": round(abs(plain - right), 5)
+                         if alike and np.isfinite(plain) else None,
                          "holds": bool(one.low <= right <= one.high)}
                     )  # fmt: skip
     return rows
 
 
 def blocks(kept: dict[str, Any]) -> dict[str, str]:
-    """The page's tables: coverage, and errors over those of labels only, by sets."""
+    """The page's tables, by sets: coverage, and errors over those of labels only.
+
+    And over those of the plain average, for siblings.
+    """
     sums: dict[tuple[int, str], dict[str, list[tuple[float, float, float]]]] = {}
     for row in kept["rows"]:
         sets = sums.setdefault((row["n"], row["metric"]), defaultdict(list))
@@ -81,14 +93,24 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
         error, labeled, held = np.array([np.mean(v, axis=0) for v in sets.values()]).T
         holds[key] = f"{100 * held.mean():.1f}% ± {100 * held.std() / np.sqrt(len(held)):.1f}"
         errors[key] = number(error.mean() / labeled.mean(), 2)
-    tables = (
-        table(["labels", *METRICS.values()], [[n, *(kind[n, m] for m in METRICS)] for n in LABELED])
-        for kind in (holds, errors)
-    )
-    said = (
-        f"{kept['sets']} sets, seed {kept['seed']}, one run each; ± is a standard error over sets."
-    )
-    return dict(zip(("coverage", "errors"), (f"{t}\n\n{said}" for t in tables), strict=True))
+    alike = [row for row in kept["rows"] if row["average"] is not None]
+    plain = {
+        key: number(
+            np.mean([r["error"] for r in alike if (r["n"], r["metric"]) == key])
+            / np.mean([r["average"] for r in alike if (r["n"], r["metric"]) == key]), 2,
+        )
+        for key in sums
+    }  # fmt: skip
+    said = f"sets, seed {kept['seed']}, one run each"
+    notes = [f"{kept['sets']} {said}; ± is a standard error over sets.", f"{kept['sets']} {said}.",
+             f"{len({row['set'] for row in alike})} {said}."]  # fmt: skip
+    return {
+        name: table(["labels", *METRICS.values()],
+                    [[n, *(kind[n, m] for m in METRICS)] for n in LABELED]) + f"\n\n{note}"
+        for name, kind, note in zip(
+            ("coverage", "errors", "siblings"), (holds, errors, plain), notes, strict=True
+        )
+    }  # fmt: skip
 
 
 def main() -> None:
