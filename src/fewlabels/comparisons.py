@@ -27,8 +27,8 @@ class Comparisons(Shown):
 
     `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
     maps (metric, column) to the gaps between the groups of a column, a classifier each; `together`
-    maps a group to how all classifiers fail together. A group in which there is nothing to compare
-    is left out, and `warnings` say so.
+    maps a group to how these classifiers fail together. A group in which there is nothing to
+    compare is left out, and `warnings` say so.
     """
 
     estimates: Estimates
@@ -223,7 +223,7 @@ def compared(estimates: Estimates, models: Sequence[str] | None = None) -> Compa
     }
     for size in estimates.groups:
         try:
-            together[size.group] = estimates.together(size.group)
+            together[size.group] = estimates.together(size.group, models)
         except UsageError as nothing:
             if size.group is None:
                 said.append(str(nothing))

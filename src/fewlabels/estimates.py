@@ -293,13 +293,17 @@ class Estimates(Estimated):
             If the metric is unknown or without direction, there is no such group or classifier,
             there are no draws, or fewer than two classifiers to compare.
         """
-        chosen = self.models if models is None else tuple(dict.fromkeys(models))
-        for model in chosen:
-            if model not in self.models:
-                raise UsageError(unknown("model", model, self.models))
+        chosen = self._chosen(models)
         if (metric, group, chosen) not in self._compared:
             self._compared[metric, group, chosen] = self._compare(metric, group, chosen)
         return self._compared[metric, group, chosen]
+
+    def _chosen(self, models: Sequence[str] | None) -> tuple[str, ...]:
+        """Some of the classifiers, each once; None: all."""
+        for model in models or ():
+            if model not in self.models:
+                raise UsageError(unknown("model", model, self.models))
+        return self.models if models is None else tuple(dict.fromkeys(models))
 
     def _compare(self, metric: str, group: str | None, models: tuple[str, ...]) -> Comparison:
         direction, (values, draws) = self._direction(metric), self._paired(metric, group)
@@ -383,25 +387,28 @@ class Estimates(Estimated):
             for model in self.models
         )
 
-    def together(self, group: str | None = None) -> Together:
-        """How the classifiers fail together: joint errors, majority vote, best choice per item.
+    def together(self, group: str | None = None, models: Sequence[str] | None = None) -> Together:
+        """How classifiers fail together: joint errors, majority vote, best choice per item.
+
+        `models` are some of the classifiers; None: all.
 
         Raises
         ------
         UsageError
-            If there is no such group, fewer than two classifiers with hard predictions, or no
-            posterior over labels.
+            If there is no such group or classifier, fewer than two classifiers with hard
+            predictions, or no posterior over labels.
         """
         from fewlabels.evaluation.joint_errors import joint_errors
 
-        if group not in self._together:
-            self._together[group] = joint_errors(
+        chosen = frozenset(self._chosen(models))
+        if (group, chosen) not in self._together:
+            self._together[group, chosen] = joint_errors(
                 self._judged, self.posterior, self._rows_of(group),
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
-                method=self.method, group=group,
+                method=self.method, group=group, models=chosen,
             )  # fmt: skip
-        return self._together[group]
+        return self._together[group, chosen]
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str | None], tuple[Floats, Floats]]:
@@ -412,7 +419,7 @@ class Estimates(Estimated):
         return {}
 
     @cached_property
-    def _together(self) -> dict[str | None, Together]:
+    def _together(self) -> dict[tuple[str | None, frozenset[str]], Together]:
         return {}
 
     @property

@@ -50,6 +50,7 @@ def test_only_some_classifiers(cli: Cli, predictions_file: Path) -> None:
     code, out, _ = cli("compare", str(predictions_file), "--models", "poor,good", "--json", "-")
     assert code == 0
     assert len(json.loads(out)["comparisons"][0]["pairs"]) == 1
+    assert {tuple(t["models"]) for t in json.loads(out)["together"]} == {("good", "poor")}
     # Columns may be mapped as anywhere else.
     code, out, _ = cli(
         "compare", str(predictions_file), "--model", "a=p__good__0,p__good__1",

@@ -256,3 +256,16 @@ def test_copies_are_one_voter_at_most(m: int) -> None:
         assert voters == pytest.approx((1, 1, 1))
         assert 1 <= voters.low <= voters.value <= voters.high <= m
         assert voters.high == 1
+
+
+def test_of_some_classifiers_is_what_they_do_alone() -> None:
+    given = predictions()
+    estimates = fl.estimate(given, "labeled", "accuracy")
+    some = estimates.together(models=["m2", "m0"])
+    alone = fl.estimate(given.select_models(["m0", "m2"]), "labeled", "accuracy").together()
+    assert some.models == ("m0", "m2")
+    assert some.all_wrong.value == pytest.approx(alone.all_wrong.value)
+    everyone = estimates.together().pair("m0", "m2").both_wrong
+    assert some.pair("m0", "m2").both_wrong == pytest.approx(everyone)
+    with pytest.raises(UsageError, match="unknown model 'nobody'"):
+        estimates.together(models=["m0", "nobody"])

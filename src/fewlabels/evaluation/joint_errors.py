@@ -7,6 +7,7 @@ The accuracy of the best classifier is the metric itself, guarded by the labels 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,6 +48,7 @@ def joint_errors(
     n_draws: int = 400,
     method: str = "",
     group: str | None = None,
+    models: Collection[str] | None = None,
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
@@ -65,6 +67,8 @@ def joint_errors(
         Interval draws; 0 for no intervals.
     method
         What messages call the label model.
+    models
+        The classifiers; None: all that have hard predictions.
 
     Raises
     ------
@@ -79,6 +83,8 @@ def joint_errors(
         )
     rows = rows[predictions.weight[rows] > 0]
     columns = np.flatnonzero(predictions.has_hard.any(axis=0))
+    if models is not None:
+        columns = np.array([j for j in columns if predictions.models[j] in models], dtype=np.int64)
     if len(columns) < 2:
         raise UsageError(
             "joint errors need hard predictions of two classifiers at least; "
