@@ -39,7 +39,7 @@ class Fitted(FittedLabelModel):
     def posterior(self, predictions: fl.Predictions) -> LabelPosterior:
         assert predictions.probabilities is not None
         p = predictions.probabilities[:, :, 1]
-        logit = self.slope * np.log(p / (1 - p)).mean(axis=1) + self.offset
+        logit = self.slope * np.nanmean(np.log(p / (1 - p)), axis=1) + self.offset
         q = 1 / (1 + np.exp(-logit))
         known = with_evidence(np.column_stack([1 - q, q]), predictions.evidence)
         return LabelPosterior(known, Fixed(known), predictions.keys, salt=3, value_from="marginals")
@@ -419,3 +419,18 @@ def test_what_is_known_of_these_items_varies_no_more() -> None:
         else:
             spread = found["sample"].std(axis=0) / found["population"].std(axis=0)
             np.testing.assert_allclose(spread, scale, rtol=0.35)
+
+
+@pytest.mark.parametrize("given", [2, 5])
+def test_labels_of_a_classifier_count_not_those_of_the_file(given: int) -> None:
+    """An expensive one, asked about few of the labeled items: three move draws, ten the value."""
+    whole = of_labels(2, 60)
+    assert whole.probabilities is not None
+    p = whole.probabilities.copy()
+    p[np.flatnonzero(whole.labeled)[given:], 2] = np.nan
+    few = fl.Predictions(p, whole.labels, classes=[0, 1])
+    ((before, found, _),) = asked(few, Fitted(8.0), metrics=("accuracy",))
+    after = found.measured["accuracy"]
+    assert after.value[2] == before.value[2]
+    assert (after.draws[:, 2] != before.draws[:, 2]).any() == (given == 5)
+    assert (after.draws[:, :2] != before.draws[:, :2]).any()
