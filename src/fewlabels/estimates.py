@@ -339,7 +339,10 @@ class Estimates(Estimated):
                 seed = crc32(f"{self.seed} {group}".encode(errors="surrogateescape"))
                 residuals = self.residuals.get((metric, group))
                 if residuals is not None:
-                    residuals = residuals._replace(value=way * residuals.value)
+                    residuals, draws = (
+                        residuals._replace(value=way * residuals.value),
+                        residuals.draws,
+                    )
                 values, draws = (
                     way * found
                     for found in with_discrepancy(

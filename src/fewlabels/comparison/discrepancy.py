@@ -43,11 +43,14 @@ _FEWEST, _WIDE = 20, 1e4
 class Residuals(NamedTuple):
     """Metrics of the labeled items minus what a method expects of them.
 
-    Values (M,), NaN where it is not known, and their covariance (M, M).
+    Values (M,), NaN where it is not known, and their covariance (M, M). `draws` (D, M) are the
+    method's where those of the metric are partly the labels': a difference hears the labels by its
+    discrepancy.
     """
 
     value: Floats
     covariance: Floats
+    draws: Floats
 
 
 def with_discrepancy(

@@ -144,17 +144,19 @@ class Guard:
             left = (1 - weights[name]) * gap.nearest
             # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
             own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
-            residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own))
+            found, bounds = measured[name], self.evaluator.metrics[name].bounds
+            residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own), found.draws)
             allowed = np.where(labels >= LEAST_OF_DRAWS, gap.allowed(wrong), 0.0)
             if not self.moves or not allowed.any():
                 continue
-            found, bounds = measured[name], self.evaluator.metrics[name].bounds
             if len(found.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
                 gap = self._gaps(alone, rows, measured, scale)[name]
             uniform = self._uniform(len(found.draws))
             moved = gap.moved(found, weights[name], allowed, uniform)
+            paired = gap.moved(found, weights[name], weights[name], uniform).draws
+            residuals[name] = residuals[name]._replace(draws=np.clip(paired, *bounds))
             out[name] = moved._replace(
                 value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
             )
