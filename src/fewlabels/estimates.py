@@ -339,10 +339,8 @@ class Estimates(Estimated):
                 seed = crc32(f"{self.seed} {group}".encode(errors="surrogateescape"))
                 residuals = self.residuals.get((metric, group))
                 if residuals is not None:
-                    residuals, draws = (
-                        residuals._replace(value=way * residuals.value),
-                        residuals.draws,
-                    )
+                    draws = residuals.draws
+                    residuals = residuals._replace(value=way * residuals.value)
                 values, draws = (
                     way * found
                     for found in with_discrepancy(

@@ -198,6 +198,12 @@ class LabelPosterior:
         """The posterior by which classifier j is judged."""
         return (self.per_model[j] if self.per_model else None) or self
 
+    def prepare(self) -> None:
+        """Have done once, before there are threads, what parameter draws do once."""
+        for parameters in (self.parameters, self.interval_parameters):
+            if parameters is not None:
+                parameters.prepare()
+
     def marginals(self) -> Floats:
         """P(label) per item, shape (n, K); rows sum to 1."""
         return self.probabilities

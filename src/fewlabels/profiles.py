@@ -165,7 +165,7 @@ def _reliability(
     confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
     codes = equal_width(confidence, RELIABILITY_BINS)
     items = Indicator(codes, RELIABILITY_BINS)
-    (posterior.interval_parameters or posterior.parameters).prepare()
+    posterior.prepare()
     weights = LabelWeights(predictions, posterior, rows, rows[:0], _DRAWS)
 
     def frequency(index: Ints) -> Floats:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from fewlabels.comparison.family import Family, runs_of
-from fewlabels.comparison.intervals import Difference
+from fewlabels.comparison.intervals import Difference, paired_ends
 from fewlabels.comparison.labels import LabelsNeeded, labels_needed
 from fewlabels.comparison.ranks import Ranks, expected_loss, probability_positive
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.interval_draws import interval
 from fewlabels.wording import unknown
 
 
@@ -250,7 +249,7 @@ def _pairs_of(
     """Pairs of classifier i with all that are ranked below it."""
     gaps = draws[:, [i]] - draws[:, i + 1 :]
     means = values[i] - values[i + 1 :]
-    lows, highs = interval(means, np.where(np.isfinite(gaps), gaps, np.nan), level)
+    lows, highs = paired_ends(means, gaps, level)
     for place, j in enumerate(range(i + 1, len(names))):
         gap = gaps[:, place]
         gap = gap[np.isfinite(gap)]

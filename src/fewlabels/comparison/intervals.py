@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,12 @@ class Difference(NamedTuple):
     high: float
 
 
+def paired_ends(value: Any, gap: Floats, level: float) -> tuple[Any, Any]:
+    """Ends (...) of differences (...) from their draws (D, ...): infinite ones say nothing."""
+    return interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
+
+
 def paired_interval(value: float, gap: Floats, level: float) -> Difference:
-    """The interval of a difference from its draws (D,), of which infinite ones say nothing."""
-    low, high = interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
+    """The interval of a difference from its draws (D,)."""
+    low, high = paired_ends(value, gap, level)
     return Difference(value, float(low), float(high))

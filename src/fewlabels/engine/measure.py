@@ -23,7 +23,7 @@ from fewlabels.engine.tally import Key, Part, Scorer, Tally, distinct, provided
 from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, n_interval_draws
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
 from fewlabels.metrics.base import Metric, Plan
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
@@ -242,8 +242,7 @@ class Measurer:
             weights = LabelWeights(judged, own_posterior, own, own[:0], self.n_draws)
             plans = [prepare(view_of(judged, own, int(j)), chosen, exact=True) for j in columns]
             run = partial(self._difference, weights, plans, chosen)
-            spans_ = [np.arange(s.start, s.stop) for s in spans(self.n_draws, DRAWS_AT_ONCE)]
-            parts = list(map_blocks(run, spans_))
+            parts = list(map_blocks(run, weights.chunks(self.n_draws)))
             for name in chosen:
                 found = np.concatenate([part[name] for part in parts])
                 out[name][:, columns] = shrink * (found - over_draws(np.nanmean, found))

@@ -147,9 +147,7 @@ class Evaluator:
 
     def _prepare(self, posterior: LabelPosterior) -> None:
         if self.n_draws:
-            for parameters in (posterior.parameters, posterior.interval_parameters):
-                if parameters is not None:
-                    parameters.prepare()
+            posterior.prepare()
 
     @cached_property
     def n_draws(self) -> int:

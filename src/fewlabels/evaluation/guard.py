@@ -141,13 +141,15 @@ class Guard:
         for name, gap in self._gaps(self.alone, rows, measured, scale).items():
             labels = self._labels(name, rows)
             weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
+            if not self.moves:
+                continue
             left = (1 - weights[name]) * gap.nearest
             # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
             own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
             residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own), found.draws)
             allowed = np.where(labels >= LEAST_OF_DRAWS, gap.allowed(wrong), 0.0)
-            if not self.moves or not allowed.any():
+            if not allowed.any():
                 continue
             if len(found.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
@@ -160,7 +162,7 @@ class Guard:
             out[name] = moved._replace(
                 value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
             )
-        return Guarded(out, weights, residuals if self.moves else {})
+        return Guarded(out, weights, residuals)
 
     def _gaps(
         self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured], scale: float

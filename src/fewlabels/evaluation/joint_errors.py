@@ -95,9 +95,7 @@ def joint_errors(
     known, others = rows, rows[:0]
     if posterior.support is not None:
         known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
-    for parameters in (posterior.parameters, posterior.interval_parameters):
-        if parameters is not None:
-            parameters.prepare()
+    posterior.prepare()
     task = _Task(
         LabelWeights(predictions, posterior, known, others, n_draws),
         _Votes.of(predictions, known, columns),

@@ -298,10 +298,7 @@ class _Annotated:
         """What the posteriors of the folds do once."""
         for posterior in self.folds.posteriors:
             if posterior is not None:
-                one = self.pick(posterior)
-                one.parameters.prepare()
-                if one.interval_parameters is not None:
-                    one.interval_parameters.prepare()
+                self.pick(posterior).prepare()
 
 
 def _merged(

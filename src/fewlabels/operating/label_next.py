@@ -33,7 +33,7 @@ from fewlabels.operating.arguments import Progress, checked, draws_for, silent
 from fewlabels.operating.caution import facts, status_of
 from fewlabels.operating.curve import chosen_kinds
 from fewlabels.operating.grid import GRID, Kind
-from fewlabels.operating.points import Counts, ItemDraws, Sampler, cuts_of, prepare
+from fewlabels.operating.points import Counts, ItemDraws, Sampler, cuts_of
 from fewlabels.operating.question import Question, ask
 from fewlabels.sources import predictions_of
 from fewlabels.wording import listed
@@ -206,7 +206,7 @@ class _Task:
 
     def __init__(self, question: Question, kind: Kind, progress: Progress) -> None:
         self.question, self.kind, self.progress = question, kind, progress
-        prepare(question.posterior)
+        question.posterior.prepare()
         rows = question.rows
         weight = question.predictions.weight[rows]
         expected = question.posterior.probabilities[rows, question.positive]

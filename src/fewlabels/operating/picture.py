@@ -10,7 +10,7 @@ from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import map_blocks, spans, using_workers
 from fewlabels.operating.answer import band
-from fewlabels.operating.points import VALUE_DRAWS, prepare
+from fewlabels.operating.points import VALUE_DRAWS
 from fewlabels.operating.question import Question
 
 _BINS = 40
@@ -63,7 +63,7 @@ def _recalibration(question: Question, level: float) -> dict[str, Floats]:
     if not groups:
         return {name: np.empty(0) for name in ("score", "probability", "low", "high")}
     posterior = question.posterior
-    prepare(posterior)
+    posterior.prepare()
     parameters = posterior.interval_parameters or posterior.parameters
     starts = np.cumsum([0, *(len(g) for g in groups)])[:-1]
     size = np.diff(np.append(starts, sum(len(g) for g in groups)))

@@ -169,7 +169,7 @@ def points_of(question: Question, n_draws: int, *, between: bool = False) -> Poi
         Whether to add cuts between the scores, where the population's rates are known there.
     """
     posterior = question.posterior
-    prepare(posterior)
+    posterior.prepare()
     rows, scores = question.answered, question.scores[question.answered]
     expected = posterior.probabilities[rows, question.positive]
     cuts = cuts_of(scores, question.predictions.weight[rows], expected)
@@ -181,13 +181,6 @@ def points_of(question: Question, n_draws: int, *, between: bool = False) -> Poi
         return _rate_points(posterior.score_rates, posterior, thresholds, n_draws)
     items = ItemDraws(question, rows, cuts, n_draws)
     return items.points(bootstrap=population or posterior.support is not None)
-
-
-def prepare(posterior: LabelPosterior) -> None:
-    """Have done once, before there are threads, what parameter draws do once."""
-    for parameters in (posterior.parameters, posterior.interval_parameters):
-        if parameters is not None:
-            parameters.prepare()
 
 
 class ItemDraws:
