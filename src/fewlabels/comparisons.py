@@ -8,15 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fewlabels.comparison import Comparison, GroupGap, Together
+from fewlabels import report
+from fewlabels.comparison import Comparison, Difference, GroupGap, Together
 from fewlabels.errors import UsageError
-from fewlabels.estimates import Estimates, plain_values
+from fewlabels.estimates import Estimates
+from fewlabels.evaluation.differences import (
+    comparison,
+    errors_together,
+    gap,
+    group_gaps,
+    groups_of,
+)
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import aligned_reference, estimate
-from fewlabels.shown import Shown
+from fewlabels.shown import Shown, plain_values
 from fewlabels.sources import predictions_of
 from fewlabels.wording import quoted, unknown
 
@@ -57,15 +65,25 @@ class Comparisons(Shown):
             raise UsageError(f"no comparison by {quoted(metric)} {of}; compared by: {metrics}")
         return found
 
+    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+        """Metric of a classifier in one group minus that in another, with the interval.
+
+        Raises
+        ------
+        UsageError
+            If there is no such classifier, metric or group.
+        """
+        return gap(self.estimates, model, metric, group_a, group_b)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
         out = self.estimates.to_dict()
         for name in ("estimates", "comparison", "diagnostics"):
             del out[name]
         gaps = [
-            {"metric": metric, "column": column, **dataclasses.asdict(gap)}
+            {"metric": metric, "column": column, **dataclasses.asdict(of_model)}
             for (metric, column), found in self.group_gaps.items()
-            for gap in found
+            for of_model in found
         ]
         compared = [
             found.to_dict() | {"standings": self._standings(found)}
@@ -86,15 +104,11 @@ class Comparisons(Shown):
 
     def summary(self, width: int = 80) -> str:
         """The comparison as text of at most `width` columns."""
-        from fewlabels.report.comparison_text import render_comparison
-
-        return render_comparison(self.to_dict(), width)
+        return report.render_comparison(self.to_dict(), width)
 
     def save_html(self, path: str | Path) -> None:
         """Write the comparison as one self-contained HTML file."""
-        from fewlabels.report.comparison_html import save_comparison_html
-
-        save_comparison_html(self.to_dict(), path)
+        report.save_comparison_html(self.to_dict(), path)
 
 
 def compare(
@@ -119,7 +133,8 @@ def compare(
     ----------
     predictions
         What the classifiers said, and the labels there are: `Predictions`, or the path or frame
-        that `read_predictions` would read.
+        that `read_predictions` would read. Or the estimates of `fewlabels.estimate`: then those
+        are compared, by `metric` or by every one that ranks, and the other settings are theirs.
     metric
         By which metric, or several; None: accuracy, or roc_auc where there are scores alone.
     models
@@ -151,6 +166,10 @@ def compare(
     """
     if metric is not None:
         check_ranking([metric] if isinstance(metric, str) else metric)
+    if isinstance(predictions, Estimates):
+        asked = [metric] if isinstance(metric, str) else metric
+        chosen = None if models is None else _chosen(models, predictions.models)
+        return compared(predictions, chosen, asked)
     given = predictions_of(predictions, columns, positive)
     elsewhere = aligned_reference(reference, given, method, columns=columns)
     usual = "accuracy" if given.has_hard.any() else "roc_auc"
@@ -159,6 +178,7 @@ def compare(
     estimates = estimate(
         given, method, asked, by, confidence_level, estimand,
         random_state=random_state, workers=workers, progress=progress, reference=elsewhere,
+        details=False,
     )  # fmt: skip
     with using_workers(workers):
         return compared(estimates, chosen)
@@ -193,8 +213,12 @@ def _chosen(models: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def compared(estimates: Estimates, models: Sequence[str] | None = None) -> Comparisons:
-    """Everything that can be compared in these estimates.
+def compared(
+    estimates: Estimates,
+    models: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Comparisons:
+    """Everything that can be compared in these estimates, by some of their metrics.
 
     Raises
     ------
@@ -204,26 +228,28 @@ def compared(estimates: Estimates, models: Sequence[str] | None = None) -> Compa
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
     said = list(estimates.warnings)
+    if metrics is None:
+        metrics = [name for name, direction in estimates.directions.items() if direction]
     for size in estimates.groups:
-        for metric in estimates.directions:
+        for metric in metrics:
             try:
-                comparisons[metric, size.group] = estimates.compare(metric, size.group, models)
+                comparisons[metric, size.group] = comparison(estimates, metric, size.group, models)
             except UsageError as nothing:
                 if size.group is None:
                     raise
                 said.append(str(nothing))
     gaps = {
         (metric, column): tuple(
-            gap
-            for gap in estimates.group_gaps(metric, column)
-            if models is None or gap.model in models
+            of_model
+            for of_model in group_gaps(estimates, metric, column)
+            if models is None or of_model.model in models
         )
-        for metric in estimates.directions
-        for column in estimates.columns
+        for metric in metrics
+        for column in groups_of(estimates)
     }
     for size in estimates.groups:
         try:
-            together[size.group] = estimates.together(size.group, models)
+            together[size.group] = errors_together(estimates, size.group, models)
         except UsageError as nothing:
             if size.group is None:
                 said.append(str(nothing))

@@ -100,10 +100,9 @@ def compare(
 
     estimates = estimate(demo.predictions, metrics=METRICS, random_state=seed, progress=progress)
     truth = true_values(demo, METRICS)
-    described = estimates.describe
     held = sum(row.low <= truth[row.model][row.metric] <= row.high for row in estimates.rows)
     return Comparison(
-        replace(estimates, describe=lambda e: described(e) | {"truth": truth}),
+        replace(estimates, details={**(estimates.details or {}), "truth": truth}),
         truth,
         held,
         len(estimates.rows),

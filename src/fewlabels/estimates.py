@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__
-from fewlabels.comparison import (
-    Comparison,
-    Difference,
-    GroupGap,
-    Residuals,
-    Together,
-    compare,
-    group_gap,
-    paired_interval,
-    probability_best,
-    with_discrepancy,
-)
-from fewlabels.errors import MissingExtraError, Status, UsageError
-from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.shown import Estimated
+from fewlabels import __version__, report
+from fewlabels.comparison import Difference, paired_interval, probability_best
+from fewlabels.errors import Status, UsageError
+from fewlabels.kernels.arrays import Floats
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.shown import Estimated, frame, plain_values
 from fewlabels.wording import listed, unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewlabels.posterior import LabelPosterior
-    from fewlabels.predictions import Predictions
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -72,6 +54,18 @@ class Reference(NamedTuple):
     models: tuple[str, ...]
 
 
+class Paired(NamedTuple):
+    """Values (M,) and draws (D, M) of a metric whose differences hold, whatever all share.
+
+    `item_variance` is the variance of one labeled item's part in each difference, (M, M); None
+    where it was not needed.
+    """
+
+    values: Floats
+    draws: Floats
+    item_variance: Floats | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Estimated):
     """What `fewlabels.estimate` returns.
@@ -81,9 +75,9 @@ class Estimates(Estimated):
     `directions` maps a metric to +1 (larger is better), -1 or 0. `judged` are the `predictions` as
     they were judged: weighted against a shift, or with annotators' distributions for labels. Of a
     stream (`streamed`) they are a sample; so is what pictures and comparisons are made from.
-    `residuals` are those of the labeled items, by which differences between classifiers are
-    corrected, and allow for the method's being wrong (`comparison/discrepancy.py`); None where they
-    are taken as the method gives them.
+    `paired` has the values and draws whose differences hold, by metric and group, where these are
+    not simply those of the estimates. `details` is what a report shows beside the estimates, in
+    plain values; None where it was not asked for.
     """
 
     _page = "estimates"
@@ -106,16 +100,15 @@ class Estimates(Estimated):
     diagnostics: Mapping[str, Any]
     warnings: tuple[str, ...]
     predictions: Predictions = field(repr=False)
-    describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
-    judged: Predictions | None = field(default=None, repr=False)
-    residuals: Mapping[tuple[str, str | None], Residuals] | None = field(default=None, repr=False)
+    judged: Predictions = field(repr=False)
+    paired: Mapping[tuple[str, str | None], Paired] = field(default_factory=dict, repr=False)
+    details: Mapping[str, Any] | None = field(default=None, repr=False)
     streamed: bool = False
     reference: Reference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
-        compared = {name: c.to_dict() for name, c in self.comparisons().items()}
-        return self._facts() | {"comparison": plain_values(compared)}
+        return self._facts() | {"comparison": (self.details or {}).get("comparison", {})}
 
     def _facts(self) -> dict[str, Any]:
         facts = {
@@ -142,8 +135,8 @@ class Estimates(Estimated):
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """Everything that a report shows, as a dictionary of plain values (computed once)."""
-        return plain_values(self.to_dict() | self.describe(self))
+        """Everything that a report shows, as a dictionary of plain values."""
+        return self._in_brief() | {"comparison": {}} | dict(self.details or {})
 
     def _in_brief(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}
@@ -221,21 +214,15 @@ class Estimates(Estimated):
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""
-        from fewlabels.report import render_text
-
-        return render_text(self.report, width=width)
+        return report.render_text(self.report, width=width)
 
     def plot(self, metric: str | None = None) -> Any:
         """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
-        from fewlabels.report import render_figure
-
-        return render_figure(self.report, metric=metric)
+        return report.render_figure(self.report, metric=metric)
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        from fewlabels.report import save_html
-
-        save_html(self.report, path)
+        report.save_html(self.report, path)
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.
@@ -259,9 +246,9 @@ class Estimates(Estimated):
         Classifiers for which the metric is undefined or not applicable, or whose estimate the
         labels contradict, get 0; where they contradict all, NaN.
         """
-        direction = self._direction(metric)
-        goodness = self._paired(metric, group)[1] * direction
-        aside = self._contradicted(metric, group)
+        direction = self.direction(metric)
+        goodness = self.pairs(metric, group).draws * direction
+        aside = self.contradicted(metric, group)
         goodness[:, [model in aside for model in self.models]] = np.nan
         return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
 
@@ -272,233 +259,38 @@ class Estimates(Estimated):
         """
         for model in (a, b):
             self.get(model, metric, group)
-        values, draws = self._paired(metric, group)
+        values, draws, _ = self.pairs(metric, group)
         i, j = self.models.index(a), self.models.index(b)
         value, gap = float(values[i] - values[j]), draws[:, i] - draws[:, j]
         return paired_interval(value, gap, self.confidence_level)
 
-    def compare(
-        self, metric: str, group: str | None = None, models: Sequence[str] | None = None
-    ) -> Comparison:
-        """Ranking, paired differences, who cannot be told apart, and the labels that would do it.
-
-        Parameters
-        ----------
-        models
-            The classifiers to compare; None: all. Of fewer, more can be told apart.
+    def pairs(self, metric: str, group: str | None = None) -> Paired:
+        """Values and draws of all classifiers whose differences hold.
 
         Raises
         ------
         UsageError
-            If the metric is unknown or without direction, there is no such group or classifier,
-            there are no draws, or fewer than two classifiers to compare.
+            If there are no draws of this metric and group.
         """
-        chosen = self._chosen(models)
-        if (metric, group, chosen) not in self._compared:
-            self._compared[metric, group, chosen] = self._compare(metric, group, chosen)
-        return self._compared[metric, group, chosen]
+        draws = self.draws_of(metric, group)
+        if (metric, group) in self.paired:
+            return self.paired[metric, group]
+        values = np.array([self.get(model, metric, group).value for model in self.models])
+        return Paired(values, draws, None)
 
-    def _chosen(self, models: Sequence[str] | None) -> tuple[str, ...]:
-        """Some of the classifiers, each once; None: all."""
-        for model in models or ():
-            if model not in self.models:
-                raise UsageError(unknown("model", model, self.models))
-        return self.models if models is None else tuple(dict.fromkeys(models))
-
-    def _compare(self, metric: str, group: str | None, models: tuple[str, ...]) -> Comparison:
-        direction, (values, draws) = self._direction(metric), self._paired(metric, group)
-        size = next(g for g in self.groups if g.group == group)
-        columns = [self.models.index(model) for model in models]
-        variance = self._item_variance(metric, group) if len(draws) else None
-        return compare(
-            models,
-            np.array([self.get(model, metric, group).value for model in models]),
-            draws[:, columns],
-            direction,
-            level=self.confidence_level,
-            metric=metric,
-            group=group,
-            item_variance=None if variance is None else variance[np.ix_(columns, columns)],
-            n_labeled=size.n_labeled or self._n_annotated(group),
-            n_unlabeled=size.n_items - size.n_labeled if self.estimand == "sample" else None,
-            contradicted=self._contradicted(metric, group),
-            paired=values[columns],
-        )
-
-    def _paired(self, metric: str, group: str | None) -> tuple[Floats, Floats]:
-        """Values (M,) and draws (D, M) whose differences hold, whatever all of them share."""
-        if (metric, group) not in self._pairs:
-            draws = self._draws(metric, group)
-            values = np.array([self.get(model, metric, group).value for model in self.models])
-            variance = None
-            if self.residuals is not None and len(draws):
-                variance = self._item_variance(metric, group)
-            if variance is not None and self.residuals is not None:
-                # By goodness and whatever the name, so that accuracy and error rate say the same.
-                way = self.directions[metric] or 1
-                seed = crc32(f"{self.seed} {group}".encode(errors="surrogateescape"))
-                residuals = self.residuals.get((metric, group))
-                if residuals is not None:
-                    draws = residuals.draws
-                    residuals = residuals._replace(value=way * residuals.value)
-                values, draws = (
-                    way * found
-                    for found in with_discrepancy(
-                        way * values, way * draws, variance, residuals, seed
-                    )
-                )
-            self._pairs[metric, group] = values, draws
-        return self._pairs[metric, group]
-
-    def _contradicted(self, metric: str, group: str | None) -> frozenset[str]:
+    def contradicted(self, metric: str, group: str | None) -> frozenset[str]:
         """Classifiers whose estimate the labels speak against."""
         of = (metric, group, Status.CONTRADICTED)
         return frozenset(r.model for r in self.rows if (r.metric, r.group, r.status) == of)
 
-    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
-        """Metric of a classifier in one group minus that in another, with the interval.
-
-        Draw d of both groups has the same parameters of the label model, so what these leave open
-        for both alike cancels; items of disjoint groups are drawn independently. NaN for a group
-        of which the method knows nothing (`labeled`, where it has no label).
+    def direction(self, metric: str) -> int:
+        """+1 where larger values of a metric are better, -1 where smaller ones are.
 
         Raises
         ------
         UsageError
-            If there is no such classifier, metric or group.
+            If the metric is unknown, or says of no value that it is better.
         """
-        values, draws = self._of_groups(model, metric, [group_a, group_b])
-        gap = draws[:, 0] - draws[:, 1]
-        return paired_interval(float(values[0] - values[1]), gap, self.confidence_level)
-
-    def group_gaps(self, metric: str, column: str) -> tuple[GroupGap, ...]:
-        """Largest minus smallest metric over the groups of a column, per classifier.
-
-        Raises
-        ------
-        UsageError
-            If the metric is unknown, or the estimates were not made by this column.
-        """
-        if column not in self._by_column:
-            said = unknown("group", column, self.columns, "estimate with `by` to have groups")
-            raise UsageError(said)
-        names = list(self._by_column[column])
-        return tuple(
-            group_gap(model, names, *self._of_groups(model, metric, names), self.confidence_level)
-            for model in self.models
-        )
-
-    def together(self, group: str | None = None, models: Sequence[str] | None = None) -> Together:
-        """How classifiers fail together: joint errors, majority vote, best choice per item.
-
-        `models` are some of the classifiers; None: all.
-
-        Raises
-        ------
-        UsageError
-            If there is no such group or classifier, fewer than two classifiers with hard
-            predictions, or no posterior over labels.
-        """
-        from fewlabels.evaluation.joint_errors import joint_errors
-
-        chosen = frozenset(self._chosen(models))
-        if (group, chosen) not in self._together:
-            self._together[group, chosen] = joint_errors(
-                self._judged, self.posterior, self._rows_of(group),
-                population=self.estimand == "population", level=self.confidence_level,
-                n_draws=max((len(d) for d in self.draws.values()), default=0),
-                method=self.method, group=group, models=chosen,
-            )  # fmt: skip
-        return self._together[group, chosen]
-
-    @cached_property
-    def _pairs(self) -> dict[tuple[str, str | None], tuple[Floats, Floats]]:
-        return {}
-
-    @cached_property
-    def _compared(self) -> dict[tuple[str, str | None, tuple[str, ...]], Comparison]:
-        return {}
-
-    @cached_property
-    def _together(self) -> dict[tuple[str | None, frozenset[str]], Together]:
-        return {}
-
-    @property
-    def _judged(self) -> Predictions:
-        """The predictions with what they are judged against."""
-        if self.judged is not None:
-            return self.judged
-        distribution = self.against == "distribution"
-        return self.predictions.as_histograms() if distribution else self.predictions
-
-    def _of_groups(self, model: str, metric: str, names: Sequence[str]) -> tuple[Floats, Floats]:
-        """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
-        values = np.array([self.get(model, metric, name).value for name in names])
-        j = self.models.index(model)
-        draws = np.stack([self._draws(metric, name)[:, j] for name in names], axis=1)
-        if self.posterior.support is not None:
-            # Such a group has the values of all items, which say nothing of how it differs.
-            blind = [not self.posterior.support[self._rows_of(name)].any() for name in names]
-            values[blind], draws[:, blind] = np.nan, np.nan
-        return values, draws
-
-    def _rows_of(self, group: str | None) -> Ints:
-        """The items of a group."""
-        if group is None:
-            return np.arange(self.predictions.n_items)
-        for found in self._by_column.values():
-            if group in found:
-                return found[group]
-        known = [g.group for g in self.groups if g.group]
-        raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns whose groups there are."""
-        return tuple(self._by_column)
-
-    @cached_property
-    def _by_column(self) -> dict[str, dict[str, Ints]]:
-        """Column -> name of the group -> its items."""
-        from fewlabels.groups import groups_by_column
-
-        names = [g.group for g in self.groups if g.group]
-        return {
-            column: {str(group.name): group.rows for group in found}
-            for column, found in groups_by_column(self.predictions, names).items()
-        }
-
-    def _n_annotated(self, group: str | None) -> int:
-        if self.against != "distribution" or self.predictions.histogram is None:
-            return 0
-        counts = self.predictions.histogram[self._rows_of(group)]
-        return int((counts.sum(axis=1) > 0).sum())
-
-    def _item_variance(self, metric: str, group: str | None) -> Floats | None:
-        from fewlabels.evaluation.item_variance import item_variance
-
-        if (metric, group) not in self._variances:
-            found = item_variance(self._judged, self.posterior, metric, self._rows_of(group))
-            self._variances[metric, group] = found
-        return self._variances[metric, group]
-
-    @cached_property
-    def _variances(self) -> dict[tuple[str, str | None], Floats | None]:
-        return {}
-
-    def comparisons(self) -> dict[str, Comparison]:
-        """Comparisons by every metric with a direction, where there is something to compare.
-
-        Of more than 30 classifiers none is made: their pairs are too many to list.
-        """
-        out: dict[str, Comparison] = {}
-        for metric, direction in self.directions.items():
-            if direction and 1 < len(self.models) <= MOST_COMPARED:
-                with contextlib.suppress(UsageError):
-                    out[metric] = self.compare(metric)
-        return out
-
-    def _direction(self, metric: str) -> int:
         direction = self.directions.get(metric)
         if direction is None:
             raise UsageError(unknown("metric", metric, self.directions))
@@ -506,7 +298,14 @@ class Estimates(Estimated):
             raise UsageError(f"metric {metric!r} does not say whether larger or smaller is better")
         return direction
 
-    def _draws(self, metric: str, group: str | None) -> Floats:
+    def draws_of(self, metric: str, group: str | None) -> Floats:
+        """Draws (D, M) of a metric in a group.
+
+        Raises
+        ------
+        UsageError
+            If there are none.
+        """
         try:
             return self.draws[metric, group]
         except KeyError:
@@ -514,59 +313,3 @@ class Estimates(Estimated):
             raise UsageError(
                 f"no draws of metric {metric!r} in group {group!r}; groups: {groups}"
             ) from None
-
-
-def plain_values(value: Any) -> Any:
-    """Plain JSON values: no numpy, no NaN, no infinity."""
-    if isinstance(value, Mapping):
-        return {str(k): plain_values(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return plain_values(value.tolist())
-    if isinstance(value, np.generic):
-        return plain_values(value.item())
-    if isinstance(value, Status):
-        return value.value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
-
-
-def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] = ()) -> Any:
-    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
-
-    Parameters
-    ----------
-    texts
-        Columns that are text even where all of it is missing.
-
-    Raises
-    ------
-    UsageError, MissingExtraError
-        If there is no such kind, or it is not installed.
-    """
-    for kind in [backend] if backend else ["pandas", "polars"]:
-        with contextlib.suppress(ImportError):
-            return _frame(kind, dict(columns), texts)
-    if backend:
-        raise MissingExtraError(backend, "all")
-    return _frame("pyarrow", dict(columns), texts)
-
-
-def _frame(kind: str, columns: dict[str, Any], texts: Sequence[str]) -> Any:
-    if kind == "pandas":
-        import pandas
-
-        return pandas.DataFrame(columns)
-    if kind == "polars":
-        import polars
-
-        return polars.DataFrame(columns, schema_overrides=dict.fromkeys(texts, polars.String))
-    if kind == "pyarrow":
-        import pyarrow
-
-        return pyarrow.table(
-            columns | {name: pyarrow.array(columns[name], pyarrow.string()) for name in texts}
-        )
-    raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,8 @@ import numpy as np
 from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
+from fewlabels.evaluation.details import details_of
+from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
 from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
 from fewlabels.evaluation.input_facts import facts
@@ -28,7 +30,6 @@ from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS, check_reference
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
-from fewlabels.profiles import describe
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
 from fewlabels.sources import predictions_of, reference_of
@@ -53,6 +54,7 @@ def estimate(
     reference: Any = None,
     columns: Any = None,
     positive: Any = None,
+    details: bool = True,
 ) -> Estimates:
     """Estimate how good each classifier is, with intervals, from few labels.
 
@@ -107,6 +109,9 @@ def estimate(
     positive
         The positive class; of more than two it is judged against the rest, and a warning says so.
         None: what `Predictions.positive` says.
+    details
+        Whether to make what a report shows beside the estimates (comparisons, joint errors,
+        reliability, scores); without, it shows the estimates alone. Leave it out in loops.
 
     Raises
     ------
@@ -166,7 +171,7 @@ def estimate(
             everything = everything or measured
             return measured
 
-        return answered(
+        found = answered(
             name,
             evaluator,
             groups,
@@ -187,9 +192,9 @@ def estimate(
             diagnostics=posterior.diagnostics,
             predictions=given,
             judged=predictions,
-            describe=partial(describe, predictions, posterior, name, chosen, workers),
             reference=reference_facts(known_elsewhere),
         )
+        return replace(found, details=details_of(found, chosen)) if details else found
 
 
 def answered(
@@ -223,15 +228,15 @@ def answered(
     draws: dict[tuple[str, str | None], Floats] = {}
     residuals: dict[tuple[str, str | None], Residuals] = {}
     for group in groups:
-        found = Guarded(measure(group), {}, {})
+        guarded = Guarded(measure(group), {}, {})
         if guard is not None:
-            found = guard.of_group(group, found.measured, n_items.get(group.name))
-        own = rows_of(evaluator, group, found.measured, level, reasons)
-        rows += own if guard is None else guard.marked(own, found, group, reasons)
-        draws |= {(metric, group.name): m.draws for metric, m in found.measured.items()}
-        residuals |= {(metric, group.name): r for metric, r in found.residuals.items()}
+            guarded = guard.of_group(group, guarded.measured, n_items.get(group.name))
+        own = rows_of(evaluator, group, guarded.measured, level, reasons)
+        rows += own if guard is None else guard.marked(own, guarded, group, reasons)
+        draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
+        residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    return Estimates(
+    found = Estimates(
         rows=tuple(rows),
         method=name,
         estimand=evaluator.estimand,
@@ -242,9 +247,11 @@ def answered(
         directions={n: m.direction for n, m in evaluator.metrics.items()},
         draws=draws,
         warnings=tuple(reasons.sentences()),
-        residuals=residuals if guards_differences(name, predictions) else None,
         **known,
     )
+    if not guards_differences(name, predictions):
+        return found
+    return replace(found, paired=allowing_for_discrepancy(found, residuals))
 
 
 def aligned_reference(

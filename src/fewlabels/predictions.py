@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from fewlabels import report
 from fewlabels.door import (
     UNKNOWN,
     annotator_counts,
@@ -194,8 +195,6 @@ class Predictions(Shown):
 
     def summary(self, width: int = 80) -> str:
         """How many items and labels there are, and what each classifier gives, as text."""
-        from fewlabels.report.predictions_text import render_predictions
-
         kinds = {"probabilities": self.probabilities, "hard": self.votes, "scores": self.scores}
         has = {
             kind: (block >= 0 if kind == "hard" else ~np.isnan(block)).reshape(
@@ -203,7 +202,7 @@ class Predictions(Shown):
             ).any(axis=(0, 2)).tolist()
             for kind, block in kinds.items() if block is not None
         }  # fmt: skip
-        return render_predictions(
+        return report.render_predictions(
             {
                 "n_items": self.size,
                 "n_labeled": self.n_labeled,

@@ -13,10 +13,10 @@ import numpy as np
 from fewlabels import __version__, calibration
 from fewlabels.annotations import evaluate
 from fewlabels.errors import InputError, UsageError
-from fewlabels.estimates import plain_values
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import filled
 from fewlabels.predictions import Predictions
+from fewlabels.shown import plain_values
 from fewlabels.wording import listed, quoted, unknown
 
 MapName = Literal["temperature", "vector", "matrix", "alpha"]

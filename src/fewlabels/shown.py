@@ -1,13 +1,20 @@
-"""How results look where nobody asked for more: briefly in Python, as part of a page in notebooks.
+"""How results leave Python: as text, pages, frames and plain values.
 
 Words and markup are those of the room `report`, from the same dictionary as its reports.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+import numpy as np
+
+from fewlabels import report
+from fewlabels.errors import MissingExtraError, Status, UsageError
 
 
 class Shown(ABC):
@@ -33,16 +40,12 @@ class Shown(ABC):
         return self.summary()
 
     def __repr__(self) -> str:
-        from fewlabels.report.brief import brief_summary
-
-        return brief_summary(type(self).__name__, self.summary)
+        return report.brief_summary(type(self).__name__, self.summary)
 
     def _repr_html_(self) -> str:
-        from fewlabels.report.fragment import render_fragment, summary_fragment
-
         if self._page is None:
-            return summary_fragment(self.summary(width=100))
-        return render_fragment(self._page, self._reported())
+            return report.summary_fragment(self.summary(width=100))
+        return report.render_fragment(self._page, self._reported())
 
 
 class Estimated(Shown):
@@ -53,6 +56,60 @@ class Estimated(Shown):
         """The estimates and what they are of, in plain values."""
 
     def __repr__(self) -> str:
-        from fewlabels.report.brief import brief_estimates
+        return report.brief_estimates(type(self).__name__, self._in_brief())
 
-        return brief_estimates(type(self).__name__, self._in_brief())
+
+def plain_values(value: Any) -> Any:
+    """Plain JSON values: no numpy, no NaN, no infinity."""
+    if isinstance(value, Mapping):
+        return {str(k): plain_values(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain_values(value.tolist())
+    if isinstance(value, np.generic):
+        return plain_values(value.item())
+    if isinstance(value, Status):
+        return value.value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] = ()) -> Any:
+    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
+
+    Parameters
+    ----------
+    texts
+        Columns that are text even where all of it is missing.
+
+    Raises
+    ------
+    UsageError, MissingExtraError
+        If there is no such kind, or it is not installed.
+    """
+    for kind in [backend] if backend else ["pandas", "polars"]:
+        with contextlib.suppress(ImportError):
+            return _frame(kind, dict(columns), texts)
+    if backend:
+        raise MissingExtraError(backend, "all")
+    return _frame("pyarrow", dict(columns), texts)
+
+
+def _frame(kind: str, columns: dict[str, Any], texts: Sequence[str]) -> Any:
+    if kind == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(columns, schema_overrides=dict.fromkeys(texts, polars.String))
+    if kind == "pyarrow":
+        import pyarrow
+
+        return pyarrow.table(
+            columns | {name: pyarrow.array(columns[name], pyarrow.string()) for name in texts}
+        )
+    raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")

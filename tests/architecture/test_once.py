@@ -17,7 +17,7 @@ ONCE = {
         "evaluation/evaluator.py",
         "evaluation/joint_errors.py",
         "operating/points.py",
-        "profiles.py",
+        "evaluation/details.py",
     },
     "pseudo_items": {
         "annotations/bootstrap.py",

@@ -11,6 +11,7 @@ from scipy import stats
 
 import fewlabels as fl
 from fewlabels.comparison import Difference, LabelsNeeded, labels_needed
+from fewlabels.evaluation.differences import comparison
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.posterior import Fixed, LabelPosterior
 
@@ -130,8 +131,8 @@ def test_as_many_labels_as_projected_settle_it_in_half_of_the_studies() -> None:
     projections = []
     for seed in range(60):
         p, truth = scores(60, 100 + seed)
-        pair = fl.estimate(fl.Predictions(p[:, :2], truth, models=["a", "b"]), "labeled",
-                           "accuracy").compare("accuracy").pair("a", "b")  # fmt: skip
+        pair = comparison(fl.estimate(fl.Predictions(p[:, :2], truth, models=["a", "b"]), "labeled",
+                           "accuracy"), "accuracy").pair("a", "b")  # fmt: skip
         assert pair.labels.more is not None
         projections.append(60 + pair.labels.more)
     assert high / 2 < np.median(projections) < 2 * high

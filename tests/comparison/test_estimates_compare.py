@@ -12,6 +12,13 @@ import pytest
 import fewlabels as fl
 from fewlabels.comparisons import compared
 from fewlabels.errors import UsageError
+from fewlabels.evaluation.differences import (
+    comparison,
+    errors_together,
+    gap,
+    group_gaps,
+    groups_of,
+)
 
 
 def world(n: int = 400, labeled: int = 40, m: int = 3, seed: int = 0) -> fl.Predictions:
@@ -37,7 +44,7 @@ def estimates() -> fl.Estimates:
 def test_a_comparison_agrees_with_the_estimates(
     estimates: fl.Estimates, metric: str, group: str | None
 ) -> None:
-    found = estimates.compare(metric, group)
+    found = comparison(estimates, metric, group)
     best = estimates.probability_best(metric, group)
     assert {s.model: s.probability_best for s in found.standings} == pytest.approx(best)
     values = [s.value * found.direction for s in found.standings]
@@ -53,27 +60,26 @@ def test_a_comparison_agrees_with_the_estimates(
             assert 1 <= pair.labels.low <= (pair.labels.more or 0) <= (pair.labels.high or 0)
     assert found.ranking[0] in found.may_be_best
     assert {m for run in found.alike for m in run} == set(found.ranking)
-    assert found is estimates.compare(metric, group)
 
 
 def test_fewer_classifiers_are_a_smaller_family(estimates: fl.Estimates) -> None:
-    two = estimates.compare("accuracy", models=["m2", "m0"])
+    two = comparison(estimates, "accuracy", models=["m2", "m0"])
     assert two.ranking == ("m0", "m2")
     assert len(two.pairs) == 1
-    everyone = estimates.compare("accuracy").pair("m0", "m2")
+    everyone = comparison(estimates, "accuracy").pair("m0", "m2")
     assert (two.pairs[0].low, two.pairs[0].high) == (everyone.low, everyone.high)
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda e: e.compare("f2"), "unknown metric 'f2'"),
-        (lambda e: e.compare("accuracy", "g=nobody"), "no draws of metric 'accuracy' in group"),
-        (lambda e: e.compare("accuracy", models=["m0", "you"]), "unknown model 'you'"),
-        (lambda e: e.compare("accuracy", models=["m0"]), "needs two classifiers"),
-        (lambda e: e.gap("m0", "accuracy", "g=x", "g=w"), "in group 'g=w'"),
-        (lambda e: e.group_gaps("accuracy", "h"), "unknown group 'h'"),
-        (lambda e: e.group_gaps("f2", "g"), "metric 'f2'"),
+        (lambda e: comparison(e, "f2"), "unknown metric 'f2'"),
+        (lambda e: comparison(e, "accuracy", "g=nobody"), "no draws of metric 'accuracy' in group"),
+        (lambda e: comparison(e, "accuracy", models=["m0", "you"]), "unknown model 'you'"),
+        (lambda e: comparison(e, "accuracy", models=["m0"]), "needs two classifiers"),
+        (lambda e: gap(e, "m0", "accuracy", "g=x", "g=w"), "in group 'g=w'"),
+        (lambda e: group_gaps(e, "accuracy", "h"), "unknown group 'h'"),
+        (lambda e: group_gaps(e, "f2", "g"), "metric 'f2'"),
     ],
 )
 def test_refusals(estimates: fl.Estimates, ask: Any, message: str) -> None:
@@ -88,7 +94,7 @@ def test_a_metric_without_direction_ranks_nobody() -> None:
 
     found = fl.estimate(world(), metrics=fl.metrics.custom(share, direction=0))
     with pytest.raises(UsageError, match="does not say whether larger or smaller"):
-        found.compare("share")
+        comparison(found, "share")
     assert found.to_dict()["comparison"] == {}
 
 
@@ -96,18 +102,18 @@ def test_of_a_users_own_function_the_posterior_says_how_many_labels() -> None:
     def cost(y_true: np.ndarray, y_proba: np.ndarray) -> float:
         return float(((y_proba > 0.5) != y_true).mean())
 
-    found = fl.estimate(world(), metrics=fl.metrics.custom(cost, direction=-1)).compare("cost")
+    found = comparison(fl.estimate(world(), metrics=fl.metrics.custom(cost, direction=-1)), "cost")
     assert {pair.labels.status for pair in found.pairs} <= {"open", "settled"}
 
 
 def test_gaps_between_groups(estimates: fl.Estimates) -> None:
-    there = estimates.gap("m0", "accuracy", "g=x", "g=y")
-    back = estimates.gap("m0", "accuracy", "g=y", "g=x")
+    there = gap(estimates, "m0", "accuracy", "g=x", "g=y")
+    back = gap(estimates, "m0", "accuracy", "g=y", "g=x")
     assert there.low <= there.value <= there.high
     assert (there.value, there.low, there.high) == pytest.approx(
         (-back.value, -back.high, -back.low)
     )
-    for found in estimates.group_gaps("accuracy", "g"):
+    for found in group_gaps(estimates, "accuracy", "g"):
         values = {g: estimates.get(found.model, "accuracy", g).value for g in ("g=x", "g=y", "g=z")}
         assert found.observed == pytest.approx(max(values.values()) - min(values.values()))
         assert values[found.largest or ""] == max(values.values())
@@ -125,14 +131,14 @@ def test_draws_of_disjoint_groups_share_the_parameters() -> None:
 
 def test_a_group_without_labels_has_no_gap_for_labels_alone() -> None:
     found = fl.estimate(world(), "labeled", "accuracy", by="blind")
-    assert math.isnan(found.gap("m0", "accuracy", "blind=p", "blind=seen").value)
-    assert math.isnan(found.group_gaps("accuracy", "blind")[0].value)
+    assert math.isnan(gap(found, "m0", "accuracy", "blind=p", "blind=seen").value)
+    assert math.isnan(group_gaps(found, "accuracy", "blind")[0].value)
     informed = fl.estimate(world(), "tempered-ensemble", "accuracy", by="blind")
-    assert math.isfinite(informed.gap("m0", "accuracy", "blind=p", "blind=seen").value)
+    assert math.isfinite(gap(informed, "m0", "accuracy", "blind=p", "blind=seen").value)
 
 
 def test_no_labels_at_all() -> None:
-    found = fl.estimate(world(labeled=0), metrics="accuracy").compare("accuracy")
+    found = comparison(fl.estimate(world(labeled=0), metrics="accuracy"), "accuracy")
     for pair in found.pairs:
         assert pair.labels.status in ("open", "settled")
 
@@ -140,7 +146,7 @@ def test_no_labels_at_all() -> None:
 def test_one_classifier_is_not_compared() -> None:
     found = fl.estimate(world(m=1), metrics="accuracy")
     with pytest.raises(UsageError, match="needs two classifiers"):
-        found.compare("accuracy")
+        comparison(found, "accuracy")
     assert found.to_dict()["comparison"] == {}
     assert "Which is best" not in found.summary()
 
@@ -148,7 +154,7 @@ def test_one_classifier_is_not_compared() -> None:
 def test_without_draws_there_is_nothing_to_compare() -> None:
     found = fl.estimate(world(), metrics="accuracy", confidence_level=None)
     with pytest.raises(UsageError, match="`confidence_level`"):
-        found.compare("accuracy")
+        comparison(found, "accuracy")
     assert found.to_dict()["comparison"] == {}
 
 
@@ -156,7 +162,7 @@ def test_the_json_holds_the_comparison(estimates: fl.Estimates) -> None:
     said = json.loads(json.dumps(estimates.to_dict(), allow_nan=False))
     assert list(said["comparison"]) == ["accuracy", "brier", "auc", "ece", "f1"]
     part = said["comparison"]["accuracy"]
-    assert part["ranking"] == list(estimates.compare("accuracy").ranking)
+    assert part["ranking"] == list(comparison(estimates, "accuracy").ranking)
     assert part["labels_needed"] == part["pairs"][0]["labels"]
 
 
@@ -166,8 +172,8 @@ def test_very_many_classifiers_are_not_listed_by_pairs() -> None:
     votes = np.where(rng.random((60, 31)) < 0.2, 1 - truth[:, None], truth[:, None])
     found = fl.estimate(fl.Predictions(votes=votes, labels=truth), "labeled", "accuracy")
     assert found.to_dict()["comparison"] == {}
-    assert len(found.compare("accuracy").pairs) == 31 * 30 // 2
-    assert len(found.together().pairs) == 30 * 29 // 2
+    assert len(comparison(found, "accuracy").pairs) == 31 * 30 // 2
+    assert len(errors_together(found).pairs) == 30 * 29 // 2
 
 
 def test_a_column_may_be_named_with_an_equals_sign() -> None:
@@ -181,16 +187,20 @@ def test_a_column_may_be_named_with_an_equals_sign() -> None:
     named = fl.Predictions(given.probabilities, given.labels, models=given.models, groups=groups)
     plain = fl.estimate(given, "labeled", "accuracy", by="g")
     found = fl.estimate(named, "labeled", "accuracy", by=["a=b", "many=b"])
-    assert found.columns == ("a=b", "many=b")
-    for gap, expected in zip(
-        found.group_gaps("accuracy", "a=b"), plain.group_gaps("accuracy", "g"), strict=True
+    assert tuple(groups_of(found)) == ("a=b", "many=b")
+    for of_model, expected in zip(
+        group_gaps(found, "accuracy", "a=b"), group_gaps(plain, "accuracy", "g"), strict=True
     ):
-        assert (gap.value, gap.low, gap.high) == (expected.value, expected.low, expected.high)
-        assert str(gap.largest).partition("=")[2] == str(expected.largest).replace("g=", "b=")
+        assert (of_model.value, of_model.low, of_model.high) == (
+            expected.value,
+            expected.low,
+            expected.high,
+        )
+        assert str(of_model.largest).partition("=")[2] == str(expected.largest).replace("g=", "b=")
     # There is a column `a` with a value `b=x`, but its other groups were not asked for.
-    assert found.together("a=b=x").n_items == plain.together("g=x").n_items
-    assert found.together("many=b=b=x").n_items == given.n_items // 2
+    assert errors_together(found, "a=b=x").n_items == errors_together(plain, "g=x").n_items
+    assert errors_together(found, "many=b=b=x").n_items == given.n_items // 2
     with pytest.raises(UsageError, match="unknown group 'a'"):
-        found.group_gaps("accuracy", "a")
+        group_gaps(found, "accuracy", "a")
     report = compared(found).to_dict()
-    assert {gap["column"] for gap in report["group_gaps"]} == {"a=b", "many=b"}
+    assert {row["column"] for row in report["group_gaps"]} == {"a=b", "many=b"}

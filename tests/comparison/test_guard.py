@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import fewlabels as fl
 import fewlabels.evaluation.guard
 from fewlabels.comparisons import compared
+from fewlabels.evaluation.differences import comparison, errors_together
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.groups import Group, all_and_groups
@@ -300,7 +301,7 @@ def moved() -> fl.Estimates:
 
 
 def test_a_contradicted_row_never_leads(moved: fl.Estimates) -> None:
-    found = moved.compare("accuracy")
+    found = comparison(moved, "accuracy")
     assert found.ranking[-1] == "strong"
     assert found.contradicted[-1:] == ("strong",) or "strong" in found.contradicted
     assert "strong" not in found.may_be_best
@@ -314,7 +315,7 @@ def test_a_contradicted_row_never_leads(moved: fl.Estimates) -> None:
     pair = found.pair("strong", found.ranking[0])
     assert pair.b == "strong"
     assert pair.value < 0
-    assert moved.together().best_model != "strong"
+    assert errors_together(moved).best_model != "strong"
 
 
 def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
@@ -376,7 +377,7 @@ def test_where_all_are_contradicted_none_is_named() -> None:
     page = render_html(found.report)
     assert "no classifier is called the best" in page
     assert all(np.isnan(p) for p in found.probability_best("accuracy").values())
-    assert found.compare("accuracy").may_be_best == ()
+    assert comparison(found, "accuracy").may_be_best == ()
     assert found.report["comparison"]["accuracy"]["contradicted"] == ["c", "b"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import UsageError
+from fewlabels.evaluation.differences import errors_together
 from fewlabels.posterior import draw_labels
 
 
@@ -38,10 +39,10 @@ def naive(votes: np.ndarray, truth: np.ndarray, k: int) -> dict[str, Any]:
 @pytest.mark.parametrize("k", [2, 4])
 def test_with_all_labels_known_rates_are_counts(k: int) -> None:
     votes, truth = votes_of(300, 4, k)
-    found = fl.estimate(
+    found = errors_together(fl.estimate(
         fl.Predictions(votes=votes, labels=truth, classes=range(k)), "labeled", "accuracy",
         estimand="sample",
-    ).together()  # fmt: skip
+    ))  # fmt: skip
     for name, expected in naive(votes, truth, k).items():
         assert getattr(found, name).value == pytest.approx(expected, abs=1e-12), name
     wrong = votes != truth[:, None]
@@ -75,7 +76,7 @@ def predictions(n: int = 300, k: int = 2, labeled: int = 40, seed: int = 1, m: i
 def test_the_value_is_the_mean_over_drawn_labels(k: int) -> None:
     given = predictions(k=k)
     estimates = fl.estimate(given, "ssme-kde", "accuracy", estimand="sample")
-    found = estimates.together()
+    found = errors_together(estimates)
     labels = draw_labels(estimates.posterior.marginals(), given.keys, np.arange(4000), 7)
     wrong = given.hard[:, :, None] != labels[:, None, :]
     drawn = wrong.all(axis=1).mean(axis=0)
@@ -91,7 +92,7 @@ def test_the_value_is_the_mean_over_drawn_labels(k: int) -> None:
 def test_rates_keep_their_bounds_and_agree_with_accuracy(method: str, estimand: Any) -> None:
     estimates = fl.estimate(predictions(), method, "accuracy", by="g", estimand=estimand)
     for group in (None, "g=x"):
-        found = estimates.together(group)
+        found = errors_together(estimates, group)
         for rate in (found.all_wrong, found.oracle, found.majority, found.best_single):
             assert 0 <= rate.low <= rate.value <= rate.high <= 1
         assert found.oracle.value == pytest.approx(1 - found.all_wrong.value)
@@ -108,9 +109,9 @@ def test_rates_keep_their_bounds_and_agree_with_accuracy(method: str, estimand: 
 
 def test_the_order_of_the_classifiers_does_not_matter() -> None:
     given = predictions()
-    there = fl.estimate(given, "labeled", "accuracy").together()
+    there = errors_together(fl.estimate(given, "labeled", "accuracy"))
     order = ["m2", "m0", "m1"]
-    back = fl.estimate(given.select_models(order), "labeled", "accuracy").together()
+    back = errors_together(fl.estimate(given.select_models(order), "labeled", "accuracy"))
     # Draws belong to what an item's classifiers say, in their order; values do not.
     assert back.all_wrong.value == pytest.approx(there.all_wrong.value)
     for a, b in (("m0", "m2"), ("m1", "m0")):
@@ -123,10 +124,10 @@ def test_missing_votes_leave_the_items_that_pairs_share() -> None:
     votes, truth = votes_of(400, 3, 3, seed=2)
     votes[:150, 0] = -1
     votes[350:, 2] = -1
-    found = fl.estimate(
+    found = errors_together(fl.estimate(
         fl.Predictions(votes=votes, labels=truth, classes=range(3)), "labeled", "accuracy",
         estimand="sample",
-    ).together()  # fmt: skip
+    ))  # fmt: skip
     assert found.n_items == 200
     part = slice(150, 350)
     assert found.all_wrong.value == pytest.approx(
@@ -145,7 +146,9 @@ def test_missing_votes_leave_the_items_that_pairs_share() -> None:
 def test_no_item_has_all_votes() -> None:
     votes, truth = votes_of(200, 3, 2, seed=3)
     votes[np.arange(200), np.arange(200) % 3] = -1
-    found = fl.estimate(fl.Predictions(votes=votes, labels=truth), "labeled", "accuracy").together()
+    found = errors_together(
+        fl.estimate(fl.Predictions(votes=votes, labels=truth), "labeled", "accuracy")
+    )
     assert found.n_items == 0
     assert np.isnan(found.all_wrong.value)
     assert found.best_model is None
@@ -155,11 +158,11 @@ def test_no_item_has_all_votes() -> None:
 def test_copies_fail_together_and_one_that_never_errs_has_no_correlation() -> None:
     truth = np.arange(200) % 2
     vote = np.where(np.arange(200) % 5 == 0, 1 - truth, truth)
-    found = fl.estimate(
+    found = errors_together(fl.estimate(
         fl.Predictions(votes=np.column_stack([vote, vote, truth]), labels=truth,
                        models=["a", "copy", "right"]),
         "labeled", "accuracy", estimand="sample",
-    ).together()  # fmt: skip
+    ))  # fmt: skip
     assert found.pair("a", "copy").correlation.value == pytest.approx(1)
     assert found.pair("a", "copy").disagreement.value == 0
     assert np.isnan(found.pair("a", "right").correlation.value)
@@ -175,10 +178,10 @@ def test_intervals_of_labels_alone_hold_the_truth() -> None:
     rng, runs, hits = np.random.default_rng(5), 150, 0
     for _ in range(runs):
         rows = rng.choice(20_000, 50, replace=False)
-        found = fl.estimate(
+        found = errors_together(fl.estimate(
             fl.Predictions(votes=votes[rows], labels=truth[rows], models=list("abc")),
             "labeled", "accuracy", confidence_level=0.9,
-        ).together()  # fmt: skip
+        ))  # fmt: skip
         rate = found.pair("a", "b").both_wrong
         hits += rate.low <= both <= rate.high
     assert hits / runs >= 0.9 - 2.5 * np.sqrt(0.09 / runs)
@@ -187,24 +190,23 @@ def test_intervals_of_labels_alone_hold_the_truth() -> None:
 def test_weights_count() -> None:
     votes, truth = votes_of(100, 2, 2, seed=6)
     weight = np.where(np.arange(100) < 50, 3.0, 1.0)
-    found = fl.estimate(
+    found = errors_together(fl.estimate(
         fl.Predictions(votes=votes, labels=truth, weight=weight), "labeled", "accuracy",
         estimand="sample",
-    ).together()  # fmt: skip
+    ))  # fmt: skip
     wrong = (votes != truth[:, None]).all(axis=1)
     assert found.all_wrong.value == pytest.approx(np.average(wrong, weights=weight))
 
 
-def test_workers_do_not_matter_and_the_answer_is_kept() -> None:
+def test_workers_do_not_matter() -> None:
     given = predictions()
-    one = fl.estimate(given, metrics="accuracy", workers=1).together()
+    one = errors_together(fl.estimate(given, metrics="accuracy", workers=1))
     estimates = fl.estimate(given, metrics="accuracy", workers=2)
-    assert estimates.together() == one
-    assert estimates.together() is estimates.together()
+    assert errors_together(estimates) == one
 
 
 def test_without_a_confidence_level_there_are_no_intervals() -> None:
-    found = fl.estimate(predictions(), metrics="accuracy", confidence_level=None).together()
+    found = errors_together(fl.estimate(predictions(), metrics="accuracy", confidence_level=None))
     assert np.isfinite(found.all_wrong.value)
     assert np.isnan(found.all_wrong.low)
 
@@ -212,14 +214,14 @@ def test_without_a_confidence_level_there_are_no_intervals() -> None:
 def test_refusals() -> None:
     given = predictions()
     with pytest.raises(UsageError, match="'autoeval' estimates one mean at a time"):
-        fl.estimate(given, "autoeval", "accuracy").together()
+        errors_together(fl.estimate(given, "autoeval", "accuracy"))
     with pytest.raises(UsageError, match="two classifiers at least"):
-        fl.estimate(given.select_models(["m0"]), "labeled", "accuracy").together()
+        errors_together(fl.estimate(given.select_models(["m0"]), "labeled", "accuracy"))
     estimates = fl.estimate(given, "labeled", "accuracy", by="g")
     with pytest.raises(UsageError, match="unknown group 'g=nobody'"):
-        estimates.together("g=nobody")
+        errors_together(estimates, "g=nobody")
     with pytest.raises(UsageError, match="no pair"):
-        estimates.together().pair("m0", "m0")
+        errors_together(estimates).pair("m0", "m0")
 
 
 @pytest.mark.parametrize("method", ["learned-ensemble", "monotone-curves"])
@@ -231,7 +233,7 @@ def test_the_best_single_is_the_row_of_its_accuracy(method: str, estimand: Any) 
     assert own == (method == "monotone-curves")
     assert own or estimates.posterior.stretch > 1
     for group in (None, "g=x"):
-        found = estimates.together(group)
+        found = errors_together(estimates, group)
         rows = [estimates.get(model, "accuracy", group) for model in found.models]
         best = max(rows, key=lambda row: row.value)
         assert found.best_model == best.model
@@ -242,7 +244,7 @@ def test_the_best_single_is_the_row_of_its_accuracy(method: str, estimand: Any) 
 
 def test_a_sample_of_known_labels_does_not_vary() -> None:
     given = predictions(n=30, labeled=30)
-    found = fl.estimate(given, "learned-ensemble", "accuracy", estimand="sample").together()
+    found = errors_together(fl.estimate(given, "learned-ensemble", "accuracy", estimand="sample"))
     for rate in (found.all_wrong, found.best_single, found.effective_voters):
         assert rate.low == rate.value == rate.high
 
@@ -252,7 +254,7 @@ def test_copies_are_one_voter_at_most(m: int) -> None:
     given = predictions(n=100, m=1)
     copies = fl.Predictions(np.repeat(given.probabilities, m, axis=1), given.labels)
     for method in ("labeled", "tempered-ensemble"):
-        voters = fl.estimate(copies, method, "accuracy").together().effective_voters
+        voters = errors_together(fl.estimate(copies, method, "accuracy")).effective_voters
         assert voters == pytest.approx((1, 1, 1))
         assert 1 <= voters.low <= voters.value <= voters.high <= m
         assert voters.high == 1
@@ -261,11 +263,11 @@ def test_copies_are_one_voter_at_most(m: int) -> None:
 def test_of_some_classifiers_is_what_they_do_alone() -> None:
     given = predictions()
     estimates = fl.estimate(given, "labeled", "accuracy")
-    some = estimates.together(models=["m2", "m0"])
-    alone = fl.estimate(given.select_models(["m0", "m2"]), "labeled", "accuracy").together()
+    some = errors_together(estimates, models=["m2", "m0"])
+    alone = errors_together(fl.estimate(given.select_models(["m0", "m2"]), "labeled", "accuracy"))
     assert some.models == ("m0", "m2")
     assert some.all_wrong.value == pytest.approx(alone.all_wrong.value)
-    everyone = estimates.together().pair("m0", "m2").both_wrong
+    everyone = errors_together(estimates).pair("m0", "m2").both_wrong
     assert some.pair("m0", "m2").both_wrong == pytest.approx(everyone)
     with pytest.raises(UsageError, match="unknown model 'nobody'"):
-        estimates.together(models=["m0", "nobody"])
+        errors_together(estimates, models=["m0", "nobody"])

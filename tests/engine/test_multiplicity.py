@@ -11,6 +11,7 @@ from scipy import stats
 
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
+from fewlabels.evaluation.differences import errors_together
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.kernels.keyed import mix
 from fewlabels.kernels.keyed_counts import binomials, gammas, label_counts, some_items
@@ -188,7 +189,7 @@ class TestSameAsItemByItem:
         one, other = (
             fl.estimate(p, "dawid-skene", "accuracy", confidence_level=None) for p in (whole, rows)
         )
-        a, b = one.together(), other.together()
+        a, b = errors_together(one), errors_together(other)
         assert a.n_items == b.n_items
         for name in ("all_wrong", "oracle", "majority", "best_single", "effective_voters"):
             assert getattr(a, name).value == pytest.approx(getattr(b, name).value, abs=1e-9)

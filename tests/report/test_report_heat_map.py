@@ -13,7 +13,7 @@ from test_report_style import DARK, LIGHT, _contrast
 
 import fewlabels as fl
 import fewlabels.report
-from fewlabels.profiles import MOST_CELLS
+from fewlabels.evaluation.details import MOST_CELLS
 from fewlabels.report import render_html, render_text
 from fewlabels.report.heat_map import confusion_maps, error_map, partition, similarity_maps
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fewlabels as fl
+from fewlabels.evaluation.differences import comparison, errors_together
 from fewlabels.models import METHODS
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "contracts"))
@@ -80,8 +81,8 @@ def _estimate(*, joint: bool = False, **options: Any) -> dict[str, Any]:
     found = fl.estimate(given, workers=2, **options)
     out = {"rows": _rows(found), "warnings": len(found.warnings)}
     if joint:
-        out["together"] = found.together().to_dict()
-        out["compared"] = found.compare("accuracy").to_dict()
+        out["together"] = errors_together(found).to_dict()
+        out["compared"] = comparison(found, "accuracy").to_dict()
         report = found.report
         out["report"] = {k: report[k] for k in ("profiles", "class_balance")}
     return out

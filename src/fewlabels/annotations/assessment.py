@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__
+from fewlabels import __version__, report
 from fewlabels.annotations.inputs import (
     checked_bins,
     checked_counts,
@@ -28,14 +28,14 @@ from fewlabels.annotations.parts import (
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.errors import InputError, UsageError
-from fewlabels.estimates import Estimate, frame, plain_values
+from fewlabels.estimates import Estimate
 from fewlabels.evaluation.status import Reasons
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.label_histograms import Annotated, Scheme
 from fewlabels.predictions import Predictions
-from fewlabels.shown import Estimated
+from fewlabels.shown import Estimated, frame, plain_values
 from fewlabels.sources import predictions_of
 from fewlabels.wording import listed, unknown
 
@@ -126,9 +126,7 @@ class Assessment(Estimated):
 
     def summary(self, width: int = 80) -> str:
         """The losses and what they mean as text in lines of at most `width` columns."""
-        from fewlabels.report.annotations_text import render_annotations
-
-        return render_annotations(self.to_dict(), width)
+        return report.render_annotations(self.to_dict(), width)
 
     def _in_brief(self) -> dict[str, Any]:
         return self.to_dict()
@@ -144,9 +142,7 @@ class Assessment(Estimated):
         InputError
             If the path cannot be written.
         """
-        from fewlabels.report.annotations_html import save_annotations_html
-
-        save_annotations_html(self.to_dict(), path)
+        report.save_annotations_html(self.to_dict(), path)
 
 
 def plain_class(value: Any) -> Any:

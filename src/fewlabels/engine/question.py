@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
+from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Estimand, Evaluator
 from fewlabels.evaluation.input_facts import facts
 from fewlabels.groups import Group, all_and_groups
@@ -39,7 +39,6 @@ from fewlabels.pipeline import (
 )
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.profiles import describe
 
 
 @dataclass(frozen=True)
@@ -159,12 +158,12 @@ class Whole:
         found = estimate(
             self.rows.noting(told.notes, told.reading), method,
             asked.metrics, asked.by or None, asked.confidence_level, asked.estimand,
-            asked.against, asked.random_state, workers, reference=asked.reference,
+            asked.against, asked.random_state, workers, reference=asked.reference, details=False,
         )  # fmt: skip
         size = self.scan.size
         groups = _sizes(found.groups, self.scan)
         place = {g.group: i for i, g in enumerate(groups)}
-        return replace(
+        whole = replace(
             found,
             rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
             n_items=size.items,
@@ -175,6 +174,9 @@ class Whole:
             warnings=(*found.warnings, *told.warnings, *_limits(self.scan)),
             streamed=True,
         )
+        with using_workers(workers):
+            metrics = resolve_metrics(asked.metrics)
+            return replace(whole, details=details_of(whole, metrics))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +206,7 @@ class Fitted:
             self.scorer, tally, support, self.scan, self.metrics, asked.estimand, level
         )
         judged = self.scorer.judged(support.sample)
-        return answered(
+        found = answered(
             self.name,
             evaluator,
             self._groups(known),
@@ -223,10 +225,10 @@ class Fitted:
             diagnostics={**on_known.diagnostics, "stream": self._told(told)},
             predictions=support.sample.noting(support.sample.notes, told.reading),
             judged=judged,
-            describe=partial(describe, judged, self.posterior, self.name, self.metrics, None),
             streamed=True,
             reference=reference_facts(asked.reference),
         )
+        return replace(found, details=details_of(found, self.metrics))
 
     def _said(self, on_known: LabelPosterior, told: Told) -> Iterator[str]:
         """What to say of the input, the method and the run."""

@@ -11,11 +11,11 @@ import numpy as np
 
 from fewlabels import __version__
 from fewlabels.errors import Status
-from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.operating.question import Question
 from fewlabels.shown import Shown
+from fewlabels.shown import plain_values as plain
 
 _EQUAL = 1e-8
 """Intervals whose lengths differ by less are equally long."""

@@ -11,8 +11,8 @@ from typing import Any, final, get_args
 
 import numpy as np
 
+from fewlabels import report
 from fewlabels.errors import Status, UsageError
-from fewlabels.estimates import frame
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import using_workers
@@ -31,6 +31,7 @@ from fewlabels.operating.grid import GRID, KINDS, Kind
 from fewlabels.operating.picture import picture_of
 from fewlabels.operating.points import Counts, points_of
 from fewlabels.operating.question import Question, ask
+from fewlabels.shown import frame
 from fewlabels.sources import predictions_of
 from fewlabels.wording import unknown
 
@@ -69,23 +70,17 @@ class _Drawn(Answer, ABC):
     @final
     def summary(self, width: int = 80) -> str:
         """The answer as text."""
-        from fewlabels.report.curve_text import render_curves
-
-        return render_curves(self.report(), width=width)
+        return report.render_curves(self.report(), width=width)
 
     @final
     def plot(self) -> Any:
         """Curves and their bands as a matplotlib figure (extra `plot`)."""
-        from fewlabels.report.curve_figure import render_curve_figure
-
-        return render_curve_figure(self.report())
+        return report.render_curve_figure(self.report())
 
     @final
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        from fewlabels.report.curve_html import save_curves_html
-
-        save_curves_html(self.report(), self.picture(), path)
+        report.save_curves_html(self.report(), self.picture(), path)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

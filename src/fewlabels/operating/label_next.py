@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels import report
 from fewlabels.errors import InputError, UsageError
-from fewlabels.estimates import frame
-from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, using_workers
 from fewlabels.models.base import LabelModel, check_count
@@ -35,6 +34,8 @@ from fewlabels.operating.curve import chosen_kinds
 from fewlabels.operating.grid import GRID, Kind
 from fewlabels.operating.points import Counts, ItemDraws, Sampler, cuts_of
 from fewlabels.operating.question import Question, ask
+from fewlabels.shown import frame
+from fewlabels.shown import plain_values as plain
 from fewlabels.sources import predictions_of
 from fewlabels.wording import listed
 
@@ -86,9 +87,7 @@ class LabelNext(Answer):
 
     def summary(self, width: int = 80) -> str:
         """The items in the order to label them, as text; rows count from 1, as a file's do."""
-        from fewlabels.report.label_next_text import render_label_next
-
-        return render_label_next(self.report(), width)
+        return report.render_label_next(self.report(), width)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row per item: item, score, probability, gain ("pandas", "polars" or "pyarrow")."""

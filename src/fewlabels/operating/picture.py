@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.estimates import plain_values as plain
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import map_blocks, spans, using_workers
 from fewlabels.operating.answer import band
 from fewlabels.operating.points import VALUE_DRAWS
 from fewlabels.operating.question import Question
+from fewlabels.shown import plain_values as plain
 
 _BINS = 40
 _PLACES = 60

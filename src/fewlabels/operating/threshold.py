@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels import report
 from fewlabels.errors import Status
-from fewlabels.estimates import frame
-from fewlabels.estimates import plain_values as plain
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import using_workers
@@ -25,6 +24,8 @@ from fewlabels.operating.condition import Comparison, Condition, checked_cost, c
 from fewlabels.operating.points import Counts, Points, points_of
 from fewlabels.operating.question import Question, ask
 from fewlabels.operating.rates import Rates
+from fewlabels.shown import frame
+from fewlabels.shown import plain_values as plain
 from fewlabels.sources import predictions_of
 
 SHOWN = (
@@ -122,15 +123,11 @@ class Thresholds(Answer):
 
     def summary(self, width: int = 80) -> str:
         """The answer as text."""
-        from fewlabels.report.threshold_text import render_threshold
-
-        return render_threshold(self.report(), width=width)
+        return report.render_threshold(self.report(), width=width)
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        from fewlabels.report.curve_html import save_threshold_html
-
-        save_threshold_html(self.report(), path)
+        report.save_threshold_html(self.report(), path)
 
 
 def threshold(

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fewlabels import __version__
+from fewlabels import __version__, report
 from fewlabels.errors import InputError, UsageError
-from fewlabels.estimates import plain_values as plain
 from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.label_shift import LabelShift, sides, weightless
 from fewlabels.models.registry import resolve as resolve_method
@@ -36,6 +35,7 @@ from fewlabels.shifts.sampling_test import (
     sampling_test,
 )
 from fewlabels.shown import Shown
+from fewlabels.shown import plain_values as plain
 from fewlabels.sources import predictions_of
 from fewlabels.wording import listed, no_level
 
@@ -128,9 +128,7 @@ class Shift(Shown):
 
     def summary(self, width: int = 80) -> str:
         """The answer as text of at most `width` columns."""
-        from fewlabels.report.shift_text import render_shift
-
-        return render_shift(self.to_dict(), width)
+        return report.render_shift(self.to_dict(), width)
 
 
 def _difference(found: Difference) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from fewlabels.bench.cells import Body, Cell
 from fewlabels.bench.files import replace_text
 from fewlabels.bench.study.protocol import FIGURES, METRICS, Study
 from fewlabels.bench.study.statistics import Figure, coverage, mean
-from fewlabels.estimates import plain_values
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.shown import plain_values
 from fewlabels.wording import listed
 
 JSON = "cells.json"

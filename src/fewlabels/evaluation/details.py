@@ -1,29 +1,32 @@
-"""What a report shows beside the estimates: scores, reliability, joint errors, votes."""
+"""What a report shows beside the estimates, as plain values: made once, by `estimate`.
+
+Scores and reliability of each classifier, comparisons, joint errors, class balance, votes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
-from fewlabels.estimates import MOST_COMPARED
+from fewlabels.estimates import MOST_COMPARED, Estimates
+from fewlabels.evaluation.differences import comparisons, errors_together
 from fewlabels.evaluation.draws import LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
-from fewlabels.kernels.blocks import map_blocks, using_workers
+from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import Metric
 from fewlabels.models.registry import METHODS
 from fewlabels.models.vote_data import domain_codes, domain_texts, votes_given
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
-
-if TYPE_CHECKING:
-    from fewlabels.estimates import Estimates
+from fewlabels.shown import plain_values
 
 SCORE_BINS = 30
 RELIABILITY_BINS = 10
@@ -38,31 +41,19 @@ _MOST_MATRICES = 12
 _MOST_CLASSES = 6
 
 
-def describe(
-    predictions: Predictions,
-    posterior: LabelPosterior,
-    method: str,
-    metrics: Mapping[str, Metric],
-    workers: int | None,
-    estimates: Estimates,
-) -> dict[str, Any]:
+def details_of(estimates: Estimates, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
-    rows = np.arange(predictions.n_items)
-    if posterior.support is not None:
-        rows = rows[posterior.support]
-    shown_items, rows = some_items_of(predictions, rows, _MOST_ITEMS)
+    predictions, posterior = estimates.judged, estimates.posterior
     item, label = predictions.named
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
     mass = predictions.weight * predictions.times
-    shown = dict.fromkeys(row.status for row in estimates.rows)
+    balance = np.average(posterior.marginals(), axis=0, weights=mass)
+    statuses = dict.fromkeys(row.status for row in estimates.rows)
     level = 0.95 if math.isnan(estimates.confidence_level) else estimates.confidence_level
-    with using_workers(workers):
-        profiles = [
-            _profile(predictions, shown_items, posterior.of(j), j, rows, level)
-            for j in range(predictions.n_models)
-        ]
-    return {
-        "status_messages": {s.value: s.message for s in Status if s in shown},
+    method, classes = estimates.method, [str(c) for c in predictions.classes]
+    found = {
+        "comparison": {name: c.to_dict() for name, c in comparisons(estimates).items()},
+        "status_messages": {s.value: s.message for s in Status if s in statuses},
         "method_info": _method_info(method),
         "diagnostic_info": dict(METHODS[method].diagnostics) if method in METHODS else {},
         "metric_info": {
@@ -75,29 +66,23 @@ def describe(
             if m.direction and len(estimates.draws[name, None])
         },
         "class_balance": {
-            "labeled": {str(c): int(v) for c, v in zip(predictions.classes, labeled, strict=True)},
-            "estimated": {
-                str(c): float(v)
-                for c, v in zip(
-                    predictions.classes,
-                    np.average(posterior.marginals(), axis=0, weights=mass),
-                    strict=True,
-                )
-            },
+            "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
+            "estimated": dict(zip(classes, balance.tolist(), strict=True)),
         },
-        "profiles": [p for p in profiles if p],
+        "profiles": _profiles(predictions, posterior, level),
         "votes": _votes(predictions, posterior, level),
-        "together": _together(estimates, workers),
+        "together": _together(estimates),
     }
+    plain: dict[str, Any] = plain_values(found)
+    return plain
 
 
-def _together(estimates: Estimates, workers: int | None) -> dict[str, Any] | None:
+def _together(estimates: Estimates) -> dict[str, Any] | None:
     """How the classifiers fail together; None where the method, or the input, does not tell."""
     if len(estimates.models) > MOST_COMPARED:
         return None
     try:
-        with using_workers(workers):
-            return estimates.together().to_dict()
+        return errors_together(estimates).to_dict()
     except UsageError:
         return None
 
@@ -112,29 +97,46 @@ def _method_info(method: str) -> dict[str, Any]:
     }
 
 
-def _profile(
-    predictions: Predictions, some: Predictions, posterior: LabelPosterior, j: int, rows: Ints,
-    level: float,
-) -> dict[str, Any] | None:  # fmt: skip
-    """Scores and reliability of a classifier, by some of the items."""
-    present = predictions.has_probabilities[rows, j]
-    if predictions.probabilities is None or not present.any():
-        return None
-    rows = rows[present]
-    p = predictions.probabilities[rows, j]
-    mass = some.weight[rows] * some.times[rows]
-    q = posterior.marginals()[rows] * mass[:, None]
-    labels = predictions.labels[rows]
+def _profiles(
+    predictions: Predictions, posterior: LabelPosterior, level: float
+) -> list[dict[str, Any]]:
+    """Scores and reliability of every classifier with probabilities, by some of the items."""
+    if predictions.probabilities is None:
+        return []
+    rows = np.arange(predictions.n_items)
+    if posterior.support is not None:
+        rows = rows[posterior.support]
+    some, rows = some_items_of(predictions, rows, _MOST_ITEMS)
+    present = predictions.has_probabilities[rows]
+    # Classifiers with probabilities for the same items, and the same posterior, share draws.
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    for j in np.flatnonzero(present.any(axis=0)).tolist():
+        alike.setdefault((id(posterior.of(j)), present[:, j].tobytes()), []).append(j)
+    reliability: dict[int, dict[str, Any]] = {}
+    for columns in alike.values():
+        own = rows[present[:, columns[0]]]
+        bins = [_Bins.of(predictions.probabilities[own, j]) for j in columns]
+        found = _reliability(some, posterior.of(columns[0]), own, bins, level)
+        reliability |= zip(columns, found, strict=True)
     classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
-    return {
-        "model": predictions.models[j],
-        "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
-        "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
-        "distributions": [
-            _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
-        ],
-        "reliability": _reliability(some, posterior, rows, p, level),
-    }
+    out = []
+    for j in sorted(reliability):
+        own = rows[present[:, j]]
+        p, labels = predictions.probabilities[own, j], predictions.labels[own]
+        mass = some.weight[own] * some.times[own]
+        q = posterior.of(j).marginals()[own] * mass[:, None]
+        out.append(
+            {
+                "model": predictions.models[j],
+                "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
+                "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
+                "distributions": [
+                    _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
+                ],
+                "reliability": reliability[j],
+            }
+        )
+    return out
 
 
 def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> dict[str, Any]:
@@ -156,47 +158,74 @@ def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> 
     }
 
 
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """Items by how confident a classifier is: of two classes in the second, else in its choice."""
+
+    event: Ints  # the class in question, (n,)
+    confidence: Floats  # (n,)
+    items: Indicator
+
+    @staticmethod
+    def of(p: Floats) -> _Bins:
+        """The bins of a classifier's probabilities (n, K)."""
+        event = np.ones(len(p), dtype=np.int64) if p.shape[1] == 2 else np.argmax(p, axis=1)
+        confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+        codes = equal_width(confidence, RELIABILITY_BINS)
+        return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
+
+    def hits(self, weights: Floats) -> Floats:
+        """Sums per bin (B, D) of the weights (n, K, D) of the classes in question."""
+        return self.items.sums(np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0])
+
+
 def _reliability(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, p: Floats, level: float
-) -> dict[str, Any]:
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, classifiers: Sequence[_Bins],
+    level: float,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Predicted against inferred frequency in ten bins, with bands over the draws of metrics."""
-    two = predictions.n_classes == 2
-    event = np.ones(len(p), dtype=np.int64) if two else np.argmax(p, axis=1)
-    confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
-    codes = equal_width(confidence, RELIABILITY_BINS)
-    items = Indicator(codes, RELIABILITY_BINS)
     posterior.prepare()
     weights = LabelWeights(predictions, posterior, rows, rows[:0], _DRAWS)
 
-    def frequency(index: Ints) -> Floats:
+    def frequencies(index: Ints) -> Floats:
         drawn = weights.population(index, slice(0, len(rows)))
-        hit = items.sums(np.take_along_axis(drawn, event[:, None, None], axis=1)[:, 0])
+        total = drawn.sum(axis=1)
         # Half a hit and half a miss keep a bin of few items from certainty.
-        return (hit + 0.5) / (items.sums(drawn.sum(axis=1)) + 1)
+        return np.stack([(c.hits(drawn) + 0.5) / (c.items.sums(total) + 1) for c in classifiers])
 
-    parts = map_blocks(frequency, weights.chunks(_DRAWS, whole=True))
-    draws = np.concatenate(list(parts), axis=1)
-    expected = np.take_along_axis(posterior.marginals()[rows], event[:, None], axis=1)[:, 0]
-    mass = weights.mass
-    size = items.sums(mass)
-    bins = []
-    for b in np.flatnonzero(size > 0):
-        inside = codes == b
-        observed = float(np.average(expected[inside], weights=mass[inside]))
-        low, high = interval(observed, draws[b], level)
-        bins.append(
-            {
-                "from": b / RELIABILITY_BINS,
-                "to": (b + 1) / RELIABILITY_BINS,
-                "weight": float(size[b] / size.sum()),
-                "predicted": float(np.average(confidence[inside], weights=mass[inside])),
-                "observed": observed,
-                "low": float(low),
-                "high": float(high),
-            }
-        )
-    kind = f"P({predictions.classes[1]})" if two else "confidence of the predicted class"
-    return {"kind": kind, "bins": bins}
+    parts = map_blocks(frequencies, weights.chunks(_DRAWS, whole=True))
+    draws = np.concatenate(list(parts), axis=2)
+    marginals, mass = posterior.marginals()[rows], weights.mass
+    kind = "confidence of the predicted class"
+    if predictions.n_classes == 2:
+        kind = f"P({predictions.classes[1]})"
+    out = []
+    for bins, drawn in zip(classifiers, draws, strict=True):
+        size = bins.items.sums(mass)
+        shown = np.flatnonzero(size > 0)
+        expected = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
+        observed = bins.items.sums(expected * mass)[shown] / size[shown]
+        predicted = bins.items.sums(bins.confidence * mass)[shown] / size[shown]
+        low, high = interval(observed, drawn[shown].T, level)
+        columns = (shown, size[shown] / size.sum(), predicted, observed, low, high)
+        out.append({
+            "kind": kind,
+            "bins": [
+                {
+                    "from": b / RELIABILITY_BINS,
+                    "to": (b + 1) / RELIABILITY_BINS,
+                    "weight": weight,
+                    "predicted": mean,
+                    "observed": value,
+                    "low": bottom,
+                    "high": top,
+                }
+                for b, weight, mean, value, bottom, top in zip(
+                    *(column.tolist() for column in columns), strict=True
+                )
+            ],
+        })  # fmt: skip
+    return out
 
 
 def _votes(predictions: Predictions, posterior: LabelPosterior, level: float) -> dict[str, Any]:

@@ -1,0 +1,232 @@
+"""What estimates say of differences: between classifiers, between groups, and of joint errors.
+
+Functions of finished estimates: of their rows and paired draws, and where items count, of the
+predictions and the posterior that they were made from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from zlib import crc32
+
+import numpy as np
+
+from fewlabels.comparison import (
+    Comparison,
+    Difference,
+    GroupGap,
+    Residuals,
+    Together,
+    compare,
+    group_gap,
+    paired_interval,
+    with_discrepancy,
+)
+from fewlabels.errors import UsageError
+from fewlabels.estimates import MOST_COMPARED, Estimates, Paired
+from fewlabels.evaluation.item_variance import item_variance
+from fewlabels.evaluation.joint_errors import joint_errors
+from fewlabels.groups import groups_by_column
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.wording import unknown
+
+
+def allowing_for_discrepancy(
+    estimates: Estimates, residuals: Mapping[tuple[str, str | None], Residuals]
+) -> dict[tuple[str, str | None], Paired]:
+    """Values and draws whose differences allow for the method's being wrong, by metric and group.
+
+    Parameters
+    ----------
+    residuals
+        Those of the labeled items, by metric and group; where there are none, no label says
+        anything of the differences.
+    """
+    out: dict[tuple[str, str | None], Paired] = {}
+    for (metric, group), draws in estimates.draws.items():
+        variance = _variance_of(estimates, metric, group) if len(draws) else None
+        if variance is None:
+            continue
+        # By goodness and whatever the name, so that accuracy and error rate say the same.
+        way = estimates.directions[metric] or 1
+        seed = crc32(f"{estimates.seed} {group}".encode(errors="surrogateescape"))
+        observed = residuals.get((metric, group))
+        if observed is not None:
+            draws = observed.draws
+            observed = observed._replace(value=way * observed.value)
+        values = estimates.pairs(metric, group).values
+        moved, spread = with_discrepancy(way * values, way * draws, variance, observed, seed)
+        out[metric, group] = Paired(way * moved, way * spread, variance)
+    return out
+
+
+def comparison(
+    estimates: Estimates,
+    metric: str,
+    group: str | None = None,
+    models: Sequence[str] | None = None,
+) -> Comparison:
+    """Ranking, paired differences, who cannot be told apart, and the labels that would do it.
+
+    Parameters
+    ----------
+    models
+        The classifiers to compare; None: all. Of fewer, more can be told apart.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown or without direction, there is no such group or classifier,
+        there are no draws, or fewer than two classifiers to compare.
+    """
+    chosen, direction = _chosen(estimates, models), estimates.direction(metric)
+    values, draws, variance = estimates.pairs(metric, group)
+    size = next(g for g in estimates.groups if g.group == group)
+    columns = [estimates.models.index(model) for model in chosen]
+    if variance is None and len(draws):
+        variance = _variance_of(estimates, metric, group)
+    return compare(
+        chosen,
+        np.array([estimates.get(model, metric, group).value for model in chosen]),
+        draws[:, columns],
+        direction,
+        level=estimates.confidence_level,
+        metric=metric,
+        group=group,
+        item_variance=None if variance is None else variance[np.ix_(columns, columns)],
+        n_labeled=size.n_labeled or _n_annotated(estimates, group),
+        n_unlabeled=size.n_items - size.n_labeled if estimates.estimand == "sample" else None,
+        contradicted=estimates.contradicted(metric, group),
+        paired=values[columns],
+    )
+
+
+def comparisons(estimates: Estimates) -> dict[str, Comparison]:
+    """Comparisons by every metric with a direction, where there is something to compare.
+
+    Of more than 30 classifiers none is made: their pairs are too many to list.
+    """
+    out: dict[str, Comparison] = {}
+    for metric, direction in estimates.directions.items():
+        if direction and 1 < len(estimates.models) <= MOST_COMPARED:
+            with contextlib.suppress(UsageError):
+                out[metric] = comparison(estimates, metric)
+    return out
+
+
+def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+    """Metric of a classifier in one group minus that in another, with the interval.
+
+    Draw d of both groups has the same parameters of the label model, so what these leave open for
+    both alike cancels; items of disjoint groups are drawn independently. NaN for a group of which
+    the method knows nothing (`labeled`, where it has no label).
+
+    Raises
+    ------
+    UsageError
+        If there is no such classifier, metric or group.
+    """
+    values, draws = _of_groups(estimates, model, metric, [group_a, group_b])
+    drawn = draws[:, 0] - draws[:, 1]
+    return paired_interval(float(values[0] - values[1]), drawn, estimates.confidence_level)
+
+
+def group_gaps(estimates: Estimates, metric: str, column: str) -> tuple[GroupGap, ...]:
+    """Largest minus smallest metric over the groups of a column, per classifier.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown, or the estimates were not made by this column.
+    """
+    groups = groups_of(estimates)
+    if column not in groups:
+        raise UsageError(unknown("group", column, groups, "estimate with `by` to have groups"))
+    names = list(groups[column])
+    return tuple(
+        group_gap(
+            model, names, *_of_groups(estimates, model, metric, names), estimates.confidence_level
+        )
+        for model in estimates.models
+    )
+
+
+def errors_together(
+    estimates: Estimates, group: str | None = None, models: Sequence[str] | None = None
+) -> Together:
+    """How classifiers fail together: joint errors, majority vote, best choice per item.
+
+    `models` are some of the classifiers; None: all.
+
+    Raises
+    ------
+    UsageError
+        If there is no such group or classifier, fewer than two classifiers with hard
+        predictions, or no posterior over labels.
+    """
+    return joint_errors(
+        estimates.judged,
+        estimates.posterior,
+        _rows_of(estimates, group),
+        population=estimates.estimand == "population",
+        level=estimates.confidence_level,
+        n_draws=max((len(d) for d in estimates.draws.values()), default=0),
+        method=estimates.method,
+        group=group,
+        models=frozenset(_chosen(estimates, models)),
+    )
+
+
+def groups_of(estimates: Estimates) -> dict[str, dict[str, Ints]]:
+    """Column -> name of the group -> its items, of the columns that were estimated by."""
+    names = [g.group for g in estimates.groups if g.group]
+    return {
+        column: {str(group.name): group.rows for group in groups}
+        for column, groups in groups_by_column(estimates.predictions, names).items()
+    }
+
+
+def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ...]:
+    """Some of the classifiers, each once; None: all."""
+    for model in models or ():
+        if model not in estimates.models:
+            raise UsageError(unknown("model", model, estimates.models))
+    return estimates.models if models is None else tuple(dict.fromkeys(models))
+
+
+def _variance_of(estimates: Estimates, metric: str, group: str | None) -> Floats | None:
+    rows = _rows_of(estimates, group)
+    return item_variance(estimates.judged, estimates.posterior, metric, rows)
+
+
+def _of_groups(
+    estimates: Estimates, model: str, metric: str, names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
+    values = np.array([estimates.get(model, metric, name).value for name in names])
+    j, support = estimates.models.index(model), estimates.posterior.support
+    draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
+    if support is not None:
+        # Such a group has the values of all items, which say nothing of how it differs.
+        blind = [not support[_rows_of(estimates, name)].any() for name in names]
+        values[blind], draws[:, blind] = np.nan, np.nan
+    return values, draws
+
+
+def _rows_of(estimates: Estimates, group: str | None) -> Ints:
+    """The items of a group."""
+    if group is None:
+        return np.arange(estimates.predictions.n_items)
+    for groups in groups_of(estimates).values():
+        if group in groups:
+            return groups[group]
+    known = [g.group for g in estimates.groups if g.group]
+    raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
+
+
+def _n_annotated(estimates: Estimates, group: str | None) -> int:
+    if estimates.against != "distribution" or estimates.predictions.histogram is None:
+        return 0
+    counts = estimates.predictions.histogram[_rows_of(estimates, group)]
+    return int((counts.sum(axis=1) > 0).sum())
