@@ -92,16 +92,16 @@ def test_variance_of_means_is_that_of_the_paired_losses() -> None:
     right = (p > 0.5) == truth[:, None]
     brier = (p - truth[:, None]) ** 2
     for metric, loss in (("accuracy", right.astype(float)), ("brier", brier)):
-        found = item_variance(predictions, posterior, metric, rows)
+        found = item_variance(predictions, posterior, [metric], rows)[metric]
         assert found is not None
         for a, b in ((0, 1), (0, 2), (1, 2)):
             assert found[a, b] == pytest.approx(np.var(loss[:, a] - loss[:, b]))
-    assert item_variance(predictions, posterior, "my own", rows) is None
+    assert item_variance(predictions, posterior, ["my own"], rows) == {}
 
 
 def test_variance_of_an_area_is_delongs() -> None:
     p, truth = scores(1500, 1)
-    found = item_variance(*known(p, truth), "roc_auc", np.arange(1500))
+    found = item_variance(*known(p, truth), ["roc_auc"], np.arange(1500))["roc_auc"]
     assert found is not None
     above = [(s[truth == 1][:, None] > s[truth == 0]).astype(float) for s in p.T]
     for a, b in ((0, 1), (0, 2), (1, 2)):
@@ -145,9 +145,10 @@ def test_two_of_one_posterior_are_judged_by_it(metric: str) -> None:
     shared = np.full((300, 2), 0.5)
     everyone = LabelPosterior(shared, Fixed(shared), predictions.keys, value_from="marginals")
     rows = np.arange(300)
-    alone = item_variance(predictions, own, metric, rows)
-    joint = item_variance(predictions, everyone, metric, rows)
-    found = item_variance(predictions, replace(everyone, per_model=(own, None, own)), metric, rows)
+    alone = item_variance(predictions, own, [metric], rows)[metric]
+    joint = item_variance(predictions, everyone, [metric], rows)[metric]
+    mixed = replace(everyone, per_model=(own, None, own))
+    found = item_variance(predictions, mixed, [metric], rows)[metric]
     assert alone is not None
     assert joint is not None
     assert found is not None

@@ -268,7 +268,7 @@ class TestItemVariance:
     def test_is_that_of_the_items(self, metric, bound):
         whole, rows = pair(missing=0.0)  # of pairs of other items f1 has no variance
         one, other = (
-            item_variance(p, DawidSkene().infer(p, 0), metric, np.arange(p.n_items))
+            item_variance(p, DawidSkene().infer(p, 0), [metric], np.arange(p.n_items))[metric]
             for p in (whole, rows)
         )
         # In closed form for means; else of 40 drawn labelings: a relative error of .22 each.

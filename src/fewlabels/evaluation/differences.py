@@ -26,7 +26,7 @@ from fewlabels.comparison import (
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates, Paired
 from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.evaluation.joint_errors import joint_errors
+from fewlabels.evaluation.joint_errors import Accuracies, joint_errors
 from fewlabels.groups import groups_by_column
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.wording import unknown
@@ -44,9 +44,10 @@ def allowing_for_discrepancy(
         anything of the differences.
     """
     out: dict[tuple[str, str | None], Paired] = {}
+    variances = {size.group: _variances(estimates, size.group) for size in estimates.groups}
     for (metric, group), draws in estimates.draws.items():
-        variance = _variance_of(estimates, metric, group) if len(draws) else None
-        if variance is None:
+        variance = variances[group].get(metric)
+        if variance is None or not len(draws):
             continue
         # By goodness and whatever the name, so that accuracy and error rate say the same.
         way = estimates.directions[metric] or 1
@@ -85,7 +86,7 @@ def comparison(
     size = next(g for g in estimates.groups if g.group == group)
     columns = [estimates.models.index(model) for model in chosen]
     if variance is None and len(draws):
-        variance = _variance_of(estimates, metric, group)
+        variance = _variances(estimates, group, metric).get(metric)
     return compare(
         chosen,
         np.array([estimates.get(model, metric, group).value for model in chosen]),
@@ -165,10 +166,19 @@ def errors_together(
         If there is no such group or classifier, fewer than two classifiers with hard
         predictions, or no posterior over labels.
     """
+    rows, support, accuracy = _rows_of(estimates, group), estimates.posterior.support, None
+    if "accuracy" in estimates.directions and (support is None or support[rows].any()):
+        aside = estimates.contradicted("accuracy", group)
+        accuracy = Accuracies(
+            np.array([estimates.get(model, "accuracy", group).value for model in estimates.models]),
+            estimates.draws_of("accuracy", group),
+            np.array([model in aside for model in estimates.models]),
+        )
     return joint_errors(
         estimates.judged,
         estimates.posterior,
-        _rows_of(estimates, group),
+        rows,
+        accuracy=accuracy,
         population=estimates.estimand == "population",
         level=estimates.confidence_level,
         n_draws=max((len(d) for d in estimates.draws.values()), default=0),
@@ -195,9 +205,13 @@ def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ..
     return estimates.models if models is None else tuple(dict.fromkeys(models))
 
 
-def _variance_of(estimates: Estimates, metric: str, group: str | None) -> Floats | None:
+def _variances(
+    estimates: Estimates, group: str | None, metric: str | None = None
+) -> dict[str, Floats]:
+    """The variance of one item's part in each difference, by metric; of one metric, or of all."""
+    metrics = [metric] if metric is not None else estimates.directions
     rows = _rows_of(estimates, group)
-    return item_variance(estimates.judged, estimates.posterior, metric, rows)
+    return item_variance(estimates.judged, estimates.posterior, metrics, rows)
 
 
 def _of_groups(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from fewlabels.evaluation.draws import some_items_of
@@ -10,7 +12,7 @@ from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import label_counts, weight_sums
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.plans import States, prepare, view_of
+from fewlabels.metrics.plans import Chosen, States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
@@ -21,9 +23,9 @@ _LABELS_SALT, _ROWS_SALT = 0x17E3, 0x17E4
 
 
 def item_variance(
-    predictions: Predictions, posterior: LabelPosterior, metric: str, rows: Ints
-) -> Floats | None:
-    """Variance v of one item's part in the difference of every two classifiers, (M, M).
+    predictions: Predictions, posterior: LabelPosterior, metrics: Iterable[str], rows: Ints
+) -> dict[str, Floats]:
+    """Variance v of one item's part in the difference of every two classifiers, (M, M) by metric.
 
     With n labels alone the difference has variance v / n. A mean over the items has v =
     Var(loss_a - loss_b) over items and labels, in closed form. Any other metric has the variance
@@ -35,42 +37,46 @@ def item_variance(
 
     Parameters
     ----------
-    metric
-        Name of a metric; of one that is not in the list of metrics nothing is known, and the
-        answer is None.
+    metrics
+        Names of metrics; of one that is not in the list of metrics nothing is known, and it is
+        left out.
     rows
         The items, indices into `predictions`; of more than 5,000 as many chosen by identity.
     """
-    known = METRICS.get(ALIASES.get(metric, metric))
+    names = {name: ALIASES.get(name, name) for name in metrics}
+    known = {name: METRICS[full] for name, full in names.items() if full in METRICS}
     everyone = list(range(predictions.n_models))
-    out = _of(predictions, posterior, known, rows, everyone) if known is not None else None
-    if known is None or out is None:
-        return None
+    out = _of(predictions, posterior, known, rows, everyone)
     own: dict[int, list[int]] = {}
     for j in everyone:
         if posterior.of(j) is not posterior:
             own.setdefault(id(posterior.of(j)), []).append(j)
     for columns in own.values():
         if len(columns) > 1:
-            found = _of(predictions, posterior.of(columns[0]), known, rows, columns)
-            out[np.ix_(columns, columns)] = np.nan if found is None else found
+            theirs = _of(predictions, posterior.of(columns[0]), known, rows, columns)
+            for name, variance in out.items():
+                variance[np.ix_(columns, columns)] = theirs.get(name, np.nan)
     return out
 
 
 def _of(
-    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
-) -> Floats | None:  # fmt: skip
-    """The variances among some of the classifiers, under one posterior; None of no items."""
+) -> dict[str, Floats]:  # fmt: skip
+    """The variances among some of the classifiers, under one posterior; nothing of no items."""
     if posterior.support is not None:
         rows = rows[posterior.support[rows]]
     rows = rows[predictions.weight[rows] > 0]
     if not len(rows):
-        return None
+        return {}
     predictions, rows = some_items_of(predictions, rows, _MOST_ITEMS)
-    if metric.per_item is not None:
-        return _of_means(predictions, posterior, metric, rows, columns)
-    return _of_influence(predictions, posterior, metric, rows, columns)
+    out, by_draws = dict[str, Floats](), dict[str, Metric]()
+    for name, metric in metrics.items():
+        if metric.per_item is None:
+            by_draws[name] = metric
+        else:
+            out[name] = _of_means(predictions, posterior, metric, rows, columns)
+    return out | _of_influence(predictions, posterior, by_draws, rows, columns)
 
 
 def _of_means(
@@ -106,61 +112,61 @@ def _design_effect(weight: Floats, times: Floats) -> float:
 
 
 def _of_influence(
-    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
-) -> Floats:  # fmt: skip
+) -> dict[str, Floats]:  # fmt: skip
     m = len(columns)
-    given = predictions.provides(metric.needs)[rows][:, columns]
-    out = np.full((m, m), np.nan)
+    out = {name: np.full((m, m), np.nan) for name in metrics}
     # Classifiers on the same items share their labels and weights; the others' pairs have none.
-    patterns: dict[bytes, list[int]] = {}
-    for place in range(m):
-        patterns.setdefault(given[:, place].tobytes(), []).append(place)
-    for places in patterns.values():
-        own = rows[given[:, places[0]]]
-        if len(places) > 1 and len(own):
-            alike = [columns[place] for place in places]
-            shift = _shifts(predictions, posterior, metric, own, alike)
+    patterns: dict[tuple[str, bytes], list[int]] = {}
+    for needs in dict.fromkeys(metric.needs for metric in metrics.values()):
+        given = predictions.provides(needs)[rows][:, columns]
+        for place in range(m):
+            patterns.setdefault((needs, given[:, place].tobytes()), []).append(place)
+    for (kind, packed), places in patterns.items():
+        own = rows[np.frombuffer(packed, dtype=bool)]
+        if len(places) < 2 or not len(own):
+            continue
+        alike = [columns[place] for place in places]
+        chosen = {name: metric for name, metric in metrics.items() if metric.needs == kind}
+        for name, shift in _shifts(predictions, posterior, chosen, own, alike).items():
             gap = shift[:, :, None] - shift[:, None, :]
             known = np.isfinite(gap)
             total = np.where(known, gap, 0.0) ** 2
-            count = known.sum(axis=0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                n = predictions.size_of(own)
-                out[np.ix_(places, places)] = n * total.sum(axis=0) / count
+                variance = predictions.size_of(own) * total.sum(axis=0) / known.sum(axis=0)
+            out[name][np.ix_(places, places)] = variance
     return out
 
 
 def _shifts(
-    predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
+    predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
-) -> Floats:  # fmt: skip
-    """What reweighting the items does to the metric, for drawn labelings, (D, M)."""
+) -> dict[str, Floats]:  # fmt: skip
+    """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
     keys, weight = predictions.keys[rows], predictions.weight[rows][:, None, None]
-    plans = [
-        prepare(view_of(predictions, rows, j), {metric.name: metric}, exact=True) for j in columns
-    ]
-    p, salt, classes = (
-        posterior.probabilities[rows],
-        posterior.salt,
-        np.arange(predictions.n_classes),
-    )
+    plans = [prepare(view_of(predictions, rows, j), metrics, exact=True) for j in columns]
+    p, salt = posterior.probabilities[rows], posterior.salt
+    classes = np.arange(predictions.n_classes)
 
-    def value(weights: Floats) -> Floats:
+    def values(weights: Floats) -> dict[str, Floats]:
         states = States(plans)
         states.add(weights, slice(0, len(rows)))
-        return states.finish({metric.name: metric}, weights.shape[2])[metric.name]
+        return states.finish(metrics, weights.shape[2])
 
-    def run(draws: slice) -> Floats:
+    def run(draws: slice) -> dict[str, Floats]:
         index = np.arange(draws.start, draws.stop)
-        if predictions.multiplicity is not None:
+        if predictions.multiplicity is None:
+            labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
+            weights = (labels[:, None, :] == classes[None, :, None]) * weight
+            again = weights * exponentials(keys, index, salt ^ _ROWS_SALT)[:, None, :]
+        else:
             times = predictions.multiplicity[rows]
             counts = label_counts(keys, index, times, p[:, :, None], salt ^ _LABELS_SALT)
+            weights = counts * weight
             again = weight_sums(keys, index, counts, salt ^ _ROWS_SALT) * weight
-            return value(again) - value(counts * weight)
-        labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
-        weights = (labels[:, None, :] == classes[None, :, None]) * weight
-        again = weights * exponentials(keys, index, salt ^ _ROWS_SALT)[:, None, :]
-        return value(again) - value(weights)
+        before, after = values(weights), values(again)
+        return {name: after[name] - before[name] for name in metrics}
 
-    return np.concatenate(list(map_blocks(run, spans(_DRAWS, _AT_ONCE))))
+    parts = list(map_blocks(run, spans(_DRAWS, _AT_ONCE)))
+    return {name: np.concatenate([part[name] for part in parts]) for name in metrics}

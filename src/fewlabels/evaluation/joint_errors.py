@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -38,6 +39,14 @@ _WHOLE = ("all_wrong", "oracle", "majority", "effective_voters")
 _OF_PAIRS = ("both_wrong", "same_wrong", "disagreement", "correlation", "excess")
 
 
+class Accuracies(NamedTuple):
+    """Accuracy of each classifier (M,), its draws (D, M), and whether the labels contradict it."""
+
+    value: Floats
+    draws: Floats
+    contradicted: Bools
+
+
 def joint_errors(
     predictions: Predictions,
     posterior: LabelPosterior,
@@ -49,6 +58,7 @@ def joint_errors(
     method: str = "",
     group: str | None = None,
     models: Collection[str] | None = None,
+    accuracy: Accuracies | None = None,
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
@@ -69,6 +79,8 @@ def joint_errors(
         What messages call the label model.
     models
         The classifiers; None: all that have hard predictions.
+    accuracy
+        That of every classifier on these items, guarded by the labels; None: it is measured.
 
     Raises
     ------
@@ -108,11 +120,13 @@ def joint_errors(
     def rate(place: int) -> Rate:
         return Rate(*paired_interval(float(values[place]), drawn[:, place], stated))
 
-    evaluator = Evaluator(
-        predictions, posterior, resolve("accuracy"), "population" if population else "sample",
-        level if n_draws else None,
-    )  # fmt: skip
-    best, best_single = _best(evaluator, Group(group, whole), method, columns)
+    if accuracy is None or len(whole) < len(rows):
+        evaluator = Evaluator(
+            predictions, posterior, resolve("accuracy"), "population" if population else "sample",
+            level if n_draws else None,
+        )  # fmt: skip
+        accuracy = _accuracies(evaluator, Group(group, whole), method)
+    best, best_single = _best(accuracy, columns, stated)
     a, b = _pairs(len(models))
     own = any(posterior.of(j) is not posterior for j in columns.tolist())
     return Together(
@@ -135,22 +149,24 @@ def joint_errors(
     )
 
 
-def _best(
-    evaluator: Evaluator, whole: Group, method: str, columns: Ints
-) -> tuple[int | None, Rate]:
-    """The best of some classifiers whom the labels do not contradict, and its accuracy."""
+def _accuracies(evaluator: Evaluator, whole: Group, method: str) -> Accuracies:
     found, guard = Guarded(evaluator.measure(whole.rows), {}, {}), Guard.of(evaluator, method)
+    contradicted = np.zeros(evaluator.predictions.n_models, dtype=np.bool_)
     if guard is not None:
         found = guard.of_group(whole, found.measured)
+        contradicted = guard.contradicts(found, "accuracy")
     value, draws, _ = found.measured["accuracy"]
-    able = np.isfinite(value) & np.isin(np.arange(len(value)), columns)
-    if guard is not None:
-        able &= ~guard.contradicts(found, "accuracy")
+    return Accuracies(value, draws, contradicted)
+
+
+def _best(accuracy: Accuracies, columns: Ints, level: float) -> tuple[int | None, Rate]:
+    """The best of some classifiers whom the labels do not contradict, and its accuracy."""
+    value, draws, contradicted = accuracy
+    able = np.isfinite(value) & np.isin(np.arange(len(value)), columns) & ~contradicted
     if not able.any():
         return None, Rate(*[math.nan] * 3)
-    best, level = int(np.argmax(np.where(able, value, -np.inf))), evaluator.confidence_level
-    stated = math.nan if level is None else level
-    return best, Rate(*paired_interval(float(value[best]), draws[:, best], stated))
+    best = int(np.argmax(np.where(able, value, -np.inf)))
+    return best, Rate(*paired_interval(float(value[best]), draws[:, best], level))
 
 
 def _pairs(m: int) -> tuple[Ints, Ints]:
