@@ -61,18 +61,18 @@ class Estimated(Shown):
 
 def plain_values(value: Any) -> Any:
     """Plain JSON values: no numpy, no NaN, no infinity."""
-    if isinstance(value, Mapping):
-        return {str(k): plain_values(v) for k, v in value.items()}
+    if isinstance(value, (str, int)) or value is None:
+        return value.value if isinstance(value, Status) else value
+    if isinstance(value, float):  # numpy's doubles are floats too
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, (list, tuple)):
         return [plain_values(v) for v in value]
+    if isinstance(value, dict | Mapping):  # dictionaries first: the other question is slow
+        return {str(k): plain_values(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
         return plain_values(value.tolist())
     if isinstance(value, np.generic):
         return plain_values(value.item())
-    if isinstance(value, Status):
-        return value.value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     return value
 
 

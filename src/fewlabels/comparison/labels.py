@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
+from scipy.special import ndtr
+
 from fewlabels.comparison.intervals import Difference
+from fewlabels.kernels.roots import crossing
 
 _ROUNDING = 1e-12
 """Differences that sums in different orders may show."""
@@ -90,15 +93,10 @@ def labels_needed(
 
 
 def _ratio(a: float, z: float, chance: float) -> float:
-    """The r at which the assurance reaches the chance, by bisection on its logarithm."""
-    normal = NormalDist().cdf
+    """The r at which the assurance reaches the chance; it rises from 0 to 1 while a < z."""
 
-    def assurance(r: float) -> float:
-        reach = a * math.sqrt(1 + r)
-        return normal((reach - z) / math.sqrt(r)) + normal((-reach - z) / math.sqrt(r))
+    def short_of(r: float) -> float:
+        reach, root = a * math.sqrt(1 + r), math.sqrt(r)
+        return float(ndtr((reach - z) / root) + ndtr((-reach - z) / root)) - chance
 
-    low, high = -30.0, 30.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if assurance(math.exp(middle)) >= chance else (middle, high)
-    return math.exp(high)
+    return crossing(short_of, -30.0, 30.0)

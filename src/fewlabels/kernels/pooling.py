@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.roots import crossing
 from fewlabels.kernels.simplex import CLIP, centred_log, clip, linear_pool, softmax
 
-_HALVINGS = 45
 _ANCHORS = (0.2, 6.0)
 
 
@@ -77,7 +76,7 @@ def _temperature(c: Floats, q: Floats) -> float:
     def slope(t: float) -> float:
         return float((c * (softmax(t * c) - q)).sum())
 
-    return _root(slope, -8.0, 10.0)
+    return crossing(slope, -8.0, 10.0)
 
 
 def _some(c: Floats) -> Bools:
@@ -120,18 +119,7 @@ def _scale_to(v: Floats, confidence: float) -> float:
     """Scale at which softmax(scale v) has this mean top probability."""
     if not v.any():
         return 1.0
-    return _root(lambda s: float(softmax(s * v).max(axis=1).mean() - confidence), -7.0, 7.0)
-
-
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function crosses zero, between exp(low) and exp(high), by bisection."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if rising(float(np.exp(middle))) < 0:
-            low = middle
-        else:
-            high = middle
-    return float(np.exp((low + high) / 2))
+    return crossing(lambda s: float(softmax(s * v).max(axis=1).mean() - confidence), -7.0, 7.0)
 
 
 def deviation_scales(c: Floats, index: Floats) -> Floats:
@@ -173,7 +161,7 @@ def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
     """
     said = vote_counts(votes, index.shape[1])
     share = said / said.sum()
-    return _root(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
+    return crossing(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
 
 
 def agreement_anchor(index: Floats, votes: Ints) -> float:
