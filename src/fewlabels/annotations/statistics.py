@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.annotations.inputs import checked_counts, checked_probabilities
+from fewlabels.checks import label_counts, probability_rows
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -68,7 +68,7 @@ class LabelStatistic(ABC):
         InputError
             If the counts are not whole numbers from 0.
         """
-        return self.moments(checked_counts(histogram)).mean
+        return self.moments(label_counts(histogram)).mean
 
     def expected(self, probabilities: Any, concentration: Any = None) -> Floats:
         """The expectation of each item, (n,), from probabilities (n, K); NaN for rows of NaN.
@@ -84,7 +84,7 @@ class LabelStatistic(ABC):
         InputError
             If the probabilities or concentrations are none.
         """
-        p = checked_probabilities(probabilities)
+        p = probability_rows(probabilities)
         alpha = None if concentration is None else concentrations(concentration, len(p))
 
         def of_block(rows: slice) -> Floats:

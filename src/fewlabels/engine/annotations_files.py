@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.annotations.assessment import Assessment, assessed, statistics_of
-from fewlabels.annotations.inputs import checked_bins, checked_level, checked_seed
-from fewlabels.annotations.parts import Asked
+from fewlabels.annotations.assessment import Asked, Assessment, asked_for, assessed
 from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.engine.annotation_sums import (
     AnnotationPlan,
@@ -37,7 +35,6 @@ from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.roles import Roles
 from fewlabels.kernels.arrays import Bools, Ints
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.label_histograms import Scheme
 from fewlabels.wording import unknown
 
 ASSESS, AGAIN, COUNT = "assessing", "assessing again", "counting repeated rows"
@@ -89,12 +86,7 @@ def assess_files(
     InputError, UsageError
         One line that says what is wrong and how to mend it.
     """
-    asked = Asked(
-        Scheme(checked_bins(bins), dispersion=True),
-        statistics_of(statistics),
-        checked_level(confidence_level),
-        checked_seed(random_state),
-    )
+    asked = asked_for(bins, statistics, confidence_level, random_state)
     options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     groups = _groups(by, layout.roles)
@@ -157,10 +149,10 @@ class _Run:
             plan = self._plan(silent)
             try:
                 sums = passes.run(
-                    step, partial(sum_unit, self.feed, plan), partial(_Summed.empty, plan),
-                    partial(_Summed.from_dict, plan),
-                ).sums  # fmt: skip
-                if step == ASSESS and sums.n_items and not (sums.spoke | silent).all():
+                    step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan),
+                    partial(AnnotationSums.from_dict, plan),
+                )  # fmt: skip
+                if step == ASSESS and sums.facts.n_items and not (sums.spoke | silent).all():
                     # Whoever has a column of probabilities, but none in it, is an annotator too.
                     silent, step = ~sums.spoke, AGAIN
                     continue
@@ -233,38 +225,14 @@ class _Run:
                 f"intervals are drawn from a random sample of {kept:,} of the {judged:,} annotated "
                 "items, for all of them; the losses themselves are of all items"
             )
-        facts = sums.facts(classes, [*said, *dict.fromkeys(notes)])
-        facts.check()
-        return assessed(self.asked, facts, lambda reasons: sums.parts(reasons, heavy, classes))
+        sums.facts.check()
+        remarks = [*said, *dict.fromkeys(notes)]
+        return assessed(
+            self.asked, sums.facts, sums.cells(heavy), sums.plan.models, classes, remarks
+        )
 
     def _skipped(self, passes: Passes) -> list[Any]:
         return [*self.feed.reader.layout.skipped, *passes.bad.values()]
-
-
-@dataclass(eq=False)
-class _Summed:
-    """The pass so far."""
-
-    sums: AnnotationSums
-
-    @staticmethod
-    def empty(plan: AnnotationPlan) -> _Summed:
-        """Nothing yet."""
-        return _Summed(AnnotationSums.empty(plan))
-
-    @staticmethod
-    def from_dict(plan: AnnotationPlan, value: Mapping[str, Any]) -> _Summed:
-        """What `to_dict` gave."""
-        return _Summed(AnnotationSums.from_dict(plan, value))
-
-    def take(self, result: AnnotationSums) -> int:
-        """Add a unit's."""
-        self.sums.merge(result)
-        return result.n_items
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return self.sums.to_dict()
 
 
 @dataclass(eq=False)

@@ -2,13 +2,15 @@
 
 Weights have shape (items, K, draws). They are made for any draws and any block of rows, from
 randomness that belongs to the items, so memory does not grow with the rows and neither blocks
-nor workers show in the answer.
+nor workers show in the answer. Where no label is in doubt (`drawn_sums`), a draw is row weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,6 +32,13 @@ DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
 
 _BLOCK = 2**20
+
+MOST_UNITS = 1000
+"""Of items whose labels are all known more than this are dealt into so many random units, which
+are drawn as a whole."""
+
+_NUMBERS = 8_000_000
+"""Numbers held at a time in the sums of all units, or of some draws."""
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
@@ -449,4 +458,106 @@ def shared_draws(
         rows = np.unique(np.concatenate(own))
         if len(rows) * n_draws <= _MOST_SHARED and sum(map(len, own)) >= 2 * len(rows):
             out[id(posterior)] = SharedDraws(predictions, posterior, rows, n_draws)
+    return out
+
+
+class Items(Protocol):
+    """A named tuple of arrays, (n,) or (n, ...) each, or None."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def take(self, rows: Array | slice) -> Any:
+        """Some of the items."""
+
+
+_Items = TypeVar("_Items", bound=Items)
+
+
+class Summed(Protocol[_Items]):
+    """A statistic of known labels: its state is some arrays that add over the items."""
+
+    def used(self, items: _Items) -> Ints:
+        """The items that count."""
+
+    def by_unit(self, items: _Items, rows: Ints, units: int) -> Sequence[Floats]:
+        """States (U, ...) of `rows` dealt into units; sums over cells after the first array."""
+
+    def n_classes(self, items: _Items) -> int:
+        """Classes of a pseudo-item."""
+
+    def unseen(self, items: _Items, mass: Floats, generator: np.random.Generator) -> _Items:
+        """Pseudo-items of class weights (D, K) with the predictions of these items."""
+
+
+def drawn_sums(
+    statistic: Summed[_Items],
+    items: _Items,
+    n_draws: int,
+    seed: int,
+    whole: Sequence[Floats] | None = None,
+) -> Iterator[list[Floats]]:
+    """States of bootstrap draws, some draws at a time; none where no item counts.
+
+    Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
+    draws. One pseudo-item per draw, with the prediction of one of the items, stands for what has
+    not been seen: intervals do not collapse where all labels agree.
+
+    Parameters
+    ----------
+    whole
+        The state of one unit of all items, where `items` are a random sample of them: draws then
+        lie around it, with the noise of as many items (`_of_all`).
+    """
+    rng = np.random.default_rng(seed)
+    used = statistic.used(items)
+    if not len(used):
+        return
+    used = used[_by_content(items.take(used))]
+    width = sum(cells.size for cells in statistic.by_unit(items, used[:1], 1)[1:])
+    units = min(len(used), MOST_UNITS, max(_NUMBERS // width, 100))
+    sums = statistic.by_unit(items, rng.permutation(used), units)
+    for draws in spans(n_draws, max(_NUMBERS // width, 1)):
+        size = draws.stop - draws.start
+        factor = rng.standard_exponential((size, units))
+        drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
+        if whole is not None:
+            drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
+        pseudo = pseudo_items(rng, statistic.n_classes(items), size)
+        scores = items.take(used[(pseudo.place * len(used)).astype(np.int64)])
+        unseen = statistic.unseen(scores, pseudo.mass, rng)
+        mass = pseudo.mass.sum(axis=1)
+        yield [
+            part + more * mass.reshape(-1, *[1] * (more.ndim - 1))
+            for part, more in zip(
+                drawn, statistic.by_unit(unseen, np.arange(size), size), strict=True
+            )
+        ]
+
+
+def _by_content(items: Items) -> Ints:
+    """The items in an order that is not that of the rows: which draw is whose must not show it.
+
+    By their numbers, to nine digits, so that neither the unit of a statistic shows.
+    """
+    given = [part for part in items if part is not None]
+    # The first parts count most: `lexsort` goes by the last of its columns.
+    columns = [c for part in reversed(given) for c in part.reshape(len(part), -1).T]
+    return np.lexsort(np.round(columns, 9))
+
+
+def _of_all(
+    drawn: Sequence[Floats], seen: Sequence[Floats], every: Sequence[Floats]
+) -> list[Floats]:
+    """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
+
+    With n of all and m in the sample, `every` + sqrt(n / m) (draw - `seen`) has the covariance of
+    draws with a weight for each of the n, which is the sum of squares over items. No draw takes
+    more from a cell than there is: of a cell with few items the sample may hold too many.
+    """
+    root = math.sqrt(float(every[0][0]) / float(seen[0][0]))
+    out = []
+    for draws, part, total in zip(drawn, seen, every, strict=True):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(part > 0, total / part, np.inf).min(axis=0)
+        out.append(total + np.minimum(root, most) * (draws - part))
     return out
