@@ -185,7 +185,7 @@ class HistogramLosses(Losses[Annotated]):
     means = ("accuracy", "L", "L_disagreement", "EL_plugin", "EL")
     roots: ClassVar[Mapping[str, str]] = {"CE": "CL", "CE_disagreement": "CL_disagreement"}
     name = ""
-    bounds: ClassVar[Mapping[str, Ends]] = {  # type: ignore[misc]
+    bounds: ClassVar[Mapping[str, Ends]] = {
         **dict.fromkeys(("accuracy", "L_disagreement", "CL_disagreement_plugin"), (0.0, 1.0)),
         **dict.fromkeys(("L", "EL_plugin", "CL_plugin", "DL_plugin"), (0.0, 2.0)),
     }
