@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from fewlabels.checks import (
 )
 from fewlabels.door import sampling_weight
 from fewlabels.errors import InputError, UsageError
-from fewlabels.evaluation.draws import Summed, drawn_sums
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.evaluation.draws import drawn_sums
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.label_histograms import (
@@ -39,7 +39,6 @@ from fewlabels.kernels.label_histograms import (
     Scored,
     Sums,
     calibration_loss,
-    cell_fields,
     epistemic_excess,
     origin_of,
     read_cells,
@@ -76,7 +75,7 @@ STATISTIC_METRICS = ("L", "CL", "CL_plugin", "CE", "EL")
 """The metrics of `evaluate_statistic`, in this order."""
 
 _Items = TypeVar("_Items", Annotated, Scored)
-_Origins = tuple[Origin, ...]
+Origins = tuple[Origin, ...]
 
 
 def draws_for(level: float) -> int:
@@ -84,7 +83,7 @@ def draws_for(level: float) -> int:
     return min(max(1000, 50 * math.ceil(0.8 / (1 - level))), 20_000)
 
 
-class Losses(Summed[_Items], ABC):
+class Losses(ABC, Generic[_Items]):
     """Losses of one kind: how their state is summed, and read.
 
     A state is some arrays (U, ...), one row per unit of items; those of all items together have
@@ -113,9 +112,13 @@ class Losses(Summed[_Items], ABC):
 
     @abstractmethod
     def read(
-        self, state: State, origins: _Origins | None = None
-    ) -> tuple[dict[str, Floats], _Origins]:
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
+
+    @abstractmethod
+    def _drawn(self, items: _Items, size: int, seed: int, whole: State | None) -> Iterator[State]:
+        """States of bootstrap draws (`drawn_sums`); of no items, none."""
 
     @abstractmethod
     def least(self, metric: str) -> int:
@@ -147,11 +150,8 @@ class Losses(Summed[_Items], ABC):
             Whether `items` are a random sample of them.
         """
         value, origins = self.read(state)
-        whole = self._as_drawn(state) if sampled else None
-        parts = [
-            self.read(part, origins)[0]
-            for part in drawn_sums(self, items, draws_for(level), seed, whole)
-        ]
+        states = self._drawn(items, draws_for(level), seed, state if sampled else None)
+        parts = [self.read(part, origins)[0] for part in states]
         out = {}
         for name in self.metrics:
             source = self.roots.get(name, name)
@@ -168,12 +168,32 @@ class Losses(Summed[_Items], ABC):
             out[name] = (float(low), float(high))
         return out
 
-    def _as_drawn(self, state: State) -> State:
-        """The part of a state that `by_unit` gives."""
-        return state
-
     def _rooted(self, value: dict[str, Floats]) -> dict[str, Floats]:
         return value | {e: np.sqrt(np.maximum(value[loss], 0)) for e, loss in self.roots.items()}
+
+
+class _Calibration(NamedTuple):
+    """Calibration loss of each unit, (U,), NaN without weight; what debiasing removes from cells.
+
+    `several` is where cells (U, K, B) have more than one item; `origin` what draws take.
+    """
+
+    plugin: Floats
+    debiased: Floats
+    removed: Floats
+    several: Bools
+    origin: Origin
+
+    @staticmethod
+    def of(sums: Floats, weight: Floats, scheme: Scheme, origin: Origin | None) -> _Calibration:
+        """From sums of cells (U, F, K, B) and the weight of each unit."""
+        cells = read_cells(sums, residual=scheme.residual, origin=origin)
+        parts = calibration_loss(cells, weight, keep_singles=scheme.agreement)
+        plugin, debiased = (np.where(weight > 0, part.sum(axis=(-2, -1)), np.nan) for part in parts)
+        several = ~np.isnan(cells.unbiased)
+        return _Calibration(
+            plugin, debiased, parts[0] - parts[1], several, origin_of(cells, *parts)
+        )
 
 
 @dataclass(frozen=True)
@@ -190,77 +210,63 @@ class HistogramLosses(Losses[Annotated]):
         **dict.fromkeys(("L", "EL_plugin", "CL_plugin", "DL_plugin"), (0.0, 2.0)),
     }
 
-    def used(self, items: Annotated) -> Ints:
-        """Items with a label and a prediction."""
-        return np.flatnonzero(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
-
     def sums(self, items: Annotated) -> Sums:
         """The state of all items as one unit."""
         return sums_of(items, self.scheme)
 
-    def by_unit(self, items: Annotated, rows: Ints, units: int) -> Sums:
-        """States of items cut into units, without what diagrams alone need."""
-        return sums_by_unit(items, self._drawn, rows, units)
+    def _drawn(
+        self, items: Annotated, size: int, seed: int, whole: State | None
+    ) -> Iterator[State]:
+        used = np.flatnonzero(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
+        # Without what diagrams alone need.
+        scheme = replace(self.scheme, dispersion=self.scheme.agreement)
 
-    @property
-    def _drawn(self) -> Scheme:
-        return replace(self.scheme, dispersion=self.scheme.agreement)
+        def by_unit(data: Annotated, rows: Ints, units: int) -> Sums:
+            return sums_by_unit(data, scheme, rows, units)
 
-    def _as_drawn(self, state: State) -> Sums:
-        sums = Sums(*state)
-        return sums._replace(cells=sums.cells[:, : cell_fields(self._drawn)])
+        def unseen(data: Annotated, mass: Floats, generator: np.random.Generator) -> Annotated:
+            """As many labels as the items have, from a random distribution."""
+            share = np.maximum(mass, 1e-300)
+            share /= share.sum(axis=1, keepdims=True)
+            labels = data.counts.sum(axis=1).astype(np.int64)
+            return data._replace(counts=generator.multinomial(labels, share))
 
-    def n_classes(self, items: Annotated) -> int:
-        """Classes of a pseudo-item: all."""
-        return items.counts.shape[1]
-
-    def unseen(self, items: Annotated, mass: Floats, generator: np.random.Generator) -> Annotated:
-        """As many labels as these items have, each from a random distribution."""
-        share = np.maximum(mass, 1e-300)
-        size = items.counts.sum(axis=1).astype(np.int64)
-        counts = generator.multinomial(size, share / share.sum(axis=1, keepdims=True))
-        return items._replace(counts=counts)
+        if len(used):
+            k = items.counts.shape[1]
+            yield from drawn_sums(items.take(used), by_unit, unseen, k, size, seed, whole)
 
     def read(
-        self, state: State, origins: _Origins | None = None
-    ) -> tuple[dict[str, Floats], _Origins]:
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
         sums = Sums(*state)
         _, w, right, loss, el, w2, el2, excess, pair_loss = sums.items.T
-        cells, pairs = (
-            read_cells(part, residual=self.scheme.residual, origin=origin)
-            for part, origin in zip((sums.cells, sums.pairs), origins or (None, None), strict=True)
-        )
-        keep = self.scheme.agreement
-        pair_weight = pairs.weight.sum(axis=(-2, -1))
-        parts = calibration_loss(cells, w, keep_singles=keep)
-        of_pairs = calibration_loss(pairs, pair_weight, keep_singles=keep)
-        cl_plugin, cl = (part.sum(axis=(-2, -1)) for part in parts)
+        of_classes, of_pairs = origins or (None, None)
+        cl = _Calibration.of(sums.cells, w, self.scheme, of_classes)
+        pair_weight = sums.pairs[:, 1].sum(axis=(-2, -1))
+        pair = _Calibration.of(sums.pairs, pair_weight, self.scheme, of_pairs)
+        as_code = self.scheme.agreement
         with np.errstate(divide="ignore", invalid="ignore"):
-            pair_plugin, pair = (
-                np.where(pair_weight > 0, part.sum(axis=(-2, -1)), np.nan) for part in of_pairs
-            )
             el_plugin = el / w
-            el_debiased = el_plugin - excess / w if keep else (el2 - excess) / w2
+            el_debiased = el_plugin - excess / w if as_code else (el2 - excess) / w2
             out = {
                 "accuracy": right / w,
                 "L": loss / w,
                 "EL": el_debiased,
                 "EL_plugin": el_plugin,
-                "CL": cl,
-                "CL_plugin": cl_plugin,
-                "DL": el_debiased - cl,
-                "DL_plugin": el_plugin - cl_plugin,
+                "CL": cl.debiased,
+                "CL_plugin": cl.plugin,
+                "DL": el_debiased - cl.debiased,
+                "DL_plugin": el_plugin - cl.plugin,
                 "L_disagreement": pair_loss / sums.pairs[:, 2].sum(axis=(-2, -1)),
-                "CL_disagreement": pair,
-                "CL_disagreement_plugin": pair_plugin,
+                "CL_disagreement": pair.debiased,
+                "CL_disagreement_plugin": pair.plugin,
             }
-            if keep:
+            if as_code:
                 # lh_calib skips bins of one item here, but not in the epistemic loss.
-                removed = epistemic_excess(sums.cells, w) - (parts[0] - parts[1])
-                skipped = np.where(np.isnan(cells.unbiased), 0.0, removed)
-                out["DL"] = out["DL_plugin"] - skipped.sum(axis=(-2, -1))
-        return self._rooted(out), (origin_of(cells, *parts), origin_of(pairs, *of_pairs))
+                removed = epistemic_excess(sums.cells, w) - cl.removed
+                out["DL"] = out["DL_plugin"] - removed.sum(axis=(-2, -1), where=cl.several)
+        return self._rooted(out), (cl.origin, pair.origin)
 
     def least(self, metric: str) -> int:
         """Two labels for the epistemic loss and disagreement, else one."""
@@ -316,39 +322,37 @@ class StatisticLosses(Losses[Scored]):
             used &= weight > 0
         return scored if used.all() else scored.take(np.flatnonzero(used))
 
-    def used(self, items: Scored) -> Ints:
-        """All that are scored."""
-        return np.arange(len(items.mean))
-
     def sums(self, items: Scored) -> State:
         """The state of all items as one unit."""
-        return self.by_unit(items, self.used(items), 1)
+        return self._by_unit(items, np.arange(len(items.mean)), 1)
 
-    def by_unit(self, items: Scored, rows: Ints, units: int) -> State:
-        """States of items dealt into units in turn."""
+    def _by_unit(self, items: Scored, rows: Ints, units: int) -> State:
         return scored_sums(items.take(rows), self.scheme, np.arange(len(rows)) % units, units)
 
-    def n_classes(self, items: Scored) -> int:
-        """Classes of a pseudo-item: the ends of [0, 1]."""
-        return 2
+    def _drawn(self, items: Scored, size: int, seed: int, whole: State | None) -> Iterator[State]:
+        def unseen(data: Scored, mass: Floats, generator: np.random.Generator) -> Scored:
+            """What has not been seen is at an end of [0, 1]."""
+            end = (mass[:, 1] > mass[:, 0]).astype(np.float64)
+            return data._replace(mean=end, square=end, product=end)
 
-    def unseen(self, items: Scored, mass: Floats, generator: np.random.Generator) -> Scored:
-        """What has not been seen is at an end of [0, 1]."""
-        end = (mass[:, 1] > mass[:, 0]).astype(np.float64)
-        return items._replace(mean=end, square=end, product=end)
+        if len(items.mean):
+            yield from drawn_sums(items, self._by_unit, unseen, 2, size, seed, whole)
 
     def read(
-        self, state: State, origins: _Origins | None = None
-    ) -> tuple[dict[str, Floats], _Origins]:
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
         _, w, loss, w2, epistemic = state[0].T
-        cells = read_cells(state[1], origin=None if origins is None else origins[0])
-        parts = calibration_loss(cells, w)
+        cl = _Calibration.of(state[1], w, self.scheme, origins[0] if origins else None)
         with np.errstate(divide="ignore", invalid="ignore"):
-            plugin, debiased = (np.where(w > 0, part.sum(axis=(-2, -1)), np.nan) for part in parts)
-            values = {"L": loss / w, "CL": debiased, "CL_plugin": plugin, "EL": epistemic / w2}
+            values = {
+                "L": loss / w,
+                "CL": cl.debiased,
+                "CL_plugin": cl.plugin,
+                "EL": epistemic / w2,
+            }
         out = {name: value * self._unit for name, value in values.items()}
-        return self._rooted(out), (origin_of(cells, *parts),)
+        return self._rooted(out), (cl.origin,)
 
     def least(self, metric: str) -> int:
         """Labels of two sets for the epistemic loss, else of one."""

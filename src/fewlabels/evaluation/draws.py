@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
+from fewlabels.kernels.label_histograms import Annotated, Scored
 from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -461,42 +462,19 @@ def shared_draws(
     return out
 
 
-class Items(Protocol):
-    """A named tuple of arrays, (n,) or (n, ...) each, or None."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    def take(self, rows: Array | slice) -> Any:
-        """Some of the items."""
-
-
-_Items = TypeVar("_Items", bound=Items)
-
-
-class Summed(Protocol[_Items]):
-    """A statistic of known labels: its state is some arrays that add over the items."""
-
-    def used(self, items: _Items) -> Ints:
-        """The items that count."""
-
-    def by_unit(self, items: _Items, rows: Ints, units: int) -> Sequence[Floats]:
-        """States (U, ...) of `rows` dealt into units; sums over cells after the first array."""
-
-    def n_classes(self, items: _Items) -> int:
-        """Classes of a pseudo-item."""
-
-    def unseen(self, items: _Items, mass: Floats, generator: np.random.Generator) -> _Items:
-        """Pseudo-items of class weights (D, K) with the predictions of these items."""
+_Items = TypeVar("_Items", Annotated, Scored)
 
 
 def drawn_sums(
-    statistic: Summed[_Items],
     items: _Items,
+    by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
+    unseen: Callable[[_Items, Floats, np.random.Generator], _Items],
+    n_classes: int,
     n_draws: int,
     seed: int,
     whole: Sequence[Floats] | None = None,
 ) -> Iterator[list[Floats]]:
-    """States of bootstrap draws, some draws at a time; none where no item counts.
+    """States of bootstrap draws of items with known labels, some draws at a time.
 
     Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
     draws. One pseudo-item per draw, with the prediction of one of the items, stands for what has
@@ -504,37 +482,38 @@ def drawn_sums(
 
     Parameters
     ----------
+    by_unit
+        Takes items, the order to deal them in, and a number of units U; gives the states of the
+        units: arrays (U, F, ...) that add over items, the first of them with few numbers.
+    unseen
+        Makes items pseudo-items of class weights (D, K), whose predictions they keep.
     whole
         The state of one unit of all items, where `items` are a random sample of them: draws then
-        lie around it, with the noise of as many items (`_of_all`).
+        lie around it, with the noise of as many items (`_of_all`). It may have further fields.
     """
     rng = np.random.default_rng(seed)
-    used = statistic.used(items)
-    if not len(used):
-        return
-    used = used[_by_content(items.take(used))]
-    width = sum(cells.size for cells in statistic.by_unit(items, used[:1], 1)[1:])
-    units = min(len(used), MOST_UNITS, max(_NUMBERS // width, 100))
-    sums = statistic.by_unit(items, rng.permutation(used), units)
+    items = items.take(_by_content(items))
+    n = len(items[0])
+    width = sum(cells.size for cells in by_unit(items, np.arange(1), 1)[1:])
+    units = min(n, MOST_UNITS, max(_NUMBERS // width, 100))
+    sums = by_unit(items, rng.permutation(n), units)
     for draws in spans(n_draws, max(_NUMBERS // width, 1)):
         size = draws.stop - draws.start
         factor = rng.standard_exponential((size, units))
         drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
         if whole is not None:
             drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
-        pseudo = pseudo_items(rng, statistic.n_classes(items), size)
-        scores = items.take(used[(pseudo.place * len(used)).astype(np.int64)])
-        unseen = statistic.unseen(scores, pseudo.mass, rng)
+        pseudo = pseudo_items(rng, n_classes, size)
+        scores = items.take((pseudo.place * n).astype(np.int64))
+        more = by_unit(unseen(scores, pseudo.mass, rng), np.arange(size), size)
         mass = pseudo.mass.sum(axis=1)
         yield [
-            part + more * mass.reshape(-1, *[1] * (more.ndim - 1))
-            for part, more in zip(
-                drawn, statistic.by_unit(unseen, np.arange(size), size), strict=True
-            )
+            part + extra * mass.reshape(-1, *[1] * (extra.ndim - 1))
+            for part, extra in zip(drawn, more, strict=True)
         ]
 
 
-def _by_content(items: Items) -> Ints:
+def _by_content(items: Annotated | Scored) -> Ints:
     """The items in an order that is not that of the rows: which draw is whose must not show it.
 
     By their numbers, to nine digits, so that neither the unit of a statistic shows.
@@ -556,7 +535,8 @@ def _of_all(
     """
     root = math.sqrt(float(every[0][0]) / float(seen[0][0]))
     out = []
-    for draws, part, total in zip(drawn, seen, every, strict=True):
+    for draws, part, more in zip(drawn, seen, every, strict=True):
+        total = more[: len(part)]
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.where(part > 0, total / part, np.inf).min(axis=0)
         out.append(total + np.minimum(root, most) * (draws - part))
