@@ -151,19 +151,13 @@ class _Unanimity(LabelStatistic):
         return unanimous(dirichlet_multinomial(p, alpha, self.order))
 
 
-@dataclass(frozen=True)
-class _Disagreement(LabelStatistic):
-    order: int = 2
-    name: str = "disagreement"
-    bounds: tuple[float, float] = (0.0, 1.0)
-
+class _Disagreement(_Unanimity):
     def _moments(self, counts: Array) -> Moments:
-        agree = unanimous(without_replacement(counts, 2))
-        both = 1 - 2 * agree + unanimous_twice(counts, 2)
-        return Moments(1 - agree, 1 - agree, both)
+        agree, _, both = super()._moments(counts)
+        return Moments(1 - agree, 1 - agree, 1 - 2 * agree + both)
 
     def _expected(self, p: Floats, alpha: Floats | None) -> Floats:
-        return 1 - unanimous(dirichlet_multinomial(p, alpha, 2))
+        return 1 - super()._expected(p, alpha)
 
 
 @dataclass(frozen=True)
@@ -297,7 +291,7 @@ class Statistic(LabelStatistic):
         return phi
 
 
-DISAGREEMENT = _Disagreement()
+DISAGREEMENT = _Disagreement(2, "disagreement")
 """Whether two labels differ."""
 
 

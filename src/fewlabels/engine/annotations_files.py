@@ -25,7 +25,6 @@ from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
 from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.scan import HEAVY
 from fewlabels.engine.skipped import skipped_words
 from fewlabels.engine.support import HeavyRows
 from fewlabels.engine.units import lay_out
@@ -95,7 +94,7 @@ def assess_files(
     feed = Feed(Reader(layout, classes, kept), positive=classes.positive_name)
     named = feed.chosen(probe_of(layout.roles, classes.names)).classes
     folder = default_folder() if checkpoints is None else Path(checkpoints)
-    run = _Run(feed, asked, groups, None if select is None else tuple(select), named)
+    run = _Run(feed, asked, groups, None if select is None else tuple(select))
     key = _key(source, run, options)
     notes: list[str] = []
     passes = Passes(
@@ -104,7 +103,29 @@ def assess_files(
         resume, skip_bad_files, progress,
     )  # fmt: skip
     with passes, using_workers(workers):
-        return run.assessment(passes, engine, notes)
+        sums, heavy = run.sums(passes)
+        skipped = [*layout.skipped, *passes.bad.values()]
+        remarks = [skipped_words(skipped, "the losses are")] if skipped else []
+        remarks += feed.notes
+        judged, most = sums.all.n_judged, sums.all.kept.size
+        if asked.level is not None and judged > most:
+            remarks.append(
+                f"intervals are drawn from a random sample of {most:,} of the {judged:,} annotated "
+                "items, for all of them; the losses themselves are of all items"
+            )
+        remarks += dict.fromkeys(notes)
+        sums.facts.check()
+        models = sums.plan.models
+        found = assessed(asked, sums.facts, sums.cells(heavy), models, named, remarks)
+        passes.clear(STEPS)
+    stream = {
+        "engine": engine,
+        "files": len({unit.path for unit in passes.used}),
+        "parts": len(passes.used),
+        "skipped_files": len(skipped),
+        "resumed": list(passes.resumed),
+    }
+    return replace(found, diagnostics={**found.diagnostics, "stream": stream})
 
 
 def _groups(by: str | Sequence[str] | None, roles: Roles) -> tuple[str, ...]:
@@ -140,9 +161,8 @@ class _Run:
     asked: Asked
     by: tuple[str, ...]
     select: tuple[str, ...] | None
-    classes: tuple[Any, ...]
 
-    def assessment(self, passes: Passes, engine: str, notes: list[str]) -> Assessment:
+    def sums(self, passes: Passes) -> tuple[AnnotationSums, HeavyRows]:
         """All passes; again when a file turns out bad, or a column to be empty throughout."""
         silent, step = self._without_columns(), ASSESS
         while True:
@@ -156,26 +176,10 @@ class _Run:
                     # Whoever has a column of probabilities, but none in it, is an annotator too.
                     silent, step = ~sums.spoke, AGAIN
                     continue
-                heavy = self._heavy(passes, sums)
-                break
+                return sums, self._heavy(passes, sums)
             except Again:
                 silent, step = self._without_columns(), ASSESS
                 passes.resume = False
-        found = self._found(sums, heavy, passes, notes)
-        passes.clear(STEPS)
-        return replace(
-            found,
-            diagnostics={
-                **found.diagnostics,
-                "stream": {
-                    "engine": engine,
-                    "files": len({unit.path for unit in passes.used}),
-                    "parts": len(passes.used),
-                    "skipped_files": len(self._skipped(passes)),
-                    "resumed": list(passes.resumed),
-                },
-            },
-        )
 
     def _without_columns(self) -> Bools:
         """Which classifiers have columns of votes alone, (M,)."""
@@ -207,32 +211,8 @@ class _Run:
             lambda: _Counted(np.zeros(len(ranks), dtype=np.int64)),
             lambda value: _Counted(value["counts"]),
         ).counts
-        found = np.flatnonzero(counted * HEAVY >= sums.all.n_judged)
-        rows = sums.repeated.rows
-        return HeavyRows(ranks[found], counted[found], None if rows is None else rows.take(found))
-
-    def _found(
-        self, sums: AnnotationSums, heavy: HeavyRows, passes: Passes, notes: Sequence[str]
-    ) -> Assessment:
-        classes = self.classes
-        skipped = self._skipped(passes)
-        said = list(self.feed.notes)
-        if skipped:
-            said.insert(0, skipped_words(skipped, "the losses are"))
-        judged, kept = sums.all.n_judged, sums.all.kept.size
-        if self.asked.level is not None and judged > kept:
-            said.append(
-                f"intervals are drawn from a random sample of {kept:,} of the {judged:,} annotated "
-                "items, for all of them; the losses themselves are of all items"
-            )
-        sums.facts.check()
-        remarks = [*said, *dict.fromkeys(notes)]
-        return assessed(
-            self.asked, sums.facts, sums.cells(heavy), sums.plan.models, classes, remarks
-        )
-
-    def _skipped(self, passes: Passes) -> list[Any]:
-        return [*self.feed.reader.layout.skipped, *passes.bad.values()]
+        every = np.ones(len(ranks), dtype=bool)
+        return HeavyRows.of(sums.repeated, counted, every, sums.all.n_judged)
 
 
 @dataclass(eq=False)
