@@ -313,7 +313,7 @@ class Asked(NamedTuple):
     @property
     def labels(self) -> list[int]:
         """Numbers of labels that some metric takes."""
-        return sorted({losses.least(name) for losses in self.losses for name in losses.metrics})
+        return sorted({losses.labels(loss) for losses in self.losses for loss in losses.metrics})
 
     def sums(self, items: Judged | None) -> CellSums:
         """The sums over some items."""
@@ -324,7 +324,7 @@ class Asked(NamedTuple):
         states = {
             losses.name: losses.sums(items.of(losses))
             for losses in self.losses
-            if size.max() >= losses.least("L")
+            if size.max() >= losses.order
         }
         return {_ENOUGH: [(size[:, None] >= self.labels).sum(axis=0)], **states}
 
@@ -338,7 +338,7 @@ def asked_for(bins: Any, statistics: Any, confidence_level: Any, random_state: A
         If one is not what is said there.
     """
     scheme = Scheme(bins_of(bins), dispersion=True)
-    of_labels = (StatisticLosses(phi, scheme) for phi in statistics_of(statistics))
+    of_labels = (StatisticLosses.of(phi, scheme) for phi in statistics_of(statistics))
     losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *of_labels)
     return Asked(losses, level_of(confidence_level), seed_of(random_state))
 
@@ -471,28 +471,24 @@ class Cell(NamedTuple):
         if self.sums:
             enough = dict(zip(asked.labels, self.sums[_ENOUGH][0].tolist(), strict=True))
         for losses in asked.losses:
-            state = self.sums.get(losses.name)
-            value, ends = dict.fromkeys(losses.metrics, math.nan), {}
-            if state is not None:
-                value = losses.values(state)
-                if asked.level is not None and self.items is not None:
-                    items = self.items.of(losses)
-                    ends = losses.intervals(
-                        items, state, asked.level, asked.seed, sampled=self.sampled
-                    )
-            for name in losses.metrics:
-                least = losses.least(name)
+            state, ends = self.sums.get(losses.name), {}
+            value = {} if state is None else losses.values(state)
+            if state is not None and asked.level is not None and self.items is not None:
+                items = self.items.of(losses)
+                ends = losses.intervals(items, state, asked.level, asked.seed, sampled=self.sampled)
+            for loss in losses.metrics:
+                labels = losses.labels(loss)
                 why = "no item with a label and a prediction, so no losses"
                 if self.sums:
-                    why = losses.lacking(name, enough[least])
-                verdict = judge_losses(value[name], enough[least], least, why, self.group)
+                    why = losses.lacking(loss, enough[labels])
+                v = value.get(loss.name, math.nan)
+                low, high = ends.get(loss.name, (math.nan, math.nan))
+                verdict = judge_losses(v, enough[labels], labels, why, self.group)
                 if verdict.reason:
                     notes.add(verdict.reason, model)
-                low, high = ends.get(name, (math.nan, math.nan))
                 yield Estimate(
-                    model, losses.full_name(name), self.group, value[name], low, high, level,
-                    verdict.status,
-                )  # fmt: skip
+                    model, losses.full_name(loss), self.group, v, low, high, level, verdict.status
+                )
 
 
 def assessed(

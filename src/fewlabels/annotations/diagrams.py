@@ -74,7 +74,7 @@ def disagreement_reliability(
     level, scheme = level_of(confidence_level), Scheme(bins_of(bins))
     counts = label_counts(histogram)
     q = bounded("disagreement", disagreement, len(counts))
-    losses = StatisticLosses(DISAGREEMENT, scheme)
+    losses = StatisticLosses.of(DISAGREEMENT, scheme)
     scored = losses.scored(counts, q, item_weights(weight, len(counts)))
     return [row for _, row in _frequencies(losses.sums(scored)[1], level)]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.annotations.statistics import LabelStatistic
+from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.checks import (
     bins_of,
@@ -54,24 +54,56 @@ Ends = tuple[float, float]
 
 _ROWS = 16_384
 
-METRICS = (
-    "accuracy",
-    "L",
-    "EL",
-    "EL_plugin",
-    "CL",
-    "CL_plugin",
-    "CE",
-    "DL",
-    "DL_plugin",
-    "L_disagreement",
-    "CL_disagreement",
-    "CL_disagreement_plugin",
-    "CE_disagreement",
+
+class Loss(NamedTuple):
+    """A metric of label histograms.
+
+    Attributes
+    ----------
+    sets
+        How many disjoint sets of labels an item needs, each of the statistic's order.
+    mean
+        It is a mean over items: its bootstrap draws are centred on the estimate.
+    largest
+        It is between 0 and this; None: debiased, so that it may be negative.
+    root_of
+        The calibration loss whose root this calibration error is.
+    """
+
+    name: str
+    sets: int = 1
+    mean: bool = False
+    largest: float | None = None
+    root_of: str | None = None
+
+
+_OF_HISTOGRAMS = (
+    Loss("accuracy", mean=True, largest=1),
+    Loss("L", mean=True, largest=2),
+    Loss("EL", 2, mean=True),
+    Loss("EL_plugin", mean=True, largest=2),
+    Loss("CL"),
+    Loss("CL_plugin", largest=2),
+    Loss("CE", root_of="CL"),
+    Loss("DL", 2),
+    Loss("DL_plugin", largest=2),
+    Loss("L_disagreement", 2, mean=True, largest=1),
+    Loss("CL_disagreement", 2),
+    Loss("CL_disagreement_plugin", 2, largest=1),
+    Loss("CE_disagreement", 2, root_of="CL_disagreement"),
 )
+_OF_STATISTICS = (
+    Loss("L", mean=True, largest=1),
+    Loss("CL"),
+    Loss("CL_plugin", largest=1),
+    Loss("CE", root_of="CL"),
+    Loss("EL", 2, mean=True),
+)
+
+METRICS = tuple(loss.name for loss in _OF_HISTOGRAMS)
 """The metrics of `evaluate`, in this order."""
 
-STATISTIC_METRICS = ("L", "CL", "CL_plugin", "CE", "EL")
+STATISTIC_METRICS = tuple(loss.name for loss in _OF_STATISTICS)
 """The metrics of `evaluate_statistic`, in this order."""
 
 _Items = TypeVar("_Items", Annotated, Scored)
@@ -83,28 +115,19 @@ def draws_for(level: float) -> int:
     return min(max(1000, 50 * math.ceil(0.8 / (1 - level))), 20_000)
 
 
+@dataclass(frozen=True)
 class Losses(ABC, Generic[_Items]):
     """Losses of one kind: how their state is summed, and read.
 
     A state is some arrays (U, ...), one row per unit of items; those of all items together have
-    one. `means` are means over items, whose bootstrap draws are centred on the estimate; `roots`
-    maps calibration errors to the calibration losses whose roots they are.
+    one. `order` is how many labels a set has, `unit` the unit of the losses.
     """
 
+    metrics: ClassVar[tuple[Loss, ...]]
     scheme: Scheme
-    metrics: ClassVar[tuple[str, ...]]
-    means: ClassVar[tuple[str, ...]]
-    roots: ClassVar[Mapping[str, str]]
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Of a statistic; empty of the probabilities themselves."""
-
-    @property
-    @abstractmethod
-    def bounds(self) -> Mapping[str, Ends]:
-        """What no value can leave; debiased losses may be negative."""
+    name: str = ""
+    order: int = 1
+    unit: float = 1.0
 
     @abstractmethod
     def sums(self, items: _Items) -> State:
@@ -121,21 +144,21 @@ class Losses(ABC, Generic[_Items]):
         """States of bootstrap draws (`drawn_sums`); of no items, none."""
 
     @abstractmethod
-    def least(self, metric: str) -> int:
-        """How many labels an item needs to count for a metric."""
-
-    @abstractmethod
-    def lacking(self, metric: str, enough: int) -> str:
+    def lacking(self, loss: Loss, enough: int) -> str:
         """Why a metric is undefined, where so many items have enough labels."""
 
-    def full_name(self, metric: str) -> str:
+    def labels(self, loss: Loss) -> int:
+        """How many labels an item needs to count for a metric."""
+        return loss.sets * self.order
+
+    def full_name(self, loss: Loss) -> str:
         """A metric's name among those of an assessment."""
-        return f"{metric}_{self.name}" if self.name else metric
+        return f"{loss.name}_{self.name}" if self.name else loss.name
 
     def values(self, state: State) -> dict[str, float]:
         """The metrics of all items together."""
         value, _ = self.read(state)
-        return {name: float(value[name][0]) for name in self.metrics}
+        return {loss.name: float(value[loss.name][0]) for loss in self.metrics}
 
     def intervals(
         self, items: _Items, state: State, level: float, seed: int, *, sampled: bool = False
@@ -153,23 +176,27 @@ class Losses(ABC, Generic[_Items]):
         states = self._drawn(items, draws_for(level), seed, state if sampled else None)
         parts = [self.read(part, origins)[0] for part in states]
         out = {}
-        for name in self.metrics:
-            source = self.roots.get(name, name)
+        for loss in self.metrics:
+            source = loss.root_of or loss.name
+            middle = float(value[source][0])
             drawn = np.concatenate([part[source] for part in parts] or [np.zeros(0)])
             drawn = drawn[~np.isnan(drawn)]
-            if source not in self.means and len(drawn):
+            if not loss.mean and len(drawn):
                 # The bootstrap mean of a debiased loss is the plugin of the data, as a resample
                 # adds the sampling variance once more: the draws are shifted to the value.
-                drawn = drawn + (value[source][0] - drawn.mean())
-            bounds = self.bounds.get(name, (-math.inf, math.inf))
-            low, high = interval(float(value[source][0]), drawn, level, bounds)
-            if name in self.roots:
+                drawn = drawn + (middle - drawn.mean())
+            bounds = (-math.inf, math.inf)
+            if loss.largest is not None:
+                bounds = (0.0, loss.largest * self.unit)
+            low, high = interval(middle, drawn, level, bounds)
+            if loss.root_of:
                 low, high = np.sqrt(np.maximum([low, high], 0))
-            out[name] = (float(low), float(high))
+            out[loss.name] = (float(low), float(high))
         return out
 
     def _rooted(self, value: dict[str, Floats]) -> dict[str, Floats]:
-        return value | {e: np.sqrt(np.maximum(value[loss], 0)) for e, loss in self.roots.items()}
+        roots = {loss.name: loss.root_of for loss in self.metrics if loss.root_of}
+        return value | {e: np.sqrt(np.maximum(value[of], 0)) for e, of in roots.items()}
 
 
 class _Calibration(NamedTuple):
@@ -196,19 +223,10 @@ class _Calibration(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
 class HistogramLosses(Losses[Annotated]):
     """Losses of predicted probabilities against the label distribution, and of disagreement."""
 
-    scheme: Scheme
-    metrics = METRICS
-    means = ("accuracy", "L", "L_disagreement", "EL_plugin", "EL")
-    roots: ClassVar[Mapping[str, str]] = {"CE": "CL", "CE_disagreement": "CL_disagreement"}
-    name = ""
-    bounds: ClassVar[Mapping[str, Ends]] = {
-        **dict.fromkeys(("accuracy", "L_disagreement", "CL_disagreement_plugin"), (0.0, 1.0)),
-        **dict.fromkeys(("L", "EL_plugin", "CL_plugin", "DL_plugin"), (0.0, 2.0)),
-    }
+    metrics = _OF_HISTOGRAMS
 
     def sums(self, items: Annotated) -> Sums:
         """The state of all items as one unit."""
@@ -268,11 +286,7 @@ class HistogramLosses(Losses[Annotated]):
                 out["DL"] = out["DL_plugin"] - removed.sum(axis=(-2, -1), where=cl.several)
         return self._rooted(out), (cl.origin, pair.origin)
 
-    def least(self, metric: str) -> int:
-        """Two labels for the epistemic loss and disagreement, else one."""
-        return 2 if metric in ("EL", "DL") or "_disagreement" in metric else 1
-
-    def lacking(self, metric: str, enough: int) -> str:
+    def lacking(self, loss: Loss, enough: int) -> str:
         """Why a metric is undefined."""
         return (
             "EL, DL and the losses of disagreement need items that two annotators or more "
@@ -284,26 +298,14 @@ class HistogramLosses(Losses[Annotated]):
 class StatisticLosses(Losses[Scored]):
     """Losses of predictions of a statistic of several labels, (15) and (16)."""
 
-    phi: LabelStatistic
-    scheme: Scheme
-    metrics = STATISTIC_METRICS
-    means = ("L", "EL")
-    roots: ClassVar[Mapping[str, str]] = {"CE": "CL"}
+    metrics = _OF_STATISTICS
+    phi: LabelStatistic = DISAGREEMENT
 
-    @property
-    def name(self) -> str:
-        """The statistic's."""
-        return self.phi.name
-
-    @property
-    def _unit(self) -> float:
-        """Of a loss: items are scored within [0, 1]."""
-        return (self.phi.bounds[1] - self.phi.bounds[0]) ** 2
-
-    @property
-    def bounds(self) -> Mapping[str, Ends]:
-        """What no value can leave."""
-        return dict.fromkeys(("L", "CL_plugin"), (0.0, self._unit))
+    @staticmethod
+    def of(phi: LabelStatistic, scheme: Scheme) -> StatisticLosses:
+        """Those of a statistic; their unit is that of its squared differences."""
+        low, high = phi.bounds
+        return StatisticLosses(scheme, phi.name, phi.order, (high - low) ** 2, phi)
 
     def scored(self, counts: Array, predicted: Floats, weight: Floats | None) -> Scored:
         """The items with enough labels and a prediction; the statistic's bounds become [0, 1]."""
@@ -351,22 +353,17 @@ class StatisticLosses(Losses[Scored]):
                 "CL_plugin": cl.plugin,
                 "EL": epistemic / w2,
             }
-        out = {name: value * self._unit for name, value in values.items()}
+        out = {name: value * self.unit for name, value in values.items()}
         return self._rooted(out), (cl.origin,)
 
-    def least(self, metric: str) -> int:
-        """Labels of two sets for the epistemic loss, else of one."""
-        return self.phi.order * (1 + (metric == "EL"))
-
-    def lacking(self, metric: str, enough: int) -> str:
+    def lacking(self, loss: Loss, enough: int) -> str:
         """Why a metric is undefined."""
         if enough:
             return f"EL_{self.name} has too many outcomes to sum over; the other losses stand"
-        what = "EL" if metric == "EL" else "the losses"
-        least = self.least(metric)
+        what = "EL" if loss.name == "EL" else "the losses"
         return (
-            f"{what} of {self.name} need items of {least} labels or more, and there is none: ask "
-            "more annotators, or take a statistic of fewer labels"
+            f"{what} of {self.name} need items of {self.labels(loss)} labels or more, and there is "
+            "none: ask more annotators, or take a statistic of fewer labels"
         )
 
 
@@ -578,7 +575,7 @@ def evaluate_statistic(
     >>> round(found["L"], 4), found["n_items"]
     (0.025, 2)
     """
-    losses = StatisticLosses(resolve(statistic), Scheme(bins_of(bins)))
+    losses = StatisticLosses.of(resolve(statistic), Scheme(bins_of(bins)))
     phi = losses.phi
     level, seed = level_of(confidence_level), seed_of(random_state)
     counts = label_counts(histogram)
