@@ -17,7 +17,7 @@ from fewlabels.annotations.diagrams import diagrams_of
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks import bins_of, label_counts, level_of, seed_of
+from fewlabels.checks import bins_of, level_of, seed_of
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimate, frame, plain_values
 from fewlabels.evaluation.status import Reasons, judge_losses
@@ -192,8 +192,8 @@ def assess(
     Raises
     ------
     InputError, UsageError
-        If no classifier has probabilities, no item a label, counts are not whole numbers, or an
-        argument is not what is said here.
+        If no classifier has probabilities, no item a label, or an argument is not what is said
+        here.
 
     Examples
     --------
@@ -264,22 +264,11 @@ class LabeledRows(NamedTuple):
 
     @staticmethod
     def of(predictions: Predictions) -> LabeledRows:
-        """Those of predictions: of an item without a histogram a known label counts as one.
-
-        Raises
-        ------
-        InputError
-            If the counts are not whole numbers.
-        """
-        n, p = predictions.n_items, predictions.probabilities
-        if predictions.histogram is None:
-            counts = np.zeros((n, predictions.n_classes))
-        else:
-            counts = label_counts(predictions.histogram).copy()
-        alone = np.flatnonzero(predictions.labeled & ~counts.any(axis=1))
-        counts[alone, predictions.labels[alone]] = 1
+        """Those of predictions: of an item without a histogram a known label counts as one."""
+        counts, p = predictions.as_histograms().histogram, predictions.probabilities
+        assert counts is not None
         if p is None:
-            p = np.full((n, predictions.n_models, predictions.n_classes), np.nan)
+            p = np.full((len(counts), predictions.n_models, predictions.n_classes), np.nan)
         weight = predictions.weight
         return LabeledRows(counts, p, None if (weight == weight[0]).all() else weight)
 

@@ -9,10 +9,8 @@ partition.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,8 +23,7 @@ from fewlabels.engine.scan import frequent
 from fewlabels.engine.sketch import BottomRows, counts_of
 from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.work import Feed, Piece
-from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.wording import told_of
+from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import hash_columns
@@ -238,8 +235,7 @@ def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:
     """The pass over a unit."""
     sums = AnnotationSums.empty(plan)
     for batch in feed.batches(piece.unit):
-        with _told_by_place(piece, batch.first_row):
-            sums.update(batch)
+        sums.update(batch)
     return sums
 
 
@@ -250,21 +246,3 @@ def count_unit(feed: Feed, plan: AnnotationPlan, ranks: UInts, piece: Piece) -> 
         some = _Some.of(plan.rows(batch.predictions), batch.weight)
         out += counts_of(some.ranks[some.judged], ranks)
     return out
-
-
-@contextmanager
-def _told_by_place(piece: Piece, first: int) -> Iterator[None]:
-    """Let messages about items of a batch speak of rows of the file."""
-    unit = piece.unit
-
-    def place(found: re.Match[str]) -> str:
-        row = first + int(found[1]) + 1
-        if unit.first_row is not None:
-            return f"row {unit.first_row + row}"
-        return f"row {row} after byte {unit.start:,}"
-
-    with told_of(unit.name):
-        try:
-            yield
-        except InputError as error:
-            raise InputError(re.sub(r"item (\d+) \(from 0\)", place, str(error))) from None
