@@ -100,9 +100,8 @@ def test_gradients_are_autograds(world):
     h = (features - features.mean(axis=0)) / features.std(axis=0)
     weight = np.linspace(0.5, 2, len(f))
     rate = weight / (weight @ counts.sum(axis=1))
-    problem = _Problem(
-        np.column_stack([h, np.ones(len(h))]), dm.terms(counts, f), rate, 0.005, weight
-    )
+    pull = 2 * 0.005 / weight.sum() * weight
+    problem = _Problem(np.column_stack([h, np.ones(len(h))]), dm.terms(counts, f), rate, pull)
     theta = np.array([0.3, -0.8, 0.1, 0.7])
 
     def loss(t):
