@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from fewlabels.checks import level_of
 from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
@@ -33,7 +34,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import corrected
 from fewlabels.shifts.correction import Correction, check_correction
 from fewlabels.sources import predictions_of, reference_of
-from fewlabels.wording import listed, no_level
+from fewlabels.wording import listed
 
 Against = Literal["auto", "class", "distribution"]
 
@@ -302,10 +303,7 @@ def check_settings(confidence_level: float | None, estimand: str, workers: int |
     UsageError
         One line that says what is wrong and how to mend it.
     """
-    if confidence_level is not None and not (
-        isinstance(confidence_level, Real) and 0 < confidence_level < 1
-    ):
-        raise UsageError(no_level(confidence_level))
+    level_of(confidence_level)
     if workers is not None and (not isinstance(workers, Integral) or workers < 1):
         raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
     if estimand not in ("population", "sample"):

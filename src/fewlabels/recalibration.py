@@ -196,11 +196,11 @@ class Recalibration:
             if not alpha:
                 p[rows, j] = estimator.predict_proba(given) if rows.any() else given
                 continue
-            with_features = {} if features is None else {"features": features[rows]}
-            out[0, rows, j] = estimator.concentration(given, **with_features)
-            out[1, rows, j] = estimator.predict_disagreement(given, **with_features)
+            h = None if features is None else features[rows]
+            out[0, rows, j] = estimator.concentration(given, h)
+            out[1, rows, j] = estimator.predict_disagreement(given, h)
             if after is not None:
-                after[rows, j] = estimator.posterior(given, told[rows], **with_features)
+                after[rows, j] = estimator.posterior(given, told[rows], h)
         changed = predictions.with_probabilities(p)
         if not alpha:
             return Recalibrated(changed)
@@ -393,17 +393,19 @@ class _One:
 
     def fitted(self, rows: Bools) -> Any:
         """The estimator, fitted to some of the items."""
-        with_features = {} if self.features is None else {"features": self.features[rows]}
+        more = {} if self.features is None else {"features": self.features[rows]}
         return self.settings.estimator().fit(
-            self.p[rows], self.counts[rows], sample_weight=self.weight[rows], **with_features
+            self.p[rows], self.counts[rows], sample_weight=self.weight[rows], **more
         )
 
-    def before(self) -> dict[str, Any]:
-        """Losses of the probabilities as they are."""
-        return self._losses(self.p, None)
+    def losses(self, p: Floats, disagreement: Floats | None = None) -> dict[str, Any]:
+        """Losses of some probabilities of the items."""
+        found = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
+        return {name: found[name] for name in _SHOWN}
 
     def after(self) -> dict[str, Any] | None:
         """Losses on each fold of what the others make of it; None where that cannot be."""
+        alpha = self.settings.method == "alpha"
         p, differ = self.p.copy(), np.full(len(self.p), np.nan)
         for fold in range(int(self.fold.max(initial=0)) + 1):
             own = self.fold == fold
@@ -413,16 +415,12 @@ class _One:
                 estimator = self.fitted(~own)
             except InputError:
                 return None
-            if self.settings.method != "alpha":
+            if alpha:
+                h = None if self.features is None else self.features[own]
+                differ[own] = estimator.predict_disagreement(self.p[own], h)
+            else:
                 p[own] = estimator.predict_proba(self.p[own])
-                continue
-            with_features = {} if self.features is None else {"features": self.features[own]}
-            differ[own] = estimator.predict_disagreement(self.p[own], **with_features)
-        return self._losses(p, differ if self.settings.method == "alpha" else None)
-
-    def _losses(self, p: Floats, disagreement: Floats | None) -> dict[str, Any]:
-        found = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
-        return {name: found[name] for name in _SHOWN}
+        return self.losses(p, differ if alpha else None)
 
 
 def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
@@ -438,12 +436,10 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
             value = getattr(estimator, parameter)
             out[parameter.rstrip("_")] = value.tolist() if isinstance(value, np.ndarray) else value
     if one.settings.method == "alpha":
-        found = estimator.concentration(
-            one.p, **({} if one.features is None else {"features": one.features})
-        )
+        found = estimator.concentration(one.p, one.features)
         low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
         out["concentration"] = {"median": middle, "10%": low, "90%": high}
-    return out | {"before": one.before(), "after": one.after()}
+    return out | {"before": one.losses(one.p), "after": one.after()}
 
 
 def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:

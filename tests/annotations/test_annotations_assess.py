@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -64,22 +63,6 @@ def test_items_of_weight_zero_are_left_out():
     for group in (None, "site=n"):
         assert found.get("a", "CL", group).value == pytest.approx(expected["CL"])
     assert found.get("a", "CL", "site=s").status is Status.UNDEFINED
-
-
-def test_to_dict_is_json():
-    found = assess(predictions()).to_dict()
-    again = json.loads(json.dumps(found, allow_nan=False))
-    assert again["method"] == "label-histograms"
-    assert again["models"] == ["a", "b"]
-    assert again["classes"] == ["x", "y", "z"]
-    assert sum(again["labels_per_item"].values()) == again["n_annotated"]
-    assert sum(int(k) * v for k, v in again["labels_per_item"].items()) == again["n_labels"]
-    assert {row["class"] for row in again["reliability"]} == {"x", "y", "z"}
-    for name in ("reliability", "disagreement_reliability", "dispersion"):
-        assert {row["model"] for row in again[name]} == {"a", "b"}
-    assert set(again["estimates"][0]) == {
-        "model", "metric", "group", "value", "low", "high", "confidence_level", "status",
-    }  # fmt: skip
 
 
 def test_to_frame():

@@ -81,13 +81,4 @@ def test_disagreement_reliability():
     plugin = sum(r["share"] * (r["label_frequency"] - r["mean_probability"]) ** 2 for r in rows)
     assert plugin == pytest.approx(evaluate(y, z)["CL_disagreement_plugin"])
     assert disagreement_reliability([[1, 0]], [0.4]) == []
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_dispersion_map_sums_to_the_losses(weighted):
-    y, z = world(300)
-    w = np.random.default_rng(1).random(300) if weighted else None
-    rows, whole = dispersion_map(y, z, weight=w), evaluate(y, z, weight=w)
-    for name in ("EL", "EL_plugin", "CL", "CL_plugin", "DL", "DL_plugin"):
-        assert sum(row[name] for row in rows) == pytest.approx(whole[name], abs=1e-12)
     assert all(math.isnan(row["EL"]) for row in dispersion_map([[1, 0]], [[0.4, 0.6]]))

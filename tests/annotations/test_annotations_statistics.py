@@ -12,7 +12,6 @@ import fewlabels as fl
 from fewlabels.annotations import (
     DISAGREEMENT,
     Statistic,
-    evaluate,
     evaluate_statistic,
     majority_strength,
     statistic,
@@ -93,27 +92,6 @@ def test_expectations_agree_with_all_outcomes(name, concentration):
         np.testing.assert_allclose(found, sure, atol=1e-9)
 
 
-def test_expectation_of_disagreement():
-    p, alpha = probabilities(), np.linspace(0.5, 9, 14)
-    independent = 1 - (p**2).sum(axis=1)
-    np.testing.assert_allclose(DISAGREEMENT.expected(p), independent, atol=1e-15)
-    np.testing.assert_allclose(
-        DISAGREEMENT.expected(p, alpha), alpha / (alpha + 1) * independent, atol=1e-15
-    )
-
-
-def test_expectations_by_simulation():
-    rng = np.random.default_rng(0)
-    p = np.array([0.5, 0.3, 0.2])
-    q = rng.dirichlet(2.0 * p, 40_000)
-    y = rng.multinomial(4, q)
-    for name in ("unanimity_3", "majority_strength_4", "disagreement"):
-        phi = statistic(name)
-        observed = phi.observed(y)
-        error = observed.std() / math.sqrt(len(observed))
-        assert abs(observed.mean() - phi.expected(p[None], 2.0)[0]) < 4 * error
-
-
 def test_many_classes_need_no_enumeration():
     y = np.zeros((3, 1000))
     y[0, 5], y[1, :6], y[2, [1, 2]] = 6, 1, [3, 3]
@@ -136,45 +114,6 @@ def test_rows_of_nan_have_no_expectation():
         assert np.flatnonzero(np.isnan(statistic(name).expected(p))).tolist() == [4]
     mine = Statistic(2, lambda c: c[:, 0] > 0, "mine")
     assert np.flatnonzero(np.isnan(mine.expected(p))).tolist() == [4]
-
-
-def test_evaluate_statistic_is_evaluate_for_disagreement():
-    rng = np.random.default_rng(3)
-    p = rng.dirichlet(np.ones(K), 200)
-    y, w = rng.multinomial(3, p), rng.random(200)
-    found = evaluate_statistic("disagreement", y, DISAGREEMENT.expected(p), weight=w)
-    whole = evaluate(y, p, weight=w)
-    for ours, theirs in (
-        ("L", "L_disagreement"),
-        ("CL", "CL_disagreement"),
-        ("CL_plugin", "CL_disagreement_plugin"),
-        ("CE", "CE_disagreement"),
-    ):
-        assert found[ours] == pytest.approx(whole[theirs], rel=1e-12)
-
-
-def test_losses_are_means_over_subsets():
-    y, order = counts(40, seed=5), 2
-    q = np.random.default_rng(6).uniform(0.5, 1, 40)
-    sets = np.array([by_subsets(row, order, FUNCTIONS["majority_strength_2"][1]) for row in y])
-    found = evaluate_statistic("majority_strength_2", y, q)
-    used = ~np.isnan(sets[:, 0])
-    loss = sets[:, 1] - 2 * q * sets[:, 0] + q**2
-    assert found["L"] == pytest.approx(loss[used].mean())
-    four = ~np.isnan(sets[:, 2])
-    epistemic = (sets[:, 2] - 2 * q * sets[:, 0] + q**2)[four]
-    assert found["EL"] == pytest.approx(epistemic.mean())
-    assert found["n_items"] == used.sum()
-
-
-def test_epistemic_loss_of_a_statistic_is_unbiased():
-    rng = np.random.default_rng(8)
-    p = rng.dirichlet(np.ones(K), 4000)
-    phi = unanimity(2)
-    q = np.clip(phi.expected(p) + 0.1, 0, 1)
-    truth = ((phi.expected(p) - q) ** 2).mean()
-    found = [evaluate_statistic(phi, rng.multinomial(4, p), q)["EL"] for _ in range(20)]
-    assert abs(np.mean(found) - truth) < 4 * np.std(found) / math.sqrt(20)
 
 
 def test_bounds_scale():

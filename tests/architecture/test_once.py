@@ -20,7 +20,6 @@ ONCE = {
         "evaluation/details.py",
     },
     "pseudo_items": {
-        "annotations/bootstrap.py",
         "evaluation/draws.py",
         "models/active_testing.py",
         "models/autoeval.py",

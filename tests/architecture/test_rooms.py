@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 
-NOUNS = {"errors", "ink", "shown", "wording", "class_words", "door", "predictions"}
+NOUNS = {"errors", "ink", "shown", "wording", "class_words", "door", "checks", "predictions"}
 NOUNS |= {"posterior", "estimates", "report"}
 MIDDLE = {"models", "metrics"}
 ANNOTATED = {"annotations", "calibration"}
@@ -34,6 +34,7 @@ ARROWS = {
     "shown": {"errors", "report"},
     "class_words": set(),
     "door": {"errors", "wording", "kernels", "class_words"},
+    "checks": {"errors", "wording", "kernels", "door"},
     "predictions": {"errors", "wording", "kernels", "door", "shown", "report"},
     "posterior": {"errors", "kernels", "predictions"},
     "sources": {"errors", "wording", "predictions", "class_words", "door", "kernels", "frames"},

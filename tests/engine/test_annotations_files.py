@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.annotations import Assessment, assess, bootstrap
+from fewlabels.annotations import Assessment, assess
 from fewlabels.engine import annotation_sums, reading, units
 from fewlabels.engine.annotations_files import assess_files
+from fewlabels.evaluation import draws
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -53,7 +54,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer blocks of items in the bootstrap, where its ends are compared with its own."""
-    monkeypatch.setattr(bootstrap, "MOST_UNITS", 200)
+    monkeypatch.setattr(draws, "MOST_UNITS", 200)
 
 
 def spread(table: pa.Table, folder: Path, files: int, seed: int | None = None) -> Path:

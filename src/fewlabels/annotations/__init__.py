@@ -2,8 +2,7 @@
 
 from fewlabels.annotations.assessment import Assessment, assess
 from fewlabels.annotations.diagrams import disagreement_reliability, dispersion_map, reliability
-from fewlabels.annotations.losses import METRICS, evaluate
-from fewlabels.annotations.statistic_losses import evaluate_statistic
+from fewlabels.annotations.losses import METRICS, evaluate, evaluate_statistic
 from fewlabels.annotations.statistics import (
     DISAGREEMENT,
     LabelStatistic,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,29 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__, report
-from fewlabels.annotations.inputs import (
-    checked_bins,
-    checked_counts,
-    checked_level,
-    checked_seed,
-)
-from fewlabels.annotations.parts import (
-    DIAGRAMS,
-    Asked,
-    Judged,
-    Part,
-    PartSums,
-    items_by,
-)
+from fewlabels.annotations.diagrams import diagrams_of
+from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
+from fewlabels.checks import bins_of, level_of, seed_of
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimate
-from fewlabels.evaluation.status import Reasons
-from fewlabels.groups import Group, all_and_groups
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.evaluation.status import Reasons, judge_losses
+from fewlabels.groups import all_and_groups
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.label_histograms import Annotated, Scheme
+from fewlabels.kernels.label_histograms import Annotated, Scheme, Sums
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated, frame, plain_values
 from fewlabels.sources import predictions_of
@@ -197,8 +188,8 @@ def assess(
     Raises
     ------
     InputError, UsageError
-        If no classifier has probabilities, no item a label, counts are not whole numbers, or an
-        argument is not what is said here.
+        If no classifier has probabilities, no item a label, or an argument is not what is said
+        here.
 
     Examples
     --------
@@ -209,40 +200,182 @@ def assess(
     -0.097
     """
     predictions = predictions_of(predictions, columns, positive)
-    level, seed = checked_level(confidence_level), checked_seed(random_state)
-    asked = Asked(
-        Scheme(checked_bins(bins), dispersion=True), statistics_of(statistics), level, seed
-    )
-    question = _Question(
-        predictions, label_counts(predictions), asked, _alpha(concentration, predictions)
-    )
-    facts = question.facts()
+    asked = asked_for(bins, statistics, confidence_level, random_state)
+    rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
+    facts = Facts.of(predictions, rows.counts)
     facts.check()
+    groups = [(of, j) for of in all_and_groups(predictions, by) for j in facts.judged]
+
+    def cells() -> Iterator[Cell]:
+        for done, (group, j) in enumerate(groups):
+            items = rows.of_model(j, group.rows)
+            yield Cell(j, group.name, asked.sums(items), items)
+            if progress is not None:
+                progress(done + 1, len(groups))
+
     with using_workers(workers):
-        return assessed(asked, facts, _parts(question, all_and_groups(predictions, by), progress))
+        return assessed(
+            asked, facts, cells(), predictions.models, predictions.classes, predictions.notes,
+            tuple(predictions.models[j] for j in sorted(rows.alpha)),
+        )  # fmt: skip
+
+
+class Judged:
+    """Items with a label, a prediction of one classifier, and some weight.
+
+    Parameters
+    ----------
+    data
+        Counts and probabilities; `pair` is found here.
+    alpha
+        Concentrations (n,) around the probabilities; None = multinomial.
+    """
+
+    def __init__(self, data: Annotated, alpha: Floats | None) -> None:
+        self._alpha = alpha
+        self.data = data._replace(pair=DISAGREEMENT.expected(data.probabilities, alpha))
+        self._scored: dict[str, Any] = {}
+
+    def of(self, losses: Losses[Any]) -> Any:
+        """The items that some losses are of."""
+        if not isinstance(losses, StatisticLosses):
+            return self.data
+        if losses.name not in self._scored:
+            predicted = losses.phi.expected(self.data.probabilities, self._alpha)
+            scored = losses.scored(self.data.counts, predicted, self.data.weight)
+            self._scored[losses.name] = scored
+        return self._scored[losses.name]
+
+
+class LabeledRows(NamedTuple):
+    """Counts (n, K), probabilities (n, M, K), weights (n,), None where all are equal.
+
+    `alpha` holds concentrations (n,) of the classifiers that have some, by index.
+    """
+
+    counts: Array
+    probabilities: Floats
+    weight: Floats | None
+    alpha: Mapping[int, Floats] = {}
+
+    @staticmethod
+    def of(predictions: Predictions) -> LabeledRows:
+        """Those of predictions: of an item without a histogram a known label counts as one."""
+        counts, p = predictions.as_histograms().histogram, predictions.probabilities
+        assert counts is not None
+        if p is None:
+            p = np.full((len(counts), predictions.n_models, predictions.n_classes), np.nan)
+        weight = predictions.weight
+        return LabeledRows(counts, p, None if (weight == weight[0]).all() else weight)
+
+    def of_model(self, model: int, index: Ints) -> Judged | None:
+        """The rows among some that count for a classifier; None where none does."""
+        z = self.probabilities[index, model]
+        counted = self.counts[index].any(axis=1) & ~np.isnan(z[:, 0])
+        if self.weight is not None:
+            counted &= self.weight[index] > 0
+        if not counted.any():
+            return None
+        rows, alpha = index[counted], self.alpha.get(model)
+        weight, alpha = (None if of is None else of[rows] for of in (self.weight, alpha))
+        return Judged(Annotated(self.counts[rows], z[counted], None, weight), alpha)
+
+
+CellSums = dict[str, State]
+"""Of one classifier and group: states by the names of the losses, and how many items have how many
+labels. They add over batches and files. Empty where no item has a label and a prediction."""
+
+_ENOUGH = "items"
+
+
+class Asked(NamedTuple):
+    """What is asked of every classifier and group; `level` None asks for no intervals."""
+
+    losses: tuple[Losses[Any], ...]
+    level: float | None
+    seed: int
+
+    @property
+    def labels(self) -> list[int]:
+        """Numbers of labels that some metric takes."""
+        return sorted({losses.labels(loss) for losses in self.losses for loss in losses.metrics})
+
+    def sums(self, items: Judged | None) -> CellSums:
+        """The sums over some items."""
+        if items is None:
+            return {}
+        size = items.data.counts.sum(axis=1)
+        # What nobody's labels can tell is not predicted either: large orders take long.
+        states = {
+            losses.name: losses.sums(items.of(losses))
+            for losses in self.losses
+            if size.max() >= losses.order
+        }
+        return {_ENOUGH: [(size[:, None] >= self.labels).sum(axis=0)], **states}
+
+
+def asked_for(bins: Any, statistics: Any, confidence_level: Any, random_state: Any) -> Asked:
+    """What the arguments of `assess` ask for.
+
+    Raises
+    ------
+    UsageError
+        If one is not what is said there.
+    """
+    scheme = Scheme(bins_of(bins), dispersion=True)
+    of_labels = (StatisticLosses.of(phi, scheme) for phi in statistics_of(statistics))
+    losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *of_labels)
+    return Asked(losses, level_of(confidence_level), seed_of(random_state))
+
+
+def added(sums: CellSums, more: CellSums) -> CellSums:
+    """The sums of two parts of the items."""
+    out = dict(sums)
+    for name, state in more.items():
+        have = sums.get(name)
+        out[name] = state if have is None else [a + b for a, b in zip(have, state, strict=True)]
+    return out
 
 
 class Facts(NamedTuple):
-    """What is known of all items together.
+    """What is known of all items together; those of two parts of them add.
 
-    `sizes` maps a number of labels, 0 included, to how many items have it; `given` (M,) is whether
-    a classifier has any probabilities, `own` (M,) how many labeled items it has them for.
+    `sizes` maps a number of labels, 0 included, to how many items have it; `given` (M,) and `own`
+    (M,) are how many items, and how many labeled ones, each classifier has probabilities for.
     """
 
     n_items: int
     n_labeled: int
-    sizes: Mapping[int, int]
-    given: Bools
+    sizes: Counter[int]
+    given: Ints
     own: Ints
-    models: tuple[str, ...]
-    classes: tuple[Any, ...]
-    notes: tuple[str, ...] = ()
-    concentration: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(predictions: Predictions, counts: Array) -> Facts:
+        """Those of predictions and their label counts (n, K)."""
+        given = predictions.has_probabilities
+        return Facts(
+            predictions.n_items,
+            predictions.n_labeled,
+            Counter(counts.sum(axis=1).astype(np.int64).tolist()),
+            given.sum(axis=0),
+            (np.asarray(counts.any(axis=1))[:, None] & given).sum(axis=0),
+        )
+
+    def plus(self, other: Facts) -> Facts:
+        """Those of both parts of the items."""
+        mine: tuple[Any, ...] = self
+        return Facts(*(a + b for a, b in zip(mine, other, strict=True)))
+
+    @property
+    def judged(self) -> list[int]:
+        """The classifiers with probabilities."""
+        return np.flatnonzero(self.given).tolist()
 
     @property
     def n_annotated(self) -> int:
         """Items with a label."""
-        return sum(items for labels, items in self.sizes.items() if labels)
+        return self.n_items - self.sizes[0]
 
     def check(self) -> None:
         """Refuse what nothing can be said of.
@@ -262,62 +395,6 @@ class Facts(NamedTuple):
                 "no classifier has probabilities, which the losses of label histograms are of; "
                 "pass `probabilities` (in a file: columns p__<model>__<class>)"
             )
-
-
-class _Question(NamedTuple):
-    predictions: Predictions
-    counts: Array
-    asked: Asked
-    alpha: Mapping[int, Floats]
-
-    def facts(self) -> Facts:
-        p = self.predictions
-        labeled = np.asarray(self.counts.any(axis=1))
-        return Facts(
-            p.n_items,
-            p.n_labeled,
-            items_by(self.counts.sum(axis=1).astype(np.int64)),
-            np.asarray(p.has_probabilities.any(axis=0)),
-            np.asarray((labeled[:, None] & p.has_probabilities).sum(axis=0)),
-            p.models,
-            p.classes,
-            p.notes,
-            tuple(p.models[j] for j in sorted(self.alpha)),
-        )
-
-    def judged(self, model: int, group: Group) -> Judged | None:
-        """Annotated items of a group with the predictions of one classifier."""
-        p = self.predictions
-        rows = group.rows[
-            self.counts[group.rows].any(axis=1)
-            & p.has_probabilities[group.rows, model]
-            & (p.weight[group.rows] > 0)
-        ]
-        if not len(rows):
-            return None
-        assert p.probabilities is not None
-        weight, z, alpha = p.weight[rows], p.probabilities[rows, model], self.alpha.get(model)
-        equal = (weight == weight[0]).all()
-        of_rows = None if alpha is None else alpha[rows]
-        data = Annotated(self.counts[rows], z, None, None if equal else weight)
-        return Judged(data, lambda phi: phi.expected(z, of_rows))
-
-
-def label_counts(predictions: Predictions) -> Array:
-    """Label counts (n, K): the histogram, else one for a known label.
-
-    Raises
-    ------
-    InputError
-        If the counts are not whole numbers.
-    """
-    if predictions.histogram is None:
-        counts = np.zeros((predictions.n_items, predictions.n_classes))
-    else:
-        counts = checked_counts(predictions.histogram).copy()
-    alone = np.flatnonzero(predictions.labeled & ~counts.any(axis=1))
-    counts[alone, predictions.labels[alone]] = 1
-    return counts
 
 
 def statistics_of(value: Any) -> tuple[LabelStatistic, ...]:
@@ -359,47 +436,76 @@ def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
     return dict.fromkeys(range(len(models)), concentrations(value, n))
 
 
-def _parts(
-    question: _Question, groups: list[Group], progress: Callable[[int, int], None] | None
-) -> Callable[[Reasons], Iterator[Part]]:
-    p, asked = question.predictions, question.asked
-    given = np.flatnonzero(p.has_probabilities.any(axis=0)).tolist()
-    classes = tuple(plain_class(c) for c in p.classes)
+class Cell(NamedTuple):
+    """One classifier, by its index, on one group of items.
 
-    def parts(notes: Reasons) -> Iterator[Part]:
-        cells = [(group, j) for group in groups for j in given]
-        for done, (group, j) in enumerate(cells):
-            items = question.judged(j, group)
-            sums = None
-            if items is not None:
-                sums = PartSums.of(items, asked, diagrams=group.name is None)
-            yield Part(asked, p.models[j], group.name, classes, sums, items, notes)
-            if progress is not None:
-                progress(done + 1, len(cells))
+    `items` are what intervals are drawn from: all of them or, where `sampled`, a random sample;
+    None where there is none.
+    """
 
-    return parts
+    model: int
+    group: str | None
+    sums: CellSums
+    items: Judged | None
+    sampled: bool = False
+
+    def rows(self, asked: Asked, model: str, notes: Reasons) -> Iterator[Estimate]:
+        """An estimate per metric, by the name of the classifier."""
+        level = math.nan if asked.level is None else asked.level
+        enough = dict.fromkeys(asked.labels, 0)
+        if self.sums:
+            enough = dict(zip(asked.labels, self.sums[_ENOUGH][0].tolist(), strict=True))
+        for losses in asked.losses:
+            state, ends = self.sums.get(losses.name), {}
+            value = {} if state is None else losses.values(state)
+            if state is not None and asked.level is not None and self.items is not None:
+                items = self.items.of(losses)
+                ends = losses.intervals(items, state, asked.level, asked.seed, sampled=self.sampled)
+            for loss in losses.metrics:
+                labels = losses.labels(loss)
+                why = "no item with a label and a prediction, so no losses"
+                if self.sums:
+                    why = losses.lacking(loss, enough[labels])
+                v = value.get(loss.name, math.nan)
+                low, high = ends.get(loss.name, (math.nan, math.nan))
+                verdict = judge_losses(v, enough[labels], labels, why, self.group)
+                if verdict.reason:
+                    notes.add(verdict.reason, model)
+                yield Estimate(
+                    model, losses.full_name(loss), self.group, v, low, high, level, verdict.status
+                )
 
 
-def assessed(asked: Asked, facts: Facts, parts: Callable[[Reasons], Iterator[Part]]) -> Assessment:
-    """Put the parts together: all items first, then the groups, with every classifier each."""
+def assessed(
+    asked: Asked,
+    facts: Facts,
+    cells: Iterable[Cell],
+    models: Sequence[str],
+    classes: Sequence[Any],
+    remarks: Sequence[str],
+    concentration: Sequence[str] = (),
+) -> Assessment:
+    """Put it together: all items first, then the groups, with every classifier each."""
     rows: list[Estimate] = []
-    diagrams: dict[str, list[dict[str, Any]]] = {name: [] for name in DIAGRAMS}
+    diagrams: dict[str, list[dict[str, Any]]] = {}
     notes = Reasons()
-    for part in parts(notes):
-        rows += part.rows()
-        if part.group is None:
-            for name, found in part.diagrams().items():
-                diagrams[name] += [{"model": part.model, **row} for row in found]
+    for cell in cells:
+        model = models[cell.model]
+        rows += cell.rows(asked, model, notes)
+        if cell.group is None:
+            sums = Sums(*cell.sums[""]) if cell.sums else None
+            for name, of_model in diagrams_of(sums, asked.level, classes).items():
+                diagrams.setdefault(name, []).extend({"model": model, **row} for row in of_model)
     labeled = facts.n_annotated
-    for j in np.flatnonzero(facts.given).tolist():
+    for j in facts.judged:
         if facts.own[j] < labeled:
             notes.add(
                 f"has predictions for {int(facts.own[j]):,} of the {labeled:,} annotated items "
                 "only: its losses are of those, and do not compare with others'",
-                facts.models[j],
+                models[j],
             )
-    for j in np.flatnonzero(~facts.given).tolist():
-        notes.add("not-applicable: no probabilities, so no losses", facts.models[j])
+    for j in np.flatnonzero(facts.given == 0).tolist():
+        notes.add("not-applicable: no probabilities, so no losses", models[j])
     labels = {size: items for size, items in sorted(facts.sizes.items()) if size}
     return Assessment(
         rows=tuple(rows),
@@ -409,19 +515,17 @@ def assessed(asked: Asked, facts: Facts, parts: Callable[[Reasons], Iterator[Par
         n_annotated=labeled,
         n_labels=sum(size * items for size, items in labels.items()),
         labels_per_item=labels,
-        models=tuple(facts.models[j] for j in np.flatnonzero(facts.given)),
-        classes=facts.classes,
-        reliability=tuple(diagrams["reliability"]),
-        disagreement_reliability=tuple(diagrams["disagreement_reliability"]),
-        dispersion=tuple(diagrams["dispersion"]),
+        models=tuple(models[j] for j in facts.judged),
+        classes=tuple(classes),
+        **{name: tuple(found) for name, found in diagrams.items()},
         diagnostics={
-            "bins": asked.scheme.bins,
-            "statistics": [phi.name for phi in asked.statistics],
-            "concentration": list(facts.concentration),
+            "bins": asked.losses[0].scheme.bins,
+            "statistics": [losses.name for losses in asked.losses[1:]],
+            "concentration": list(concentration),
             "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
             "disagreement": _rates(diagrams["disagreement_reliability"]),
         },
-        warnings=(*facts.notes, *notes.sentences()),
+        warnings=(*remarks, *notes.sentences()),
     )
 
 

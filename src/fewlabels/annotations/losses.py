@@ -1,65 +1,370 @@
-"""Losses of label histograms: total, epistemic, calibration, dispersion; and of disagreement."""
+"""Losses against annotators' labels: of predicted probabilities, and of statistics of labels.
+
+Each kind of loss is a statistic of items: states, sums over items, that add over blocks and files,
+and values that follow from a state. Draws of a state are states of weighted items
+(`fewlabels.evaluation.draws.drawn_sums`), so a value, an interval in memory and one of a stream are
+read alike. Source: Mimori, Sasada, Matsui, Sato (2021), "Diagnostic Uncertainty Calibration".
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.annotations.bootstrap import interval, replicates
-from fewlabels.annotations.inputs import annotated, checked_bins, checked_level, checked_seed
-from fewlabels.errors import UsageError
-from fewlabels.kernels.arrays import Floats
+from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
+from fewlabels.annotations.statistics import statistic as resolve
+from fewlabels.checks import (
+    bins_of,
+    bounded,
+    label_counts,
+    level_of,
+    probability_rows,
+    seed_of,
+)
+from fewlabels.door import sampling_weight
+from fewlabels.errors import InputError, UsageError
+from fewlabels.evaluation.draws import drawn_sums
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.label_histograms import (
     Annotated,
     Origin,
     Scheme,
+    Scored,
     Sums,
     calibration_loss,
-    cell_fields,
     epistemic_excess,
     origin_of,
     read_cells,
+    scored_sums,
+    sums_by_unit,
     sums_of,
 )
 
 Compat = Literal["lh_calib"] | None
 Variance = Literal["labels", "residual"]
+State = Sequence[Floats]
+Ends = tuple[float, float]
 
-BOUNDS = {
-    "accuracy": (0.0, 1.0),
-    "L": (0.0, 2.0),
-    "EL_plugin": (0.0, 2.0),
-    "CL_plugin": (0.0, 2.0),
-    "DL_plugin": (0.0, 2.0),
-    "L_disagreement": (0.0, 1.0),
-    "CL_disagreement_plugin": (0.0, 1.0),
-}
-"""What no value can leave; the debiased losses may be negative."""
+_ROWS = 16_384
 
-MEANS = ("accuracy", "L", "L_disagreement", "EL_plugin", "EL")
-"""Means over items, whose bootstrap draws are centred on the estimate."""
 
-ROOTS = {"CE": "CL", "CE_disagreement": "CL_disagreement"}
-"""Calibration errors: roots of calibration losses."""
+class Loss(NamedTuple):
+    """A metric of label histograms.
 
-METRICS = (
-    "accuracy",
-    "L",
-    "EL",
-    "EL_plugin",
-    "CL",
-    "CL_plugin",
-    "CE",
-    "DL",
-    "DL_plugin",
-    "L_disagreement",
-    "CL_disagreement",
-    "CL_disagreement_plugin",
-    "CE_disagreement",
+    Attributes
+    ----------
+    sets
+        How many disjoint sets of labels an item needs, each of the statistic's order.
+    mean
+        It is a mean over items: its bootstrap draws are centred on the estimate.
+    largest
+        It is between 0 and this; None: debiased, so that it may be negative.
+    root_of
+        The calibration loss whose root this calibration error is.
+    """
+
+    name: str
+    sets: int = 1
+    mean: bool = False
+    largest: float | None = None
+    root_of: str | None = None
+
+
+_OF_HISTOGRAMS = (
+    Loss("accuracy", mean=True, largest=1),
+    Loss("L", mean=True, largest=2),
+    Loss("EL", 2, mean=True),
+    Loss("EL_plugin", mean=True, largest=2),
+    Loss("CL"),
+    Loss("CL_plugin", largest=2),
+    Loss("CE", root_of="CL"),
+    Loss("DL", 2),
+    Loss("DL_plugin", largest=2),
+    Loss("L_disagreement", 2, mean=True, largest=1),
+    Loss("CL_disagreement", 2),
+    Loss("CL_disagreement_plugin", 2, largest=1),
+    Loss("CE_disagreement", 2, root_of="CL_disagreement"),
 )
+_OF_STATISTICS = (
+    Loss("L", mean=True, largest=1),
+    Loss("CL"),
+    Loss("CL_plugin", largest=1),
+    Loss("CE", root_of="CL"),
+    Loss("EL", 2, mean=True),
+)
+
+METRICS = tuple(loss.name for loss in _OF_HISTOGRAMS)
 """The metrics of `evaluate`, in this order."""
+
+STATISTIC_METRICS = tuple(loss.name for loss in _OF_STATISTICS)
+"""The metrics of `evaluate_statistic`, in this order."""
+
+_Items = TypeVar("_Items", Annotated, Scored)
+Origins = tuple[Origin, ...]
+
+
+def draws_for(level: float) -> int:
+    """How many draws an interval takes: more for levels whose ends lie further out."""
+    return min(max(1000, 50 * math.ceil(0.8 / (1 - level))), 20_000)
+
+
+@dataclass(frozen=True)
+class Losses(ABC, Generic[_Items]):
+    """Losses of one kind: how their state is summed, and read.
+
+    A state is some arrays (U, ...), one row per unit of items; those of all items together have
+    one. `order` is how many labels a set has, `unit` the unit of the losses.
+    """
+
+    metrics: ClassVar[tuple[Loss, ...]]
+    scheme: Scheme
+    name: str = ""
+    order: int = 1
+    unit: float = 1.0
+
+    @abstractmethod
+    def sums(self, items: _Items) -> State:
+        """The state of all items as one unit."""
+
+    @abstractmethod
+    def read(
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
+        """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
+
+    @abstractmethod
+    def _drawn(self, items: _Items, size: int, seed: int, whole: State | None) -> Iterator[State]:
+        """States of bootstrap draws (`drawn_sums`); of no items, none."""
+
+    @abstractmethod
+    def lacking(self, loss: Loss, enough: int) -> str:
+        """Why a metric is undefined, where so many items have enough labels."""
+
+    def labels(self, loss: Loss) -> int:
+        """How many labels an item needs to count for a metric."""
+        return loss.sets * self.order
+
+    def full_name(self, loss: Loss) -> str:
+        """A metric's name among those of an assessment."""
+        return f"{loss.name}_{self.name}" if self.name else loss.name
+
+    def values(self, state: State) -> dict[str, float]:
+        """The metrics of all items together."""
+        value, _ = self.read(state)
+        return {loss.name: float(value[loss.name][0]) for loss in self.metrics}
+
+    def intervals(
+        self, items: _Items, state: State, level: float, seed: int, *, sampled: bool = False
+    ) -> dict[str, Ends]:
+        """Interval of each metric; (NaN, NaN) where it is undefined.
+
+        Parameters
+        ----------
+        state
+            That of all items as one unit.
+        sampled
+            Whether `items` are a random sample of them.
+        """
+        value, origins = self.read(state)
+        states = self._drawn(items, draws_for(level), seed, state if sampled else None)
+        parts = [self.read(part, origins)[0] for part in states]
+        out = {}
+        for loss in self.metrics:
+            source = loss.root_of or loss.name
+            middle = float(value[source][0])
+            drawn = np.concatenate([part[source] for part in parts] or [np.zeros(0)])
+            drawn = drawn[~np.isnan(drawn)]
+            if not loss.mean and len(drawn):
+                # The bootstrap mean of a debiased loss is the plugin of the data, as a resample
+                # adds the sampling variance once more: the draws are shifted to the value.
+                drawn = drawn + (middle - drawn.mean())
+            bounds = (-math.inf, math.inf)
+            if loss.largest is not None:
+                bounds = (0.0, loss.largest * self.unit)
+            low, high = interval(middle, drawn, level, bounds)
+            if loss.root_of:
+                low, high = np.sqrt(np.maximum([low, high], 0))
+            out[loss.name] = (float(low), float(high))
+        return out
+
+    def _rooted(self, value: dict[str, Floats]) -> dict[str, Floats]:
+        roots = {loss.name: loss.root_of for loss in self.metrics if loss.root_of}
+        return value | {e: np.sqrt(np.maximum(value[of], 0)) for e, of in roots.items()}
+
+
+class _Calibration(NamedTuple):
+    """Calibration loss of each unit, (U,), NaN without weight; what debiasing removes from cells.
+
+    `several` is where cells (U, K, B) have more than one item; `origin` what draws take.
+    """
+
+    plugin: Floats
+    debiased: Floats
+    removed: Floats
+    several: Bools
+    origin: Origin
+
+    @staticmethod
+    def of(sums: Floats, weight: Floats, scheme: Scheme, origin: Origin | None) -> _Calibration:
+        """From sums of cells (U, F, K, B) and the weight of each unit."""
+        cells = read_cells(sums, residual=scheme.residual, origin=origin)
+        parts = calibration_loss(cells, weight, keep_singles=scheme.agreement)
+        plugin, debiased = (np.where(weight > 0, part.sum(axis=(-2, -1)), np.nan) for part in parts)
+        several = ~np.isnan(cells.unbiased)
+        return _Calibration(
+            plugin, debiased, parts[0] - parts[1], several, origin_of(cells, *parts)
+        )
+
+
+class HistogramLosses(Losses[Annotated]):
+    """Losses of predicted probabilities against the label distribution, and of disagreement."""
+
+    metrics = _OF_HISTOGRAMS
+
+    def sums(self, items: Annotated) -> Sums:
+        """The state of all items as one unit."""
+        return sums_of(items, self.scheme)
+
+    def _drawn(
+        self, items: Annotated, size: int, seed: int, whole: State | None
+    ) -> Iterator[State]:
+        used = np.flatnonzero(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
+        # Without what diagrams alone need.
+        scheme = replace(self.scheme, dispersion=self.scheme.agreement)
+
+        def by_unit(data: Annotated, rows: Ints, units: int) -> Sums:
+            return sums_by_unit(data, scheme, rows, units)
+
+        def unseen(data: Annotated, mass: Floats, generator: np.random.Generator) -> Annotated:
+            """As many labels as the items have, from a random distribution."""
+            share = np.maximum(mass, 1e-300)
+            share /= share.sum(axis=1, keepdims=True)
+            labels = data.counts.sum(axis=1).astype(np.int64)
+            return data._replace(counts=generator.multinomial(labels, share))
+
+        if len(used):
+            k = items.counts.shape[1]
+            yield from drawn_sums(items.take(used), by_unit, unseen, k, size, seed, whole)
+
+    def read(
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
+        """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
+        sums = Sums(*state)
+        _, w, right, loss, el, w2, el2, excess, pair_loss = sums.items.T
+        of_classes, of_pairs = origins or (None, None)
+        cl = _Calibration.of(sums.cells, w, self.scheme, of_classes)
+        pair_weight = sums.pairs[:, 1].sum(axis=(-2, -1))
+        pair = _Calibration.of(sums.pairs, pair_weight, self.scheme, of_pairs)
+        as_code = self.scheme.agreement
+        with np.errstate(divide="ignore", invalid="ignore"):
+            el_plugin = el / w
+            el_debiased = el_plugin - excess / w if as_code else (el2 - excess) / w2
+            out = {
+                "accuracy": right / w,
+                "L": loss / w,
+                "EL": el_debiased,
+                "EL_plugin": el_plugin,
+                "CL": cl.debiased,
+                "CL_plugin": cl.plugin,
+                "DL": el_debiased - cl.debiased,
+                "DL_plugin": el_plugin - cl.plugin,
+                "L_disagreement": pair_loss / sums.pairs[:, 2].sum(axis=(-2, -1)),
+                "CL_disagreement": pair.debiased,
+                "CL_disagreement_plugin": pair.plugin,
+            }
+            if as_code:
+                # lh_calib skips bins of one item here, but not in the epistemic loss.
+                removed = epistemic_excess(sums.cells, w) - cl.removed
+                out["DL"] = out["DL_plugin"] - removed.sum(axis=(-2, -1), where=cl.several)
+        return self._rooted(out), (cl.origin, pair.origin)
+
+    def lacking(self, loss: Loss, enough: int) -> str:
+        """Why a metric is undefined."""
+        return (
+            "EL, DL and the losses of disagreement need items that two annotators or more "
+            "labeled, and there is none: ask a second annotator about some items"
+        )
+
+
+@dataclass(frozen=True)
+class StatisticLosses(Losses[Scored]):
+    """Losses of predictions of a statistic of several labels, (15) and (16)."""
+
+    metrics = _OF_STATISTICS
+    phi: LabelStatistic = DISAGREEMENT
+
+    @staticmethod
+    def of(phi: LabelStatistic, scheme: Scheme) -> StatisticLosses:
+        """Those of a statistic; their unit is that of its squared differences."""
+        low, high = phi.bounds
+        return StatisticLosses(scheme, phi.name, phi.order, (high - low) ** 2, phi)
+
+    def scored(self, counts: Array, predicted: Floats, weight: Floats | None) -> Scored:
+        """The items with enough labels and a prediction; the statistic's bounds become [0, 1]."""
+        mean, square, product = self.phi.moments(counts)
+        low, high = self.phi.bounds
+        width = high - low
+        scored = Scored(
+            (mean - low) / width,
+            (square - 2 * low * mean + low**2) / width**2,
+            (product - 2 * low * mean + low**2) / width**2,
+            (predicted - low) / width,
+            weight,
+        )
+        used = ~np.isnan(mean) & ~np.isnan(predicted)
+        if weight is not None:
+            used &= weight > 0
+        return scored if used.all() else scored.take(np.flatnonzero(used))
+
+    def sums(self, items: Scored) -> State:
+        """The state of all items as one unit."""
+        return self._by_unit(items, np.arange(len(items.mean)), 1)
+
+    def _by_unit(self, items: Scored, rows: Ints, units: int) -> State:
+        return scored_sums(items.take(rows), self.scheme, np.arange(len(rows)) % units, units)
+
+    def _drawn(self, items: Scored, size: int, seed: int, whole: State | None) -> Iterator[State]:
+        def unseen(data: Scored, mass: Floats, generator: np.random.Generator) -> Scored:
+            """What has not been seen is at an end of [0, 1]."""
+            end = (mass[:, 1] > mass[:, 0]).astype(np.float64)
+            return data._replace(mean=end, square=end, product=end)
+
+        if len(items.mean):
+            yield from drawn_sums(items, self._by_unit, unseen, 2, size, seed, whole)
+
+    def read(
+        self, state: State, origins: Origins | None = None
+    ) -> tuple[dict[str, Floats], Origins]:
+        """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
+        _, w, loss, w2, epistemic = state[0].T
+        cl = _Calibration.of(state[1], w, self.scheme, origins[0] if origins else None)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = {
+                "L": loss / w,
+                "CL": cl.debiased,
+                "CL_plugin": cl.plugin,
+                "EL": epistemic / w2,
+            }
+        out = {name: value * self.unit for name, value in values.items()}
+        return self._rooted(out), (cl.origin,)
+
+    def lacking(self, loss: Loss, enough: int) -> str:
+        """Why a metric is undefined."""
+        if enough:
+            return f"EL_{self.name} has too many outcomes to sum over; the other losses stand"
+        what = "EL" if loss.name == "EL" else "the losses"
+        return (
+            f"{what} of {self.name} need items of {self.labels(loss)} labels or more, and there is "
+            "none: ask more annotators, or take a statistic of fewer labels"
+        )
 
 
 def evaluate(
@@ -134,14 +439,24 @@ def evaluate(
     >>> round(found["L"], 4), round(found["EL"], 4), found["n_labels"]
     (0.1733, -0.16, 6)
     """
-    scheme = _scheme(bins, variance, compat, weight)
-    level, seed = checked_level(confidence_level), checked_seed(random_state)
-    data = annotated(histogram, probabilities, disagreement, weight)
-    sums = sums_of(data, scheme)
-    out: dict[str, Any] = losses(sums, scheme)
-    out |= counts_of(data)
+    losses = HistogramLosses(_scheme(bins, variance, compat, weight))
+    level, seed = level_of(confidence_level), seed_of(random_state)
+    items = annotated(histogram, probabilities, disagreement, weight)
+    return _evaluated(losses, items, losses.sums(items), level, seed, _numbers_of(items))
+
+
+def _evaluated(
+    losses: Losses[_Items],
+    items: _Items,
+    state: State,
+    level: float | None,
+    seed: int,
+    sizes: dict[str, int],
+) -> dict[str, Any]:
+    """Values, sizes and, where a level asks for them, intervals."""
+    out: dict[str, Any] = {**losses.values(state), **sizes}
     if level is not None:
-        out["intervals"] = intervals(data, scheme, sums, level, seed)
+        out["intervals"] = losses.intervals(items, state, level, seed)
     return out
 
 
@@ -156,13 +471,13 @@ def _scheme(bins: Any, variance: Any, compat: Any, weight: Any) -> Scheme:
             "`weight` and `variance`"
         )
     as_code = compat == "lh_calib"
-    return Scheme(checked_bins(bins), variance == "residual", dispersion=as_code, agreement=as_code)
+    return Scheme(bins_of(bins), variance == "residual", dispersion=as_code, agreement=as_code)
 
 
-def counts_of(data: Annotated) -> dict[str, int]:
+def _numbers_of(items: Annotated) -> dict[str, int]:
     """Items used, items with a label, and labels of the items used."""
-    size = data.counts.sum(axis=1)
-    used = (size > 0) & ~np.isnan(data.probabilities[:, 0])
+    size = items.counts.sum(axis=1)
+    used = (size > 0) & ~np.isnan(items.probabilities[:, 0])
     return {
         "n_items": int(used.sum()),
         "n_annotated": int((size > 0).sum()),
@@ -170,92 +485,106 @@ def counts_of(data: Annotated) -> dict[str, int]:
     }
 
 
-def losses(sums: Sums, scheme: Scheme) -> dict[str, float]:
-    """The metrics of all items together, from their sums."""
-    found, _ = _losses(sums, scheme)
-    return {name: float(found[name][0]) for name in METRICS}
+def annotated(
+    histogram: Any, probabilities: Any, disagreement: Any = None, weight: Any = None
+) -> Annotated:
+    """Counts and probabilities (n, K), predicted disagreement and weight (n,), ready to sum.
 
+    Nothing is copied that need not be. Rows of probabilities whose sum is within 1e-3 of 1 are
+    renormalised.
 
-def _losses(
-    sums: Sums, scheme: Scheme, origins: tuple[Origin | None, Origin | None] = (None, None)
-) -> tuple[dict[str, Floats], tuple[Origin, Origin]]:
-    """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
-    _, w, right, loss, el, w2, el2, excess, pair_loss = sums.items.T
-    cells, pairs = (
-        read_cells(part, residual=scheme.residual, origin=origin)
-        for part, origin in zip((sums.cells, sums.pairs), origins, strict=True)
-    )
-    keep = scheme.agreement
-    pair_weight = pairs.weight.sum(axis=(-2, -1))
-    parts = calibration_loss(cells, w, keep_singles=keep)
-    of_pairs = calibration_loss(pairs, pair_weight, keep_singles=keep)
-    cl_plugin, cl = (part.sum(axis=(-2, -1)) for part in parts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pair_plugin, pair = (
-            np.where(pair_weight > 0, part.sum(axis=(-2, -1)), np.nan) for part in of_pairs
+    Raises
+    ------
+    InputError
+        Where the arrays are not what is said here, or no item has both a label and a prediction.
+    """
+    counts = label_counts(histogram)
+    p = probability_rows(probabilities, counts.shape)
+    pair = None if disagreement is None else bounded("disagreement", disagreement, len(counts))
+    items = Annotated(counts, p, pair, item_weights(weight, len(counts)))
+    if not any(_any_used(items.take(rows)) for rows in spans(len(counts), _ROWS)):
+        raise InputError(
+            "no item has both a label and a prediction: every row of `histogram` is zero or meets "
+            "a row of NaN; pass at least one labeled item with probabilities"
         )
-        el_plugin = el / w
-        el_debiased = el_plugin - excess / w if keep else (el2 - excess) / w2
-        out = {
-            "accuracy": right / w,
-            "L": loss / w,
-            "EL": el_debiased,
-            "EL_plugin": el_plugin,
-            "CL": cl,
-            "CL_plugin": cl_plugin,
-            "DL": el_debiased - cl,
-            "DL_plugin": el_plugin - cl_plugin,
-            "L_disagreement": pair_loss / sums.pairs[:, 2].sum(axis=(-2, -1)),
-            "CL_disagreement": pair,
-            "CL_disagreement_plugin": pair_plugin,
-        }
-        if keep:
-            # lh_calib skips bins of one item here, but not in the epistemic loss.
-            removed = epistemic_excess(sums.cells, w) - (parts[0] - parts[1])
-            skipped = np.where(np.isnan(cells.unbiased), 0.0, removed)
-            out["DL"] = out["DL_plugin"] - skipped.sum(axis=(-2, -1))
-    for root, name in ROOTS.items():
-        out[root] = np.sqrt(np.maximum(out[name], 0))
-    return out, (origin_of(cells, *parts), origin_of(pairs, *of_pairs))
+    return items
 
 
-def intervals(
-    data: Annotated,
-    scheme: Scheme,
-    sums: Sums,
-    level: float,
-    seed: int,
+def _any_used(items: Annotated) -> bool:
+    used = items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0])
+    return bool((used if items.weight is None else used & (items.weight > 0)).any())
+
+
+def item_weights(weight: Any, n: int) -> Floats | None:
+    """Weights (n,) that sum to n; None where all are equal.
+
+    Raises
+    ------
+    InputError
+        If one is negative or missing, or all are zero.
+    """
+    w = sampling_weight(weight, n)
+    return None if (w == w[0]).all() else w
+
+
+def evaluate_statistic(
+    statistic: str | LabelStatistic,
+    histogram: Any,
+    predicted: Any,
     *,
-    sampled: bool = False,
-) -> dict[str, tuple[float, float]]:
-    """Interval of each metric; (NaN, NaN) where it is undefined.
+    weight: Any = None,
+    bins: int = 15,
+    confidence_level: float | None = None,
+    random_state: int | None = 0,
+) -> dict[str, Any]:
+    """Losses of predictions of a statistic of several labels, such as their disagreement.
 
     Parameters
     ----------
-    sums
-        Those of one unit of all items.
-    sampled
-        Whether `data` are a random sample of them.
+    statistic
+        Its name, or a `Statistic`.
+    histogram
+        How many annotators chose each class, shape (n, K); items with fewer labels than the
+        statistic's order are left out.
+    predicted
+        Predicted value, shape (n,), such as `statistic.expected(probabilities)`; NaN = none.
+    weight, bins, confidence_level, random_state
+        As for `evaluate`; the bins divide the statistic's bounds.
+
+    Returns
+    -------
+    dict
+        L: mean of (phi - predicted)^2 over sets of labels; CL (debiased), CL_plugin, and CE =
+        sqrt(max(CL, 0)), from bins of the prediction; EL: the squared distance of the prediction
+        from the statistic's expectation, unbiased, over items of twice the order of labels, NaN if
+        there are none; n_items (used). With a confidence level, `intervals`: metric -> (low, high).
+
+    Raises
+    ------
+    InputError, UsageError
+        If an array or argument is not what is said here, or no item has enough labels.
+
+    Notes
+    -----
+    Mimori, Sasada, Matsui, Sato (2021), (15) and (16).
+
+    Examples
+    --------
+    >>> import fewlabels as fl
+    >>> found = fl.annotations.evaluate_statistic("disagreement", [[2, 0], [1, 1]], [0.1, 0.8])
+    >>> round(found["L"], 4), found["n_items"]
+    (0.025, 2)
     """
-    value, origins = _losses(sums, scheme)
-    draws: dict[str, list[Floats]] = {name: [] for name in METRICS}
-    drawn_scheme = replace(scheme, dispersion=scheme.agreement)
-    whole = None
-    if sampled:
-        whole = sums._replace(cells=sums.cells[:, : cell_fields(drawn_scheme)])
-    for part in replicates(data, drawn_scheme, level, seed, whole):
-        drawn, _ = _losses(part, scheme, origins)
-        for name in METRICS:
-            draws[name].append(drawn[name])
-    return {
-        name: interval(
-            float(value[source][0]),
-            np.concatenate(draws[source]),
-            level,
-            bounds=BOUNDS.get(name),
-            recentre=source not in MEANS,
-            root=name in ROOTS,
+    losses = StatisticLosses.of(resolve(statistic), Scheme(bins_of(bins)))
+    phi = losses.phi
+    level, seed = level_of(confidence_level), seed_of(random_state)
+    counts = label_counts(histogram)
+    q = bounded("predicted", predicted, len(counts), phi.bounds)
+    items = losses.scored(counts, q, item_weights(weight, len(counts)))
+    if not len(items.mean):
+        raise InputError(
+            f"no item has the {phi.order} labels that {phi.name!r} takes, and a prediction; take a "
+            "statistic of fewer labels, or ask more annotators"
         )
-        for name in METRICS
-        for source in (ROOTS.get(name, name),)
-    }
+    sizes = {"n_items": len(items.mean)}
+    return _evaluated(losses, items, losses.sums(items), level, seed, sizes)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.annotations.inputs import checked_counts, checked_probabilities
+from fewlabels.checks import label_counts, probability_rows
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -68,7 +68,7 @@ class LabelStatistic(ABC):
         InputError
             If the counts are not whole numbers from 0.
         """
-        return self.moments(checked_counts(histogram)).mean
+        return self.moments(label_counts(histogram)).mean
 
     def expected(self, probabilities: Any, concentration: Any = None) -> Floats:
         """The expectation of each item, (n,), from probabilities (n, K); NaN for rows of NaN.
@@ -84,7 +84,7 @@ class LabelStatistic(ABC):
         InputError
             If the probabilities or concentrations are none.
         """
-        p = checked_probabilities(probabilities)
+        p = probability_rows(probabilities)
         alpha = None if concentration is None else concentrations(concentration, len(p))
 
         def of_block(rows: slice) -> Floats:
@@ -151,19 +151,13 @@ class _Unanimity(LabelStatistic):
         return unanimous(dirichlet_multinomial(p, alpha, self.order))
 
 
-@dataclass(frozen=True)
-class _Disagreement(LabelStatistic):
-    order: int = 2
-    name: str = "disagreement"
-    bounds: tuple[float, float] = (0.0, 1.0)
-
+class _Disagreement(_Unanimity):
     def _moments(self, counts: Array) -> Moments:
-        agree = unanimous(without_replacement(counts, 2))
-        both = 1 - 2 * agree + unanimous_twice(counts, 2)
-        return Moments(1 - agree, 1 - agree, both)
+        agree, _, both = super()._moments(counts)
+        return Moments(1 - agree, 1 - agree, 1 - 2 * agree + both)
 
     def _expected(self, p: Floats, alpha: Floats | None) -> Floats:
-        return 1 - unanimous(dirichlet_multinomial(p, alpha, 2))
+        return 1 - super()._expected(p, alpha)
 
 
 @dataclass(frozen=True)
@@ -297,7 +291,7 @@ class Statistic(LabelStatistic):
         return phi
 
 
-DISAGREEMENT = _Disagreement()
+DISAGREEMENT = _Disagreement(2, "disagreement")
 """Whether two labels differ."""
 
 

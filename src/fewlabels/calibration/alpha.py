@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
-from fewlabels.calibration.descent import Minimum, descend
+from fewlabels.calibration.descent import descend
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels import dirichlet_multinomial as kernel
 from fewlabels.kernels.arrays import Array, Floats
@@ -231,10 +231,12 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         np.subtract(h, mean, out=design[:, :-1])
         design[:, :-1] /= scale
         rate = weight * total / (weight @ total) if self.compat else weight / (weight @ total)
-        problem = _Problem(
-            design, terms, rate, door_of.not_negative("penalty", self.penalty), weight
+        penalty = 2 * door_of.not_negative("penalty", self.penalty)
+        problem = _Problem(design, terms, rate, penalty / weight.sum() * weight)
+        start = np.zeros(design.shape[1])
+        found = descend(
+            problem.loss, problem.hessian, start, tolerance=self.tol, max_iter=self.max_iter
         )
-        found = problem.minimum(self.tol, self.max_iter)
         self.coef_ = found.point[:-1] / scale
         self.intercept_ = float(found.point[-1] - self.coef_ @ mean)
         self.loss_ = found.value
@@ -243,32 +245,24 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
 
 
 class _Problem(NamedTuple):
-    """The loss (50): design (n, d + 1), likelihoods at a rate (n,) each, penalty, weights (n,)."""
+    """The loss (50): design (n, d + 1), likelihoods at a rate (n,) each, pull to log 1 (n,)."""
 
     design: Floats
     terms: kernel.Terms
     rate: Floats
-    penalty: float
-    weight: Floats
-
-    def minimum(self, tolerance: float, max_iter: int) -> Minimum:
-        """Where the loss is least, from zeros."""
-        start = np.zeros(self.design.shape[1])
-        return descend(self.loss, self.hessian, start, tolerance=tolerance, max_iter=max_iter)
+    pull: Floats
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient."""
         eta = self.design @ theta
         of = kernel.derivatives(self.terms, eta)
-        pull = 2 * self.penalty / self.weight.sum() * self.weight
-        value = -float(self.rate @ of.value) + 0.5 * float(pull @ eta**2)
-        return value, self.design.T @ (pull * eta - self.rate * of.slope)
+        value = -float(self.rate @ of.value) + 0.5 * float(self.pull @ eta**2)
+        return value, self.design.T @ (self.pull * eta - self.rate * of.slope)
 
     def hessian(self, theta: Floats) -> Floats:
         """Second derivatives."""
         of = kernel.derivatives(self.terms, self.design @ theta)
-        pull = 2 * self.penalty / self.weight.sum() * self.weight
-        bend = pull - self.rate * of.curvature
+        bend = self.pull - self.rate * of.curvature
         out: Floats = (self.design * bend[:, None]).T @ self.design
         return out
 

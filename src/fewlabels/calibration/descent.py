@@ -20,6 +20,7 @@ Hessian = Callable[[Floats], Floats]
 _LARGEST_HESSIAN = 512
 """Problems of more parameters are left to L-BFGS: a Hessian would cost more than it gains."""
 
+
 _HAND_OVER = 1e-6
 """Slopes below which L-BFGS gives way to Newton steps."""
 
@@ -41,65 +42,30 @@ def descend(
     """The minimum reached from `start`; converged where no slope exceeds `tolerance`.
 
     L-BFGS compares values and so stops half the digits of a minimum early; Newton's method compares
-    gradients. It is cheap here, because it starts where it converges quadratically.
+    gradients, and starts here where it converges quadratically. The trust regions of scipy compare
+    values too, and leave a direction that the data cannot tell apart, such as a feature given
+    twice, anywhere: of its steps the least squares are the shortest, so that the start decides.
     """
     polished = len(start) <= _LARGEST_HESSIAN
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 1e-15}
+    options["gtol"] = max(tolerance, _HAND_OVER) if polished else tolerance
     # The losses share their rows out themselves; all else is small.
     with one_blas_thread():
-        found = minimize(
-            loss,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxiter": max_iter,
-                "maxfun": 4 * max_iter,
-                "maxcor": 20,
-                "ftol": 1e-15,
-                "gtol": max(tolerance, _HAND_OVER) if polished else tolerance,
-            },
-        )
-        spent = int(found.nit)
-        if not polished:
-            return Minimum(found.x, float(found.fun), bool(found.success), spent)
-        return _newton(loss, hessian, found.x, tolerance, spent, max_iter)
-
-
-def _newton(
-    loss: Loss, hessian: Hessian, point: Floats, tolerance: float, spent: int, max_iter: int
-) -> Minimum:
-    value, slope = loss(point)
-    for taken in range(min(_NEWTON_STEPS, max_iter - spent)):
-        steepest = np.abs(slope).max()
-        if taken and steepest <= tolerance:  # one step at least: it doubles the digits
-            break
-        step = _downhill(hessian(point), slope)
-        size = 1.0
-        while True:
-            trial = point - size * step
-            reached, after = loss(trial)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        point, value, slope, spent = found.x, float(found.fun), found.jac, int(found.nit)
+        size, last = 1.0, min(spent + _NEWTON_STEPS, max_iter)
+        while polished and spent < last and size > 1e-6:
+            if size == 1.0:
+                step = np.linalg.lstsq(hessian(point), slope, rcond=1e-12)[0]
+            reached, after = loss(point - size * step)
             # Within rounding of the value the gradient decides.
-            gained = reached <= value - 1e-4 * size * float(slope @ step)
-            level = reached <= value + 1e-13 * abs(value) and np.abs(after).max() < steepest
-            if gained or level or size < 1e-6:
+            lower = reached <= value - 1e-4 * size * float(slope @ step)
+            level = reached <= value + 1e-13 * abs(value)
+            if not lower and not (level and np.abs(after).max() < np.abs(slope).max()):
+                size /= 4
+                continue
+            point, value, slope, spent = point - size * step, reached, after, spent + 1
+            if np.abs(slope).max() <= tolerance:
                 break
-            size /= 4
-        if not (gained or level):
-            break
-        point, value, slope = trial, reached, after
-        spent += 1
+            size = 1.0
     return Minimum(point, value, bool(np.abs(slope).max() <= tolerance), spent)
-
-
-def _downhill(hessian: Floats, slope: Floats) -> Floats:
-    """Newton's step; against negative curvature its mirror image, along flat directions none.
-
-    Flat directions are those that the data cannot tell apart, such as a feature given twice: the
-    start decides there, and from zeros the coefficients are the smallest that do it.
-    """
-    values, vectors = np.linalg.eigh(hessian)
-    bend = np.abs(values)
-    steep = bend > 1e-12 * bend.max()
-    along = (vectors.T @ slope)[steep] / bend[steep]
-    step: Floats = vectors[:, steep] @ along
-    return step

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import door
+from fewlabels import checks, door
+from fewlabels.checks import refuse
 from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels.arrays import Array, Bools, Floats
+from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
 from fewlabels.wording import listed, quoted, unknown
 
 INPUTS = ("probabilities", "logits")
-
-_SUM_ROUNDING = 1e-5
-"""Rows this near to a sum of 1 are float32's: they stay as they are."""
 
 _LARGEST = 1e100
 """Logits beyond this are refused: their products would overflow."""
@@ -53,8 +51,8 @@ def scores(value: Any, inputs: Any, columns: int | None = None) -> Floats:
             "pass the same classes in the same order"
         )
     if inputs == "probabilities":
-        return _distributions(p)
-    _refuse(np.abs(p) > _LARGEST, p, "`logits` must be within +-1e100", "correct or rescale it")
+        return checks.distributions(p, "pass logits with inputs='logits'", column=True)
+    refuse(np.abs(p) > _LARGEST, p, "`logits` must be within +-1e100", "correct or rescale it")
     return p
 
 
@@ -89,8 +87,8 @@ def histogram(value: Any, n: int, k: int) -> Floats:
             f"`histogram` must have a row per item and a column per class, ({n}, {k}); got shape "
             f"{counts.shape}: pass how many labels each class got"
         )
-    _refuse(counts < 0, counts, "`histogram` must be counts", "correct it: no count is below 0")
-    _refuse(
+    refuse(counts < 0, counts, "`histogram` must be counts", "correct it: no count is below 0")
+    refuse(
         counts != np.round(counts),
         counts,
         "`histogram` must be whole counts",
@@ -122,7 +120,7 @@ def item_weights(value: Any, n: int) -> Floats:
     w = block("sample_weight", value, 1)
     if len(w) != n:
         raise InputError(f"`sample_weight` must have {n} entries, one per item; got {len(w)}")
-    _refuse(w < 0, w, "`sample_weight` must not be negative", "0 leaves an item out")
+    refuse(w < 0, w, "`sample_weight` must not be negative", "0 leaves an item out")
     return w
 
 
@@ -156,7 +154,7 @@ def block(name: str, value: Any, dimensions: int) -> Floats:
         raise InputError(f"`{name}` is complex. Complex data not supported: pass real numbers")
     array: Floats = door.matrix(name, value, np.float64, dimensions)
     bad = np.isnan(array)
-    _refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
+    refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
     return array
 
 
@@ -164,35 +162,6 @@ def _detached(value: Any) -> Any:
     """PyTorch's tensors as arrays: not all of them turn into one by themselves."""
     detach: Callable[[], Any] | None = getattr(value, "detach", None)
     return value if detach is None else detach().cpu()
-
-
-def _distributions(p: Floats) -> Floats:
-    """Rows in range that sum to 1; what rounding did to them is mended in place."""
-    _refuse(
-        (p < -1e-6) | (p > 1 + 1e-6),
-        p,
-        "`probabilities` must be between 0 and 1",
-        "pass logits with inputs='logits'",
-    )
-    np.clip(p, 0.0, 1.0, out=p)
-    total = p.sum(axis=1)
-    off = np.abs(total - 1)
-    _refuse(
-        off > door.SUM_TOLERANCE,
-        total,
-        "`probabilities` must sum to 1 over the classes",
-        "apply a softmax, or add the missing class",
-    )
-    mended = off > _SUM_ROUNDING
-    p[mended] /= total[mended][:, None]
-    return p
-
-
-def _refuse(bad: Bools, array: Array, rule: str, mend: str) -> None:
-    if bad.any():
-        at = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f"item {at[0]}" + "".join(f", column {j}" for j in at[1:])
-        raise InputError(f"{rule}; got {array[at]:.6g} for {place} (from 0): {mend}")
 
 
 def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:

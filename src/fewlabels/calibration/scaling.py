@@ -150,7 +150,7 @@ class TemperatureScaling(_Scaling):
 class _AffineScaling(_Scaling):
     """Vector and matrix scaling: a penalised affine map of the logits.
 
-    Subclasses give `_full`, `_candidates` and `_keep`.
+    Subclasses give `_full` and `_keep`.
     """
 
     _full: bool
@@ -225,20 +225,27 @@ class _AffineScaling(_Scaling):
         place[order] = np.arange(n) % min(folds, n)
         return [place == fold for fold in range(min(folds, n))]
 
-    def _grid(self) -> list[float]:
-        grid = [door_of.not_negative("penalties", value) for value in self.penalties]
-        if not grid:
-            raise UsageError("`penalties` must have one penalty or more; got none")
-        return grid
-
-    def _cross_validated(self) -> bool:
+    def _candidates(self) -> list[kernel.Affine]:
+        """The penalties to try: of the off-diagonal entries, which a vector lacks, and of b."""
+        tried: list[Any] = [self.penalty]
         if isinstance(self.penalty, str):
             door_of.choice("penalty", self.penalty, ("cross-validated",))
-            return True
-        return False
-
-    def _candidates(self) -> list[kernel.Affine]:
-        raise NotImplementedError
+            tried = [door_of.not_negative("penalties", value) for value in self.penalties]
+            if not tried:
+                raise UsageError("`penalties` must have one penalty or more; got none")
+        if not self._full:
+            pairs = [(0.0, value) for value in tried]
+        elif not isinstance(self.penalty, tuple | list | np.ndarray):
+            pairs = list(product(tried, repeat=2))
+        elif len(self.penalty) == 2:
+            pairs = [tuple(self.penalty)]
+        else:
+            raise UsageError(
+                "`penalty` must be one number, or two: of the off-diagonal entries and of "
+                f"the intercept; got {len(self.penalty)}"
+            )
+        named = [[door_of.not_negative("penalty", v) for v in pair] for pair in pairs]
+        return [kernel.Affine(self._full, *pair) for pair in named]
 
     def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
         raise NotImplementedError
@@ -286,10 +293,6 @@ class VectorScaling(_AffineScaling):
 
     _full = False
 
-    def _candidates(self) -> list[kernel.Affine]:
-        tried = self._grid() if self._cross_validated() else [self.penalty]
-        return [kernel.Affine(False, 0.0, door_of.not_negative("penalty", v)) for v in tried]
-
     def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
         self.scale_, self.intercept_ = weights, intercept
         self.penalty_ = chosen.intercept
@@ -331,21 +334,6 @@ class MatrixScaling(_AffineScaling):
     """
 
     _full = True
-
-    def _candidates(self) -> list[kernel.Affine]:
-        if self._cross_validated():
-            pairs = list(product(self._grid(), repeat=2))
-        elif isinstance(self.penalty, tuple | list | np.ndarray):
-            if len(self.penalty) != 2:
-                raise UsageError(
-                    "`penalty` must be one number, or two: of the off-diagonal entries and of "
-                    f"the intercept; got {len(self.penalty)}"
-                )
-            pairs = [tuple(self.penalty)]
-        else:
-            pairs = [(self.penalty, self.penalty)]
-        named = [[door_of.not_negative("penalty", v) for v in pair] for pair in pairs]
-        return [kernel.Affine(True, *pair) for pair in named]
 
     def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
         self.weights_, self.intercept_ = weights, intercept

@@ -113,11 +113,11 @@ def assess_annotations(
     files = _Files(json_path, html_path, out)
     files.check(source, calibration_path)
 
-    from fewlabels.annotations.inputs import checked_bins, checked_level
+    from fewlabels.checks import bins_of, level_of
     from fewlabels.recalibration import Recalibration
 
     chosen = _statistics(statistics)
-    checked_bins(bins), checked_level(confidence_level)
+    bins_of(bins), level_of(confidence_level)
     _check_metrics(conditions, [phi.name for phi in chosen])
     recalibration = None if calibration_path is None else Recalibration.load(calibration_path)
     columns = source.column_names() if by or out is not None or recalibration else ()
@@ -252,10 +252,9 @@ _FAMILIES = {
 
 def _check_metrics(conditions: Sequence[Requirement], statistics: Sequence[str]) -> None:
     """Refuse a requirement of a metric that will not be there."""
-    from fewlabels.annotations import METRICS
-    from fewlabels.annotations.statistic_losses import METRICS as OF_STATISTIC
+    from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
 
-    known = [*METRICS, *(f"{metric}_{name}" for name in statistics for metric in OF_STATISTIC)]
+    known = [*METRICS, *(f"{metric}_{name}" for name in statistics for metric in STATISTIC_METRICS)]
     for condition in conditions:
         check_choice("metric", condition.metric, known)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.annotations.assessment import Assessment, assessed, statistics_of
-from fewlabels.annotations.inputs import checked_bins, checked_level, checked_seed
-from fewlabels.annotations.parts import Asked
+from fewlabels.annotations.assessment import Asked, Assessment, asked_for, assessed
 from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.engine.annotation_sums import (
     AnnotationPlan,
@@ -27,7 +25,6 @@ from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
 from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.scan import HEAVY
 from fewlabels.engine.skipped import skipped_words
 from fewlabels.engine.support import HeavyRows
 from fewlabels.engine.units import lay_out
@@ -37,7 +34,6 @@ from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.roles import Roles
 from fewlabels.kernels.arrays import Bools, Ints
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.label_histograms import Scheme
 from fewlabels.wording import unknown
 
 ASSESS, AGAIN, COUNT = "assessing", "assessing again", "counting repeated rows"
@@ -89,12 +85,7 @@ def assess_files(
     InputError, UsageError
         One line that says what is wrong and how to mend it.
     """
-    asked = Asked(
-        Scheme(checked_bins(bins), dispersion=True),
-        statistics_of(statistics),
-        checked_level(confidence_level),
-        checked_seed(random_state),
-    )
+    asked = asked_for(bins, statistics, confidence_level, random_state)
     options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     groups = _groups(by, layout.roles)
@@ -103,7 +94,7 @@ def assess_files(
     feed = Feed(Reader(layout, classes, kept), positive=classes.positive_name)
     named = feed.chosen(probe_of(layout.roles, classes.names)).classes
     folder = default_folder() if checkpoints is None else Path(checkpoints)
-    run = _Run(feed, asked, groups, None if select is None else tuple(select), named)
+    run = _Run(feed, asked, groups, None if select is None else tuple(select))
     key = _key(source, run, options)
     notes: list[str] = []
     passes = Passes(
@@ -112,7 +103,29 @@ def assess_files(
         resume, skip_bad_files, progress,
     )  # fmt: skip
     with passes, using_workers(workers):
-        return run.assessment(passes, engine, notes)
+        sums, heavy = run.sums(passes)
+        skipped = [*layout.skipped, *passes.bad.values()]
+        remarks = [skipped_words(skipped, "the losses are")] if skipped else []
+        remarks += feed.notes
+        judged, most = sums.all.n_judged, sums.all.kept.size
+        if asked.level is not None and judged > most:
+            remarks.append(
+                f"intervals are drawn from a random sample of {most:,} of the {judged:,} annotated "
+                "items, for all of them; the losses themselves are of all items"
+            )
+        remarks += dict.fromkeys(notes)
+        sums.facts.check()
+        models = sums.plan.models
+        found = assessed(asked, sums.facts, sums.cells(heavy), models, named, remarks)
+        passes.clear(STEPS)
+    stream = {
+        "engine": engine,
+        "files": len({unit.path for unit in passes.used}),
+        "parts": len(passes.used),
+        "skipped_files": len(skipped),
+        "resumed": list(passes.resumed),
+    }
+    return replace(found, diagnostics={**found.diagnostics, "stream": stream})
 
 
 def _groups(by: str | Sequence[str] | None, roles: Roles) -> tuple[str, ...]:
@@ -148,42 +161,25 @@ class _Run:
     asked: Asked
     by: tuple[str, ...]
     select: tuple[str, ...] | None
-    classes: tuple[Any, ...]
 
-    def assessment(self, passes: Passes, engine: str, notes: list[str]) -> Assessment:
+    def sums(self, passes: Passes) -> tuple[AnnotationSums, HeavyRows]:
         """All passes; again when a file turns out bad, or a column to be empty throughout."""
         silent, step = self._without_columns(), ASSESS
         while True:
             plan = self._plan(silent)
             try:
                 sums = passes.run(
-                    step, partial(sum_unit, self.feed, plan), partial(_Summed.empty, plan),
-                    partial(_Summed.from_dict, plan),
-                ).sums  # fmt: skip
-                if step == ASSESS and sums.n_items and not (sums.spoke | silent).all():
+                    step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan),
+                    partial(AnnotationSums.from_dict, plan),
+                )  # fmt: skip
+                if step == ASSESS and sums.facts.n_items and not (sums.spoke | silent).all():
                     # Whoever has a column of probabilities, but none in it, is an annotator too.
                     silent, step = ~sums.spoke, AGAIN
                     continue
-                heavy = self._heavy(passes, sums)
-                break
+                return sums, self._heavy(passes, sums)
             except Again:
                 silent, step = self._without_columns(), ASSESS
                 passes.resume = False
-        found = self._found(sums, heavy, passes, notes)
-        passes.clear(STEPS)
-        return replace(
-            found,
-            diagnostics={
-                **found.diagnostics,
-                "stream": {
-                    "engine": engine,
-                    "files": len({unit.path for unit in passes.used}),
-                    "parts": len(passes.used),
-                    "skipped_files": len(self._skipped(passes)),
-                    "resumed": list(passes.resumed),
-                },
-            },
-        )
 
     def _without_columns(self) -> Bools:
         """Which classifiers have columns of votes alone, (M,)."""
@@ -215,56 +211,8 @@ class _Run:
             lambda: _Counted(np.zeros(len(ranks), dtype=np.int64)),
             lambda value: _Counted(value["counts"]),
         ).counts
-        found = np.flatnonzero(counted * HEAVY >= sums.all.n_judged)
-        rows = sums.repeated.rows
-        return HeavyRows(ranks[found], counted[found], None if rows is None else rows.take(found))
-
-    def _found(
-        self, sums: AnnotationSums, heavy: HeavyRows, passes: Passes, notes: Sequence[str]
-    ) -> Assessment:
-        classes = self.classes
-        skipped = self._skipped(passes)
-        said = list(self.feed.notes)
-        if skipped:
-            said.insert(0, skipped_words(skipped, "the losses are"))
-        judged, kept = sums.all.n_judged, sums.all.kept.size
-        if self.asked.level is not None and judged > kept:
-            said.append(
-                f"intervals are drawn from a random sample of {kept:,} of the {judged:,} annotated "
-                "items, for all of them; the losses themselves are of all items"
-            )
-        facts = sums.facts(classes, [*said, *dict.fromkeys(notes)])
-        facts.check()
-        return assessed(self.asked, facts, lambda reasons: sums.parts(reasons, heavy, classes))
-
-    def _skipped(self, passes: Passes) -> list[Any]:
-        return [*self.feed.reader.layout.skipped, *passes.bad.values()]
-
-
-@dataclass(eq=False)
-class _Summed:
-    """The pass so far."""
-
-    sums: AnnotationSums
-
-    @staticmethod
-    def empty(plan: AnnotationPlan) -> _Summed:
-        """Nothing yet."""
-        return _Summed(AnnotationSums.empty(plan))
-
-    @staticmethod
-    def from_dict(plan: AnnotationPlan, value: Mapping[str, Any]) -> _Summed:
-        """What `to_dict` gave."""
-        return _Summed(AnnotationSums.from_dict(plan, value))
-
-    def take(self, result: AnnotationSums) -> int:
-        """Add a unit's."""
-        self.sums.merge(result)
-        return result.n_items
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return self.sums.to_dict()
+        every = np.ones(len(ranks), dtype=bool)
+        return HeavyRows.of(sums.repeated, counted, every, sums.all.n_judged)
 
 
 @dataclass(eq=False)

@@ -2,13 +2,15 @@
 
 Weights have shape (items, K, draws). They are made for any draws and any block of rows, from
 randomness that belongs to the items, so memory does not grow with the rows and neither blocks
-nor workers show in the answer.
+nor workers show in the answer. Where no label is in doubt (`drawn_sums`), a draw is row weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
+from fewlabels.kernels.label_histograms import Annotated, Scored
 from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -30,6 +33,13 @@ DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
 
 _BLOCK = 2**20
+
+MOST_UNITS = 1000
+"""Of items whose labels are all known more than this are dealt into so many random units, which
+are drawn as a whole."""
+
+_NUMBERS = 8_000_000
+"""Numbers held at a time in the sums of all units, or of some draws."""
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
@@ -449,4 +459,85 @@ def shared_draws(
         rows = np.unique(np.concatenate(own))
         if len(rows) * n_draws <= _MOST_SHARED and sum(map(len, own)) >= 2 * len(rows):
             out[id(posterior)] = SharedDraws(predictions, posterior, rows, n_draws)
+    return out
+
+
+_Items = TypeVar("_Items", Annotated, Scored)
+
+
+def drawn_sums(
+    items: _Items,
+    by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
+    unseen: Callable[[_Items, Floats, np.random.Generator], _Items],
+    n_classes: int,
+    n_draws: int,
+    seed: int,
+    whole: Sequence[Floats] | None = None,
+) -> Iterator[list[Floats]]:
+    """States of bootstrap draws of items with known labels, some draws at a time.
+
+    Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
+    draws. One pseudo-item per draw, with the prediction of one of the items, stands for what has
+    not been seen: intervals do not collapse where all labels agree.
+
+    Parameters
+    ----------
+    by_unit
+        Takes items, the order to deal them in, and a number of units U; gives the states of the
+        units: arrays (U, F, ...) that add over items, the first of them with few numbers.
+    unseen
+        Makes items pseudo-items of class weights (D, K), whose predictions they keep.
+    whole
+        The state of one unit of all items, where `items` are a random sample of them: draws then
+        lie around it, with the noise of as many items (`_of_all`). It may have further fields.
+    """
+    rng = np.random.default_rng(seed)
+    items = items.take(_by_content(items))
+    n = len(items[0])
+    width = sum(cells.size for cells in by_unit(items, np.arange(1), 1)[1:])
+    units = min(n, MOST_UNITS, max(_NUMBERS // width, 100))
+    sums = by_unit(items, rng.permutation(n), units)
+    for draws in spans(n_draws, max(_NUMBERS // width, 1)):
+        size = draws.stop - draws.start
+        factor = rng.standard_exponential((size, units))
+        drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
+        if whole is not None:
+            drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
+        pseudo = pseudo_items(rng, n_classes, size)
+        scores = items.take((pseudo.place * n).astype(np.int64))
+        more = by_unit(unseen(scores, pseudo.mass, rng), np.arange(size), size)
+        mass = pseudo.mass.sum(axis=1)
+        yield [
+            part + extra * mass.reshape(-1, *[1] * (extra.ndim - 1))
+            for part, extra in zip(drawn, more, strict=True)
+        ]
+
+
+def _by_content(items: Annotated | Scored) -> Ints:
+    """The items in an order that is not that of the rows: which draw is whose must not show it.
+
+    By their numbers, to nine digits, so that neither the unit of a statistic shows.
+    """
+    given = [part for part in items if part is not None]
+    # The first parts count most: `lexsort` goes by the last of its columns.
+    columns = [c for part in reversed(given) for c in part.reshape(len(part), -1).T]
+    return np.lexsort(np.round(columns, 9))
+
+
+def _of_all(
+    drawn: Sequence[Floats], seen: Sequence[Floats], every: Sequence[Floats]
+) -> list[Floats]:
+    """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
+
+    With n of all and m in the sample, `every` + sqrt(n / m) (draw - `seen`) has the covariance of
+    draws with a weight for each of the n, which is the sum of squares over items. No draw takes
+    more from a cell than there is: of a cell with few items the sample may hold too many.
+    """
+    root = math.sqrt(float(every[0][0]) / float(seen[0][0]))
+    out = []
+    for draws, part, more in zip(drawn, seen, every, strict=True):
+        total = more[: len(part)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(part > 0, total / part, np.inf).min(axis=0)
+        out.append(total + np.minimum(root, most) * (draws - part))
     return out

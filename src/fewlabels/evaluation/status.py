@@ -26,6 +26,10 @@ FEW_OF_A_CLASS = 2
 """Fewer labels of a class than this are few for a metric that rests on every class."""
 
 
+FEW_ANNOTATED = 20
+"""Fewer items than this are few for losses against label histograms."""
+
+
 class Verdict(NamedTuple):
     """A status and, where it is not ok, the reason; `of_model` if it is this classifier's own."""
 
@@ -95,6 +99,26 @@ def judge(
     if few:
         return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=not seen.all())
     return Verdict(posterior.status)
+
+
+def judge_losses(value: float, size: int, labels: int, why: str, group: str | None) -> Verdict:
+    """The status of a loss against label histograms: undefined, few-labels, ok.
+
+    Parameters
+    ----------
+    size, labels
+        How many items have the least number of labels that the loss takes.
+    why
+        Why it would be undefined.
+    """
+    where = "" if group is None else f" in group {group}"
+    if math.isnan(value):
+        return Verdict(Status.UNDEFINED, f"undefined: {why}{where}", of_model=True)
+    if size >= FEW_ANNOTATED:
+        return Verdict(Status.OK)
+    with_labels = "a label" if labels == 1 else f"{labels} labels or more"
+    reason = f"few-labels: only {size} item{'s' * (size > 1)} with {with_labels}{where}"
+    return Verdict(Status.FEW_LABELS, reason, of_model=True)
 
 
 def partly_undefined(metric: Metric, group: Group, count: int, size: int) -> str:
