@@ -9,14 +9,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from operating_naive import GRID, Told, naive_curve, random_world, table, told
+from operating_naive import GRID, Told, naive_curve, question_of, random_world, table, told
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from fewlabels.operating import points, question
-from fewlabels.operating.grid import KINDS, precision_at_recall
-from fewlabels.operating.points import Counts
-from fewlabels.operating.question import ask
+from fewlabels.operating import counts, question
+from fewlabels.operating.counts import Counts
+from fewlabels.operating.rates import KINDS, precision_at_recall
 from fewlabels.posterior import Fixed, LabelPosterior
 
 # The values compared here are of 90% and of these very items.
@@ -62,7 +61,7 @@ def test_random_worlds_against_loops(seed, kind, estimand):
     predictions = random_world(seed, scores=seed % 2 == 1)
     method = told(seed=seed, doubted=20 if seed >= 2 else None)
     found = curve(predictions, kind=kind, method=method, estimand=estimand)
-    q = ask(predictions, None, method, None, estimand, 0)
+    q = question_of(predictions, method, estimand)
     interval = "bootstrap" if estimand == "population" else "interval"
     low, middle, high, undefined = naive_curve(q, kind, 400, "value", interval)
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
@@ -74,7 +73,7 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
     predictions = fl.Predictions([[0.9], [0.5], [0.1]], [-1, 0, -1])
     method = told(seed=3)
     found = curve(predictions, method=method)
-    q = ask(predictions, None, method, None, "sample", 0)
+    q = question_of(predictions, method, "sample")
     low, middle, high, undefined = naive_curve(q, "precision-recall", 400, "value", "interval")
     assert undefined > 20
     said = f"precision was undefined (no positive item) in {undefined} of 400 draws"
@@ -86,7 +85,7 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
 def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
     predictions = random_world(7, n=80)
     found = curve(predictions, method="labeled", estimand=estimand)
-    q = ask(predictions, None, "labeled", None, estimand, 0)
+    q = question_of(predictions, "labeled", estimand)
     low, middle, high, _ = naive_curve(q, "precision-recall", 400, "value", "bootstrap")
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
     assert (found.high - found.low).mean() > 0.1
@@ -149,7 +148,7 @@ def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
 
     data = fl.Predictions(scores[:, None], np.full(n, -1))
     exact = curves(data, method=Told(make))
-    monkeypatch.setattr(points, "EXACT_CUTS", 100)
+    monkeypatch.setattr(counts, "EXACT_CUTS", 100)
     coarse = curves(data, method=Told(make))
     for kind in EACH:
         a, b = exact.curves[kind], coarse.curves[kind]

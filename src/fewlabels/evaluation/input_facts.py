@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fewlabels.evaluation.evaluator import MOST_DRAWS
+from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS
@@ -50,9 +53,7 @@ def facts(
     """
     said = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
-    absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
-    if len(labels) and absent:
-        said.append(f"no labeled item of class {listed(absent)}")
+    said += absent_classes(predictions.classes, labels)
     worse = below_chance(predictions)
     if worse:
         said.append(
@@ -80,10 +81,7 @@ def facts(
         if predictions.n_annotated and known is not None and known.serves == "means":
             said.append(f"{method} does not use the histograms of annotators (h__ columns)")
         elif predictions.n_annotated and not distribution:
-            said.append(
-                f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
-                "columns), which weigh in as evidence of their labels"
-            )
+            said.append(annotators_weigh_in(predictions))
         what = "probabilities" if known is None else known.learns_from
         silent = []
         if what != "everything":
@@ -95,12 +93,31 @@ def facts(
                 f"({listed(silent, 5)}); their estimates rest on the others"
                 "; learned-ensemble learns from all"
             )
-    if level is not None and 20 / (1 - level) > MOST_DRAWS:
-        said.append(
-            f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
-            "ends may lie further out"
-        )
-    return said
+    return said + extreme_ends(level)
+
+
+def absent_classes(classes: Sequence[Any], labels: Ints) -> list[str]:
+    """Say which classes no label names, where there are labels."""
+    absent = [c for k, c in enumerate(classes) if not (labels == k).any()]
+    return [f"no labeled item of class {listed(absent)}"] if len(labels) and absent else []
+
+
+def annotators_weigh_in(predictions: Predictions) -> str:
+    """Say that counts of annotators are taken for evidence of labels."""
+    return (
+        f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
+        "columns), which weigh in as evidence of their labels"
+    )
+
+
+def extreme_ends(level: float | None) -> list[str]:
+    """Say where fewer than ten draws lie beyond each end of an interval."""
+    if level is None or 20 / (1 - level) <= MOST_DRAWS:
+        return []
+    return [
+        f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
+        "ends may lie further out"
+    ]
 
 
 _SURELY = 0.01
