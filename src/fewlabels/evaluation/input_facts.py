@@ -15,7 +15,8 @@ from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS
 from fewlabels.models.scores import score_of
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.warning import not_a_random_sample
+from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, sampling_test
+from fewlabels.shifts.traits import Split
 from fewlabels.wording import listed
 
 _LEARNED_FROM: dict[str, Needs] = {
@@ -177,3 +178,43 @@ def _copies(predictions: Predictions) -> list[str]:
         if twin != model:
             said.append(f"{model} says the same as {twin} of every item; leave one of them out")
     return said
+
+
+_SHIFT_LEVEL = 0.01
+"""Level at which a shift is warned of: below that of `fewlabels.shift`, as nobody asked."""
+
+_WORTH_A_LOOK = 0.1
+_SHIFT_SALT = 0x5A3B
+
+
+def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
+    """What differs between labeled and unlabeled items, and what to do; None where nothing shows.
+
+    A hundred permutations decide whether a thousand are worth their time: the level stays below
+    .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
+    items were chosen; and of active testing, which knows how they were. The items
+    themselves are the seed, so that a warning does not come and go with the seed of estimates.
+    """
+    labeled, unlabeled = Split.of(predictions)
+    if predictions.size_of(labeled) < FEWEST_LABELS or not unlabeled.any():
+        return None
+    weight = predictions.weight[predictions.weight > 0]
+    if (weight != weight[:1]).any() or method == "active-testing":
+        return None
+    # Sums of keys wrap around and do not depend on the order of the items.
+    rng = np.random.default_rng([_SHIFT_SALT, int(predictions.keys.sum())])
+    if sampling_test(predictions, rng, GLANCE).p_value > _WORTH_A_LOOK:
+        return None
+    test = sampling_test(predictions, rng, QUICK)
+    if test.p_value >= _SHIFT_LEVEL:
+        return None
+    known = METHODS.get(method)
+    consequence = "estimates may be off by more than their intervals say"
+    if known is not None and known.chosen_by_score.startswith("yes"):
+        consequence = f"{method} allows for items chosen by their scores, not for any other choice"
+    p = f"{test.p_value:.3f}".lstrip("0")
+    return (
+        f"shift: labeled items do not look like a random sample of all items (p = {p}): "
+        f"{test.worst}; {consequence}; shift='auto' (--shift auto) "
+        "corrects by weights, `fewlabels shift` and docs/shift.md say more"
+    )

@@ -3,27 +3,99 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.keyed import uniforms
-from fewlabels.kernels.label_shift import black_box_weights
 from fewlabels.kernels.simplex import linear_pool, mean_probability
-from fewlabels.kernels.two_sample import (
+from fewlabels.models.base import LabelModel
+from fewlabels.models.tempered_ensemble import TemperedEnsemble
+from fewlabels.predictions import Predictions
+from fewlabels.shifts.covariate import ImportanceWeights, importance
+from fewlabels.shifts.label_shift import FittedLabelShift, LabelShift
+from fewlabels.shifts.sampling_test import (
+    POWER,
+    Sizes,
+    compared,
     distances,
     energy_distances,
     mean_differences,
     p_value,
     random_subsets,
 )
-from fewlabels.models.label_shift import FittedLabelShift
-from fewlabels.predictions import Predictions
-from fewlabels.shifts.sampling_test import POWER, Sizes, compared
-from fewlabels.shifts.traits import beliefs, points
+from fewlabels.shifts.traits import Split, beliefs, points
 
 _IMPUTATIONS = 10
+
+LEARN_FREQUENCIES = frozenset(
+    {
+        *("ssme-kde", "ssme-kde-marginal", "ssme-flow", "spe", "dawid-skene", "agreement-rates"),
+        *("bee", "cbee", "hcbee", "cbcc", "confusion-bee", "confusion-cbee", "confusion-hcbee"),
+        *("vote-selection", "crowd-svm", "majority-vote"),
+    }
+)
+"""Methods that learn how frequent the classes are from all items, labeled or not.
+
+Under label shift their P(class | scores) of unlabeled items is right as it is.
+"""
+
+UNLEARNED = frozenset({"ensemble"})
+"""Methods that take the classifiers at their word: labels, and their frequencies, do not matter."""
+
+
+_LEARN_NO_RATES = LEARN_FREQUENCIES | UNLEARNED | {"labeled", "autoeval", "active-testing"}
+
+
+class ClassShift(NamedTuple):
+    """Class frequencies of the labeled and the unlabeled items, as a label model has them.
+
+    `predictions` are what the model was fitted to. `own` says whether it is the method that was
+    asked for; where that learns no P(class | scores) from labels, or not as it stands, it is the
+    tempered ensemble of whatever the classifiers give.
+    """
+
+    predictions: Predictions
+    fitted: FittedLabelShift
+    own: bool
+
+    @staticmethod
+    def of(
+        predictions: Predictions, method: str, model: LabelModel, rng: np.random.Generator
+    ) -> ClassShift:
+        """Fit the method's model, or the tempered ensemble."""
+        own = method not in _LEARN_NO_RATES
+        given = predictions if own else _believing(predictions)
+        fitted = LabelShift(model if own else TemperedEnsemble()).fit(given, rng)
+        return ClassShift(given, fitted, own)
+
+
+def _believing(predictions: Predictions) -> Predictions:
+    """The same items with a probability of whatever each classifier gives, votes and scores too."""
+    return Predictions(
+        beliefs(predictions),
+        predictions.labels,
+        histogram=predictions.histogram,
+        weight=predictions.weight,
+        models=predictions.models,
+        classes=predictions.classes,
+        positive=predictions.positive,
+    )
+
+
+def class_importance(predictions: Predictions, fitted: FittedLabelShift) -> ImportanceWeights:
+    """Weights of the labeled items by class: estimated frequency over that among the labels."""
+    labeled, labels = Split.of(predictions).labeled, predictions.labels
+    of_class = labeled & (labels >= 0)
+    counts = np.bincount(labels[of_class], minlength=predictions.n_classes)
+    share = np.maximum(counts, 1) / max(counts.sum(), 1)
+    by_class: Floats = fitted.frequencies.target.mean(axis=0) / share
+    raw = np.ones(predictions.n_items)
+    raw[of_class] = by_class[labels[of_class]]
+    return importance(raw, labeled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +124,7 @@ class LabelShiftFit:
 
 
 def label_shift_fit(
-    predictions: Predictions,
-    fitted: FittedLabelShift,
-    rng: np.random.Generator,
-    sizes: Sizes,
-    level: float,
+    classes: ClassShift, rng: np.random.Generator, sizes: Sizes, level: float
 ) -> LabelShiftFit:
     """Estimate and test the shift of the class frequencies.
 
@@ -69,25 +137,24 @@ def label_shift_fit(
     subsets of each class. Twice the mean p-value of several drawings is a p-value (Rueschendorf
     1982), where the fitted model is right.
     """
-    chosen, mine = compared(predictions, sizes)
+    chosen, mine = compared(classes.predictions, sizes)
     believed = beliefs(chosen)
     pool = linear_pool(believed, mean_probability(believed))
     subsets = random_subsets(rng, chosen.n_items, len(mine), sizes.permutations)
     drawn = mean_differences(pool, np.concatenate([mine[None], subsets]))
+    fitted = classes.fitted
     posterior = fitted.posterior(chosen).probabilities
-    values, doubted = fitted.frequencies, fitted.doubted_frequencies
-    low, high = ends(doubted.target, level)
-    w_low, w_high = ends(doubted.weights, level)
-    labels = chosen.labels[mine]
-    hard = pool.argmax(axis=1)
-    named = labels >= 0
-    said, target = hard[mine][named], hard[len(mine) :]
-    ridges = (0.0, 1 / max(int(named.sum()), 1))
-    box = [
-        black_box_weights(said, labels[named], target, pool.shape[1], ridge=ridge)
-        for ridge in ridges
-    ]
-    counts = np.bincount(labels[named], minlength=pool.shape[1])
+    values, interval = fitted.frequencies, fitted.interval_frequencies
+    low, high = ends(interval.target, level)
+    w_low, w_high = ends(interval.weights, level)
+    hard, k = pool.argmax(axis=1), pool.shape[1]
+    of_class = chosen.labels[mine] >= 0
+    labels, predicted = chosen.labels[mine][of_class], hard[mine][of_class]
+    bbse, rlls = (
+        black_box_weights(predicted, labels, hard[len(mine) :], k, ridge=ridge)
+        for ridge in (0.0, 1 / max(len(labels), 1))
+    )
+    counts = np.bincount(labels, minlength=k)
     return LabelShiftFit(
         labeled=counts / max(counts.sum(), 1),
         unlabeled=values.target.mean(axis=0),
@@ -96,12 +163,42 @@ def label_shift_fit(
         weights=np.median(values.weights, axis=0),
         weights_low=w_low,
         weights_high=w_high,
-        black_box=box[0],
-        regularised=box[1],
+        black_box=bbse,
+        regularised=rlls,
         p_value=_score_test(drawn, pool),
         fit_p_value=_fit_test(chosen, points(believed), posterior, mine, rng, sizes),
         detectable=_detectable(drawn[1:], pool, posterior),
     )
+
+
+def black_box_weights(
+    predicted: Ints, labels: Ints, target: Ints, n_classes: int, *, ridge: float = 0.0
+) -> Floats:
+    """Class weights w (K,) that turn the confusion matrix into the target's predictions.
+
+    With C the joint frequencies of prediction and label where labels are known, and m those of
+    the predictions elsewhere: minimise |C w - m|^2 + ridge |w - 1|^2 over w >= 0. Without a ridge
+    it is BBSE, Lipton, Wang, Smola (2018), equation 2, where C is invertible and w >= 0; with one,
+    RLLS, Azizzadenesheli et al. (2019), section 2.1. A class that no label has keeps weight 1.
+
+    Parameters
+    ----------
+    predicted, labels
+        Hard predictions and classes of the items with labels, (n,).
+    target
+        Hard predictions of the items without, (u,).
+    """
+    cells = np.bincount(predicted * n_classes + labels, minlength=n_classes**2)
+    joint = cells.reshape(n_classes, n_classes) / max(len(labels), 1)
+    shares = np.bincount(target, minlength=n_classes) / max(len(target), 1)
+    gap = shares - joint.sum(axis=1)
+    there = joint.any(axis=0)
+    design = np.concatenate([joint[:, there], np.sqrt(ridge) * np.eye(int(there.sum()))])
+    out = np.ones(n_classes)
+    if there.any():
+        goal = np.concatenate([gap, np.zeros(int(there.sum()))])
+        out[there] += lsq_linear(design, goal, bounds=(-1.0, np.inf), method="bvls").x
+    return np.maximum(out, 0.0)
 
 
 def _score_test(drawn: Floats, pool: Floats) -> float:

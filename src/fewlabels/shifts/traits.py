@@ -1,4 +1,4 @@
-"""What of an item may differ between the labeled and the others: points, and traits with names."""
+"""Labeled and unlabeled items, and what may differ between them: points, and traits with names."""
 
 from __future__ import annotations
 
@@ -7,15 +7,49 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Array, Bools, Floats
 from fewlabels.kernels.pooling import vote_counts
 from fewlabels.kernels.simplex import centred_log, clip
-from fewlabels.kernels.two_sample import standard_deviations
 from fewlabels.predictions import Predictions
 
 _MANY = 20
 
 Kind = Literal["confidence", "agreement", "predicted", "score", "missing"]
+
+
+def labeled_mask(predictions: Predictions) -> Bools:
+    """Items of whose label anything is known: a label, or annotators' counts, shape (n,)."""
+    if predictions.histogram is None:
+        return predictions.labeled
+    return predictions.labeled | np.asarray(predictions.histogram.any(axis=1))
+
+
+class Split(NamedTuple):
+    """The labeled and the unlabeled part of the items, between which a shift is: masks (n,).
+
+    An item of sampling weight 0 stands for none of the population: it is in neither.
+    """
+
+    labeled: Bools
+    unlabeled: Bools
+
+    @staticmethod
+    def of(predictions: Predictions) -> Split:
+        """The parts of these items."""
+        mask, weighty = labeled_mask(predictions), predictions.weight > 0
+        return Split(mask & weighty, ~mask & weighty)
+
+    @property
+    def missing(self) -> str | None:
+        """Which part has no item, in words; None where both have some."""
+        if self.labeled.any() and self.unlabeled.any():
+            return None
+        return self.counting(f"{'every' if self.labeled.any() else 'no'} item has a label")
+
+    def counting(self, words: str) -> str:
+        """Words that count items, and a note where those of sampling weight 0 do not count."""
+        everything = (self.labeled | self.unlabeled).all()
+        return words if everything else f"{words} (not counting those of sampling weight 0)"
 
 
 class Trait(NamedTuple):
@@ -58,6 +92,14 @@ def beliefs(predictions: Predictions) -> Floats:
     if predictions.probabilities is not None:
         given = predictions.has_probabilities
         out[given] = predictions.probabilities[given]
+    return out
+
+
+def standard_deviations(values: Floats) -> Floats:
+    """Standard deviations of columns (n, t) over what is not NaN; 0 where nothing is, (t,)."""
+    given = ~np.isnan(values)
+    square = np.where(given, values - _means(values), 0.0) ** 2
+    out: Floats = np.sqrt(square.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
     return out
 
 
