@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from fewlabels.cli import terminal
 from fewlabels.cli.options import SELECTS, Input, input_options
-from fewlabels.cli.output import Writer, json_writer, write_outputs
+from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, text
 from fewlabels.errors import UsageError
 from fewlabels.wording import listed, one_line
 
 if TYPE_CHECKING:
+    from fewlabels.operating.curve import Curves
+    from fewlabels.operating.threshold import Thresholds
     from fewlabels.predictions import Predictions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -163,15 +166,17 @@ class Files:
             writers[self.out] = lambda path: write_table(columns, path, kind)
         write_outputs(writers)
 
-    def tell(self) -> None:
-        """Say what was written where."""
-        said = (
-            ("JSON", self.json),
-            ("Report", self.html),
-            ("Figure", self.svg),
-            ("Table", self.out),
-        )
-        for what, path in said:
+    def deliver(self, answer: Curves | Thresholds, table: Callable[[], Mapping[str, Any]]) -> None:
+        """Write what is asked for, then print the summary and what was written, or JSON alone."""
+        report = answer.report()
+        self.write(report, answer.save_html, table)
+        if self.json == "-":
+            click.echo(json_text(report), nl=False)
+            terminal.print_warnings(report["warnings"])
+            return
+        click.echo(answer.summary(terminal.width()))
+        files = {"JSON": self.json, "Report": self.html, "Figure": self.svg, "Table": self.out}
+        for what, path in files.items():
             if path is not None:
                 click.echo(f"\n{what}: {one_line(path)}")
 
@@ -208,6 +213,19 @@ def result_options(out_help: str) -> Callable[[Command], Command]:
         return cast(Command, decorated)
 
     return decorate
+
+
+def interval_options(command: Command) -> Command:
+    """Add the options of an interval: its level, and what it is of."""
+    level = click.option("--confidence-level", type=float, default=0.95, show_default=True)
+    estimand = click.option(
+        "--estimand",
+        type=click.Choice(["population", "sample"]),
+        default="population",
+        show_default=True,
+        help="The population the items come from, or these very items.",
+    )
+    return level(estimand(command))
 
 
 def item_table(predictions: Predictions, model: str, positive: Any) -> dict[str, Any]:

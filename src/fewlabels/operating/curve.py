@@ -263,27 +263,17 @@ def curves(
         "recalibrated": question.posterior.probabilities[:, question.positive],
         "draw_picture": partial(_picture, question, workers),
     }
-    made = {}
+    by_kind = {}
     for place, (name, kind) in enumerate(chosen.items()):
         own = slice(1 + 3 * place, 4 + 3 * place)
-        made[name] = _curve(question, kind, name, values[own], drawn[own], interval, shared)
+        by_kind[name] = _curve(question, kind, name, values[own], drawn[own], interval, shared)
     return Curves(
-        curves=made,
-        status=max((one.status for one in made.values()), key=_GRAVITY.index),
-        warnings=tuple(dict.fromkeys(text for one in made.values() for text in one.warnings)),
+        curves=by_kind,
+        # Statuses go from what says least against an answer to what says most.
+        status=max((one.status for one in by_kind.values()), key=list(Status).index),
+        warnings=tuple(dict.fromkeys(text for one in by_kind.values() for text in one.warnings)),
         **shared,
     )
-
-
-_GRAVITY = (
-    Status.OK,
-    Status.ASSUMPTION,
-    Status.FEW_LABELS,
-    Status.NOT_CONVERGED,
-    Status.CONTRADICTED,
-    Status.UNDEFINED,
-)
-"""What says more against an answer comes later."""
 
 
 def chosen_kinds(kinds: Any) -> dict[str, Kind]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -210,21 +210,32 @@ def threshold(
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
         points = points_of(question).kept()
-        search = _search(question, points, conditions, costs)
-        rates = _rates(question, points, search.best, conditions, costs)
+        probability, shortfall = _tally(question, points, conditions, costs)
+        thresholds, top = points.thresholds[::-1], float(probability.max(initial=0.0))
+        best = lack = math.nan
+        if len(thresholds):
+            nearest = probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12
+            place = _middle(nearest)
+            best, lack = float(thresholds[place]), float(shortfall[place])
+        rates = _rates(question, points, best, conditions, costs)
     verdict = question.verdict("average_precision", 0.0)
     status, unmet = verdict.status, None
-    if math.isnan(search.best):
+    if math.isnan(best):
         status, unmet = Status.UNDEFINED, "undefined: there is no item to put a threshold at"
-    elif not search.met:
+    elif not top:
         wanted = " and ".join(one.text for one in conditions)
         unmet = (
-            f"no draw meets {wanted} at any threshold; the nearest is {search.best:.6g}, where the "
-            f"rates lack {search.shortfall:.3g} on average"
+            f"no draw meets {wanted} at any threshold; the nearest is {best:.6g}, where the rates "
+            f"lack {lack:.3g} on average"
         )
     return Thresholds(
         **question.facts(),
-        **search._asdict(),
+        thresholds=thresholds,
+        probability=probability,
+        best=best,
+        best_probability=top,
+        met=top > 0,
+        shortfall=lack,
         rates=rates,
         conditions=tuple(one.text for one in conditions),
         status=status,
@@ -232,41 +243,22 @@ def threshold(
     )
 
 
-class _Search(NamedTuple):
-    """Fields of `Thresholds` that come from all cuts."""
-
-    thresholds: Floats
-    probability: Floats
-    best: float
-    best_probability: float
-    met: bool
-    shortfall: float
-
-
-def _search(
+def _tally(
     question: Question, points: Points, conditions: Sequence[Condition], costs: tuple[float, float]
-) -> _Search:
-    """How probably the conditions hold at every cut, and the best of the cuts."""
+) -> tuple[Floats, Floats]:
+    """Probability that the conditions hold, and their mean shortfall, at the cuts upwards, (G,)."""
 
     def tally(counts: Counts) -> tuple[Floats, Floats]:
-        """In how many draws all conditions hold at each cut, and the sum of what they lack."""
         rates = Rates(counts, costs)
         holds: Bools = np.logical_and.reduce([one.holds(rates) for one in conditions])
         lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in conditions], axis=0)
         return holds.sum(axis=1).astype(np.float64), lacks
 
-    tallies = points.interval.each(tally, question.progress)
-    thresholds = points.thresholds[::-1]
+    chunks = points.interval.each(tally, question.progress)
     probability, shortfall = (
-        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*tallies, strict=True)
+        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*chunks, strict=True)
     )
-    if not len(thresholds):
-        return _Search(thresholds, probability, math.nan, 0.0, False, math.nan)
-    top = float(probability.max())
-    at = _middle(probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12)
-    return _Search(
-        thresholds, probability, float(thresholds[at]), top, top > 0, float(shortfall[at])
-    )
+    return probability, shortfall
 
 
 def _runs(mask: Bools) -> list[slice]:

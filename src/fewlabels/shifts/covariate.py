@@ -63,28 +63,29 @@ def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     """
     labeled, unlabeled = Split.of(predictions)
     order = np.argsort(predictions.keys)
-    others = order[unlabeled[order]][:_MOST]
-    mine = order[labeled[order]]
+    unlabeled_rows = order[unlabeled[order]][:_MOST]
+    labeled_rows = order[labeled[order]]
     raw = np.ones(predictions.n_items)
-    if len(others) < 2:
+    if len(unlabeled_rows) < 2:
         return importance(raw, labeled)
     features = _features(beliefs(predictions))
     fold = np.full(predictions.n_items, -1)
-    fold[mine] = np.arange(len(mine)) % _FOLDS
-    fold[others] = np.arange(len(others)) % _FOLDS
-    for number in range(min(_FOLDS, len(mine))):
-        own = mine[fold[mine] == number]
-        rest, background = mine[fold[mine] != number], others[fold[others] != number]
+    fold[labeled_rows] = np.arange(len(labeled_rows)) % _FOLDS
+    fold[unlabeled_rows] = np.arange(len(unlabeled_rows)) % _FOLDS
+    for number in range(min(_FOLDS, len(labeled_rows))):
+        own = labeled_rows[fold[labeled_rows] == number]
+        rest = labeled_rows[fold[labeled_rows] != number]
+        background = unlabeled_rows[fold[unlabeled_rows] != number]
         raw[own] = _ratio(features[rest], features[background], features[own])
     return importance(raw, labeled)
 
 
-def _features(believed: Floats) -> Floats:
+def _features(p: Floats) -> Floats:
     """Pooled log ratios, confidence of the pool, disagreement; standardised, (n, d)."""
-    pool = linear_pool(believed, mean_probability(believed))
+    pool = linear_pool(p, mean_probability(p))
     centred = centred_log(clip(pool))
     logs = centred[:, 1:] if centred.shape[1] == 2 else centred  # of two the one says it all
-    apart = disagreement(centred_log(clip(believed)))
+    apart = disagreement(centred_log(clip(p)))
     out = np.column_stack([logs, pool.max(axis=1), apart])
     spread = out.std(axis=0)
     out = (out - out.mean(axis=0))[:, spread > 1e-12] / spread[spread > 1e-12]

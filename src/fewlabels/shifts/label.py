@@ -23,9 +23,9 @@ from fewlabels.shifts.sampling_test import (
     compared,
     distances,
     energy_distances,
+    first_and_random,
     mean_differences,
     p_value,
-    random_subsets,
 )
 from fewlabels.shifts.traits import Split, beliefs, points
 
@@ -137,21 +137,21 @@ def label_shift_fit(
     subsets of each class. Twice the mean p-value of several drawings is a p-value (Rueschendorf
     1982), where the fitted model is right.
     """
-    chosen, mine = compared(classes.predictions, sizes)
-    believed = beliefs(chosen)
-    pool = linear_pool(believed, mean_probability(believed))
-    subsets = random_subsets(rng, chosen.n_items, len(mine), sizes.permutations)
-    drawn = mean_differences(pool, np.concatenate([mine[None], subsets]))
+    chosen, n_labeled = compared(classes.predictions, sizes)
+    p = beliefs(chosen)
+    pool = linear_pool(p, mean_probability(p))
+    every = first_and_random(rng, chosen.n_items, n_labeled, sizes.permutations)
+    drawn = mean_differences(pool, every)
     fitted = classes.fitted
     posterior = fitted.posterior(chosen).probabilities
     values, interval = fitted.frequencies, fitted.interval_frequencies
     low, high = ends(interval.target, level)
     w_low, w_high = ends(interval.weights, level)
     hard, k = pool.argmax(axis=1), pool.shape[1]
-    of_class = chosen.labels[mine] >= 0
-    labels, predicted = chosen.labels[mine][of_class], hard[mine][of_class]
+    of_class = np.flatnonzero(chosen.labels[:n_labeled] >= 0)
+    labels, predicted = chosen.labels[of_class], hard[of_class]
     bbse, rlls = (
-        black_box_weights(predicted, labels, hard[len(mine) :], k, ridge=ridge)
+        black_box_weights(predicted, labels, hard[n_labeled:], k, ridge=ridge)
         for ridge in (0.0, 1 / max(len(labels), 1))
     )
     counts = np.bincount(labels, minlength=k)
@@ -166,7 +166,7 @@ def label_shift_fit(
         black_box=bbse,
         regularised=rlls,
         p_value=_score_test(drawn, pool),
-        fit_p_value=_fit_test(chosen, points(believed), posterior, mine, rng, sizes),
+        fit_p_value=_fit_test(chosen, points(p), posterior, n_labeled, rng, sizes),
         detectable=_detectable(drawn[1:], pool, posterior),
     )
 
@@ -225,7 +225,7 @@ def _fit_test(
     chosen: Predictions,
     places: Floats,
     posterior: Floats,
-    mine: Ints,
+    n_labeled: int,
     rng: np.random.Generator,
     sizes: Sizes,
 ) -> float:
@@ -237,7 +237,7 @@ def _fit_test(
     known = chosen.labels >= 0
     labels[known] = chosen.labels[known][:, None]
     count = max(sizes.permutations // _IMPUTATIONS, 99)
-    each = [_within(apart, labels[:, i], len(mine), rng, count) for i in range(_IMPUTATIONS)]
+    each = [_within(apart, labels[:, i], n_labeled, rng, count) for i in range(_IMPUTATIONS)]
     return min(2 * float(np.mean(each)), 1.0)
 
 
@@ -251,8 +251,7 @@ def _within(
         size = int((rows < n_labeled).sum())
         if size < len(rows):
             own = apart[np.ix_(rows, rows)]
-            subsets = random_subsets(rng, len(rows), size, count)
-            every = np.concatenate([np.arange(size)[None], subsets])
+            every = first_and_random(rng, len(rows), size, count)
             # n m / (n + m) brings the distance of any sizes to one scale under the null.
             scale = size * (len(rows) - size) / len(rows)
             total += scale * energy_distances(own, every)

@@ -299,9 +299,9 @@ def likeliest_frequencies(
         if number >= _WARM_UP:
             newton = q + _newton_step(share, weighted, gradient, q, pseudo)
             inside = (newton > 0).all(axis=0)
-            tried = np.where(inside, newton, following)
-            reached = _log_likelihood(ratio, item_weights, tried, pseudo)
-            following = np.where(reached >= value, tried, following)
+            candidate = np.where(inside, newton, following)
+            likelihood = _log_likelihood(ratio, item_weights, candidate, pseudo)
+            following = np.where(likelihood >= value, candidate, following)
         moved = np.abs(following - q).max()
         q = following / following.sum(axis=0)
         value = _log_likelihood(ratio, item_weights, q, pseudo)

@@ -82,7 +82,8 @@ class Difference(NamedTuple):
     def words(self) -> str:
         """The difference in words and numbers."""
         kind, about = self.trait
-        mine, others = _percent(self.labeled), _percent(self.unlabeled)
+        labeled, unlabeled = _percent(self.labeled), _percent(self.unlabeled)
+        shares = f"{labeled} of labeled and {unlabeled} of unlabeled items"
         if kind == "confidence":
             who = "the classifiers are" if about is None else f"{about} is"
             more = "more" if self.labeled > self.unlabeled else "less"
@@ -91,20 +92,16 @@ class Difference(NamedTuple):
                 f"{self.labeled:.2f} on average, against {self.unlabeled:.2f}"
             )
         if kind == "agreement":
-            return f"classifiers agree on {mine} of labeled and {others} of unlabeled items"
+            return f"classifiers agree on {shares}"
         if kind == "predicted":
-            return (
-                f"class {about} is predicted for {mine} of labeled and {others} of unlabeled items"
-            )
+            return f"class {about} is predicted for {shares}"
         if kind == "missing" and about is None:
             return (
-                f"classifiers lack {mine} of their predictions on labeled and {others} on "
+                f"classifiers lack {labeled} of their predictions on labeled and {unlabeled} on "
                 "unlabeled items"
             )
         if kind == "missing":
-            return (
-                f"{about} has no prediction for {mine} of labeled and {others} of unlabeled items"
-            )
+            return f"{about} has no prediction for {shares}"
         return (
             f"{about} scores labeled items {self.labeled:.3g} on average, "
             f"and unlabeled ones {self.unlabeled:.3g}"
@@ -138,20 +135,20 @@ class SamplingTest:
         return "the joint distribution of their scores differs, though no one trait does"
 
 
-def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, Ints]:
-    """The items looked at, in the order of their keys, and which of them have labels, (s,)."""
+def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
+    """The items looked at, in the order of their keys, labeled first, and how many these are."""
     split = Split.of(predictions)
     masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
     if predictions.multiplicity is None:
         order = np.argsort(predictions.keys)
-        mine, others = (order[part[order]][:size] for part, size in zip(masks, most, strict=True))
+        rows = [order[part[order]][:size] for part, size in zip(masks, most, strict=True)]
     else:
-        mine, others = (
+        rows = [
             _drawn(predictions, np.flatnonzero(part), size)
             for part, size in zip(masks, most, strict=True)
-        )
+        ]
         predictions = predictions.with_multiplicity(None)
-    return predictions.take(np.concatenate([mine, others])), np.arange(len(mine))
+    return predictions.take(np.concatenate(rows)), len(rows[0])
 
 
 def _drawn(predictions: Predictions, rows: Ints, size: int) -> Ints:
@@ -174,24 +171,22 @@ def sampling_test(
 
     Source: Székely & Rizzo (2004); Westfall & Young (1993).
     """
-    chosen, mine = compared(predictions, sizes)
-    subsets = random_subsets(rng, chosen.n_items, len(mine), sizes.permutations)
-    every = np.concatenate([mine[None], subsets])
-    believed = beliefs(chosen)
-    energies = energy_distances(distances(points(believed)), every)
-    each = traits(chosen, believed)
+    chosen, n_labeled = compared(predictions, sizes)
+    every = first_and_random(rng, chosen.n_items, n_labeled, sizes.permutations)
+    p = beliefs(chosen)
+    energies = energy_distances(distances(points(p)), every)
+    each = traits(chosen, p)
     spread = standard_deviations(each.values)
     differing = np.flatnonzero(spread > 1e-12)
     values, spread = each.values[:, differing], spread[differing]
     drawn = mean_differences(values, every)
     # In standard errors under random sampling: where much is missing, means of few items vary more.
     error = np.sqrt(np.mean(np.nan_to_num(drawn) ** 2, axis=0))
-    strange = np.abs(drawn) / np.where(error > 0, error, np.inf)
-    top = np.nan_to_num(strange).max(axis=1) if len(differing) else np.zeros(len(every))
+    z = np.abs(drawn) / np.where(error > 0, error, np.inf)
+    top = np.nan_to_num(z).max(axis=1) if len(differing) else np.zeros(len(every))
     least = np.minimum(_ranks(energies), _ranks(top))
-    adjusted = max_adjusted(strange[0], strange[1:])
-    inside = np.zeros(chosen.n_items, dtype=bool)
-    inside[mine] = True
+    adjusted = max_adjusted(z[0], z[1:])
+    inside = np.arange(chosen.n_items) < n_labeled
     differences = [
         Difference(
             each.names[column],
@@ -204,14 +199,14 @@ def sampling_test(
         )
         for t, column in enumerate(differing)
     ]
-    order = np.argsort(-np.nan_to_num(strange[0]), kind="stable")
+    order = np.argsort(-np.nan_to_num(z[0]), kind="stable")
     return SamplingTest(
         p_value=p_value(-least[0], -least[1:]),
         energy=float(energies[0]),
         energy_p_value=p_value(energies[0], energies[1:]),
         differences=tuple(differences[t] for t in order),
-        n_labeled=len(mine),
-        n_unlabeled=chosen.n_items - len(mine),
+        n_labeled=n_labeled,
+        n_unlabeled=chosen.n_items - n_labeled,
     )
 
 
@@ -242,6 +237,11 @@ def random_subsets(rng: np.random.Generator, n: int, size: int, count: int) -> I
         for first in range(0, count, height)
     ]
     return np.concatenate(parts)
+
+
+def first_and_random(rng: np.random.Generator, n: int, size: int, count: int) -> Ints:
+    """The first `size` of n items, then random subsets of as many, shape (1 + count, size)."""
+    return np.concatenate([np.arange(size)[None], random_subsets(rng, n, size, count)])
 
 
 def distances(points: Floats) -> Floats:
@@ -275,9 +275,9 @@ def energy_distances(pairwise: Floats, subsets: Ints) -> Floats:
     rows = pairwise.sum(axis=1)
     total = rows.sum()
     inside = _inside(pairwise, subsets)
-    touched = rows[subsets].sum(axis=1)
-    across = touched - inside
-    outside = total - 2 * touched + inside
+    incident = rows[subsets].sum(axis=1)
+    across = incident - inside
+    outside = total - 2 * incident + inside
     others = n - size
     energy: Floats = 2 * across / (size * others) - inside / size**2 - outside / others**2
     return energy

@@ -109,13 +109,13 @@ def _means(values: Floats) -> Floats:
     return out
 
 
-def points(believed: Floats) -> Floats:
+def points(p: Floats) -> Floats:
     """Items as points, (n, d): each classifier's centred log-ratio scores.
 
     A classifier's block has mean square 1, so that none outweighs the others by its sharpness;
     what is missing is at its mean. Of more than 20 classifiers the mean score stands for all.
     """
-    centred = centred_log(clip(believed))
+    centred = centred_log(clip(p))
     if centred.shape[1] > _MANY:
         given = ~np.isnan(centred[:, :, :1])
         count = np.maximum(given.sum(axis=1), 1)
@@ -136,12 +136,12 @@ def disagreement(centred: Floats) -> Floats:
 
 def _unit(block: Floats) -> Floats:
     """Columns about their means, missing ones there, of mean square 1 in all."""
-    moved = np.nan_to_num(block - _means(block))
-    size = np.sqrt((moved**2).sum(axis=1).mean())
-    return moved / size if size > 1e-12 else np.zeros_like(moved)
+    centred_block = np.nan_to_num(block - _means(block))
+    size = np.sqrt((centred_block**2).sum(axis=1).mean())
+    return centred_block / size if size > 1e-12 else np.zeros_like(centred_block)
 
 
-def traits(predictions: Predictions, believed: Floats) -> Traits:
+def traits(predictions: Predictions, p: Floats) -> Traits:
     """What a person would look at: confidence, agreement, predicted classes, scores, gaps.
 
     Of more than 20 classifiers, those of all together; nobody looks at each of so many.
@@ -157,7 +157,7 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
     counts = vote_counts(predictions.hard, predictions.n_classes)
     size = counts.sum(axis=1)
     if predictions.has_probabilities.any():
-        sure = np.where(predictions.has_probabilities, believed.max(axis=2), np.nan)
+        sure = np.where(predictions.has_probabilities, p.max(axis=2), np.nan)
         if predictions.n_models > 1:
             add("confidence", None, _row_means(sure))
         for j in np.flatnonzero(each & predictions.has_probabilities.any(axis=0)):
@@ -172,11 +172,11 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
         alone = ~predictions.has_probabilities.any(axis=0)
         for j in np.flatnonzero(alone & ~np.isnan(predictions.scores).all(axis=0)):
             add("score", predictions.models[j], predictions.scores[:, j])
-    lacking = np.isnan(believed[:, :, 0])
+    missing = np.isnan(p[:, :, 0])
     if not each:
-        add("missing", None, lacking.mean(axis=1))
-    for j in np.flatnonzero(each & lacking.any(axis=0) & ~lacking.all(axis=0)):
-        add("missing", predictions.models[j], lacking[:, j].astype(float))
+        add("missing", None, missing.mean(axis=1))
+    for j in np.flatnonzero(each & missing.any(axis=0) & ~missing.all(axis=0)):
+        add("missing", predictions.models[j], missing[:, j].astype(float))
     values = np.stack(columns, axis=1) if columns else np.empty((predictions.n_items, 0))
     return Traits(tuple(names), values)
 
