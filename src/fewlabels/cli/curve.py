@@ -42,9 +42,11 @@ def curve(chosen: OneModel, files: Files, **settings: Any) -> None:
     with terminal.progress_bar("drawing curves") as progress:
         curves = run(predictions, progress=progress, **settings, **chosen.arguments())
     files.deliver(
-        curves,
+        curves.report(),
+        curves.summary,
         lambda: {
             **item_table(predictions, curves.model, curves.positive),
             "probability": curves.recalibrated,
         },
+        curves.save_html,
     )

@@ -18,8 +18,6 @@ from fewlabels.errors import UsageError
 from fewlabels.wording import listed, one_line
 
 if TYPE_CHECKING:
-    from fewlabels.operating.curve import Curves
-    from fewlabels.operating.threshold import Thresholds
     from fewlabels.predictions import Predictions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -129,9 +127,9 @@ class Files:
     """Where results go; `json` is "-" for standard output."""
 
     json: str | None
-    html: str | None
-    svg: str | None
     out: str | None
+    html: str | None = None
+    svg: str | None = None
 
     def check(self, source: Input) -> None:
         """Prove that every file can be written, before the work begins.
@@ -148,14 +146,18 @@ class Files:
         paths = {"--json": self.json, "--html": self.html, "--svg": self.svg, "--out": self.out}
         source.check({k: None if p == "-" else p for k, p in paths.items()})
 
-    def write(
-        self, report: Mapping[str, Any], save_html: Writer, table: Callable[[], Mapping[str, Any]]
+    def deliver(
+        self,
+        report: Mapping[str, Any],
+        summary: Callable[[int], str],
+        table: Callable[[], Mapping[str, Any]],
+        save_html: Writer | None = None,
     ) -> None:
-        """Write all of them, or none."""
+        """Write all of them, or none; then print the summary and what was written, or JSON."""
         writers: dict[str, Writer] = {}
         if self.json is not None and self.json != "-":
             writers[self.json] = json_writer(report)
-        if self.html is not None:
+        if self.html is not None and save_html is not None:
             writers[self.html] = save_html
         if self.svg is not None:
             writers[self.svg] = partial(_write_svg, report)
@@ -165,16 +167,11 @@ class Files:
             kind, columns = table_kind(self.out), table()
             writers[self.out] = lambda path: write_table(columns, path, kind)
         write_outputs(writers)
-
-    def deliver(self, answer: Curves | Thresholds, table: Callable[[], Mapping[str, Any]]) -> None:
-        """Write what is asked for, then print the summary and what was written, or JSON alone."""
-        report = answer.report()
-        self.write(report, answer.save_html, table)
         if self.json == "-":
             click.echo(json_text(report), nl=False)
             terminal.print_warnings(report["warnings"])
             return
-        click.echo(answer.summary(terminal.width()))
+        click.echo(summary(terminal.width()))
         files = {"JSON": self.json, "Report": self.html, "Figure": self.svg, "Table": self.out}
         for what, path in files.items():
             if path is not None:
@@ -205,7 +202,7 @@ def result_options(out_help: str) -> Callable[[Command], Command]:
             out: str | None,
             **others: Any,
         ) -> Any:
-            return command(files=Files(json_path, html_path, svg_path, out), **others)
+            return command(files=Files(json_path, out, html_path, svg_path), **others)
 
         decorated: Any = wrapper
         for option in reversed(options):

@@ -99,7 +99,9 @@ def threshold(
             **settings,
             **chosen.arguments(),
         )
-    files.deliver(found, lambda: _decisions(predictions, found))
+    files.deliver(
+        found.report(), found.summary, lambda: _decisions(predictions, found), found.save_html
+    )
     return _verdict(required, found.best_probability)
 
 
