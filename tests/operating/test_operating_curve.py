@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from functools import partial
@@ -10,10 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 from operating_naive import GRID, Told, naive_curve, question_of, random_world, table, told
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from fewlabels.operating import counts, question
+from fewlabels.operating import counts
 from fewlabels.operating.counts import Counts
 from fewlabels.operating.rates import KINDS, precision_at_recall
 from fewlabels.posterior import Fixed, LabelPosterior
@@ -90,39 +88,6 @@ def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
     assert (found.high - found.low).mean() > 0.1
     assert "only the labeled items are used" in found.warnings
-
-
-@pytest.mark.parametrize("kind", EACH)
-def test_all_labels_known_has_no_width_and_the_area_of_scikit_learn(kind):
-    everything = one(known=200)
-    found = curve(everything, kind=kind, method="bayesian-calibration")
-    assert (found.low == found.y).all()
-    assert (found.high == found.y).all()
-    exact = average_precision_score if kind == "precision-recall" else roc_auc_score
-    area = exact(everything.labels, everything.probabilities[:, 0, 1])
-    assert found.area == pytest.approx((area,) * 3, abs=1e-12)
-    wide = curve(everything, kind=kind, method="bayesian-calibration", estimand="population")
-    assert (wide.high - wide.low).mean() > 0.01
-
-
-def test_a_median_does_not_depend_on_the_level_and_levels_nest():
-    found = [
-        curve(one(), method="bayesian-calibration", confidence_level=level)
-        for level in (0.5, 0.9, 0.99)
-    ]
-    for inner, outer in itertools.pairwise(found):
-        assert (inner.y == outer.y).all()
-        assert (outer.low <= inner.low + 1e-12).all()
-        assert (outer.high >= inner.high - 1e-12).all()
-
-
-def test_thresholds_reach_the_recall():
-    everything = one(known=200)
-    found = curve(everything, method="labeled")
-    scores, truth = everything.probabilities[:, 0, 1], everything.labels == 1
-    for r, t, p in zip(found.x, found.threshold, found.y, strict=True):
-        assert (truth & (scores >= t)).sum() / truth.sum() >= r - 1e-12
-        assert p == pytest.approx(truth[scores >= t].mean())
 
 
 def test_a_threshold_that_no_score_is_reaches_nothing():
@@ -208,17 +173,6 @@ def test_other_units_of_the_score_give_the_same_curve():
 # --- which classifier, which class, which method ------------------------------------------------
 
 
-def test_auto_sees_the_one_classifier(monkeypatch):
-    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
-    rng = np.random.default_rng(0)
-    p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
-    a = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
-    p[:, 1] = rng.random(60)
-    b = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
-    assert a.to_dict() == b.to_dict()
-    assert a.method == "bayesian-calibration"
-
-
 def test_methods_of_one_classifier_answer_for_it():
     rng = np.random.default_rng(0)
     p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
@@ -226,31 +180,6 @@ def test_methods_of_one_classifier_answer_for_it():
     found = curves(predictions, "b", method="bayesian-calibration")
     posterior = fl.models.BayesianCalibration().infer(predictions, 0).of(1)
     np.testing.assert_array_equal(found.recalibrated, posterior.marginals()[:, 1])
-
-
-@pytest.mark.parametrize("auto", [False, True])
-def test_three_classes_one_against_the_rest(monkeypatch, auto):
-    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet([1, 1, 1], 80)[:, None, :]
-    truth = np.array([rng.choice(3, p=row) for row in p[:, 0]])
-    for known in (80, 30):
-        labels = np.where(np.arange(80) < known, truth, -1)
-        data = fl.Predictions(p, labels, classes=["x", "y", "z"], models=["a"])
-        method = "auto" if auto else told()
-        for k, name in enumerate("xyz"):
-            found = curve(data, positive=name, method=method)
-            assert found.report()["positive"] == name
-            assert found.report()["classes"] == ["x", "y", "z"]
-            assert found.n_labeled_positive == (labels == k).sum()
-            if known == 80:
-                binary = fl.Predictions(p[:, 0, k][:, None], labels == k)
-                exact = curve(binary, method="ensemble")
-                np.testing.assert_allclose(arrays(found), arrays(exact), rtol=0, atol=1e-12)
-            else:
-                assert (found.high - found.low).mean() > 0.02
-    with pytest.raises(fl.UsageError, match="x, y, z"):
-        curve(data)
 
 
 def test_the_first_of_two_classes():

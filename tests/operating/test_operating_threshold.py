@@ -219,23 +219,6 @@ def test_no_item_to_put_a_threshold_at():
     assert report["rates"]["precision"] == {"value": None, "low": None, "high": None}
 
 
-def test_more_asked_is_less_probable():
-    data = random_world(6)
-    each = [threshold(data, min_precision=p, method=told()).probability for p in (0.2, 0.4, 0.6)]
-    assert (each[0] >= each[1]).all()
-    assert (each[1] >= each[2]).all()
-
-
-def test_three_classes():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([1, 1, 1], 50)[:, None, :]
-    truth = np.array([rng.choice(3, p=row) for row in p[:, 0]])
-    data = fl.Predictions(p, truth, classes=["x", "y", "z"])
-    found = threshold(data, min_recall=0.5, positive="y", method=told())
-    wanted = [(truth[p[:, 0, 1] >= t] == 1).sum() / (truth == 1).sum() for t in found.thresholds]
-    assert (found.probability == (np.array(wanted) >= 0.5)).all()
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers(workers):
     data = random_world(8, n=60)

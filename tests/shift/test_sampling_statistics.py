@@ -1,4 +1,4 @@
-"""The permutation test's kernels: statistics by hand, sizes, bounds."""
+"""The permutation test's statistics by hand, sizes, bounds."""
 
 from __future__ import annotations
 
