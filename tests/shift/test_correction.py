@@ -12,8 +12,8 @@ from shift_worlds import confident_labeled, label_shifted
 import fewlabels as fl
 from fewlabels.evaluation.input_facts import not_a_random_sample
 from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.label import LEARN_FREQUENCIES, class_importance
-from fewlabels.shifts.label_shift import LabelShift
+from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, class_importance
+from fewlabels.shifts.label_shift_model import LabelShift
 from fewlabels.shifts.traits import labeled_mask
 
 

@@ -14,7 +14,12 @@ from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.label import ClassShift, LabelShiftFit, class_importance, label_shift_fit
+from fewlabels.shifts.label_shift import (
+    ClassShift,
+    LabelShiftFit,
+    class_importance,
+    label_shift_fit,
+)
 from fewlabels.shifts.sampling_test import (
     FEWEST_LABELS,
     LEVEL,

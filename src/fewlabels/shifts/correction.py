@@ -15,7 +15,7 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import analyse, too_few
 from fewlabels.shifts.covariate import ImportanceWeights, covariate_weights
-from fewlabels.shifts.label import LEARN_FREQUENCIES, UNLEARNED, ClassShift, class_importance
+from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, UNLEARNED, ClassShift, class_importance
 from fewlabels.shifts.sampling_test import FEWEST_LABELS
 from fewlabels.shifts.traits import Split
 from fewlabels.wording import listed

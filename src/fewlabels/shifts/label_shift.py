@@ -1,373 +1,258 @@
-"""LabelShift: the classes are not as frequent among the unlabeled items as among the labeled.
-
-P(score | class) is the same for both. With p the frequencies among the labeled items and q those
-among the unlabeled, w = q / p are the class weights: P_q(class | score) is proportional to
-w(class) P_p(class | score).
-"""
+"""Label shift: whether classes are as frequent among unlabeled items as among labeled ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
-from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import exponentials
-from fewlabels.models.base import FittedLabelModel, LabelModel
-from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.interval_draws import ends
+from fewlabels.kernels.keyed import uniforms
+from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.models.base import LabelModel
+from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.traits import Split, labeled_mask
+from fewlabels.shifts.covariate import ImportanceWeights, importance
+from fewlabels.shifts.label_shift_model import FittedLabelShift, LabelShift
+from fewlabels.shifts.sampling_test import (
+    POWER,
+    Sizes,
+    compared,
+    distances,
+    energy_distances,
+    first_and_random,
+    mean_differences,
+    p_value,
+)
+from fewlabels.shifts.traits import Split, beliefs, points
 
-_FEWEST_DRAWS = 200
-_DRAWS_AT_ONCE = 50
-_ROWS_AT_ONCE = 4096
-_MOST_UNLABELED = 2000
-"""Unlabeled items that frequencies are learned from: so many leave .01 of standard error."""
+_IMPUTATIONS = 10
 
-_BIAS_SPREAD = 2.5
-"""Prior standard deviation of the bias, in log odds: labeled items may be of any population."""
+LEARN_FREQUENCIES = frozenset(
+    {
+        *("ssme-kde", "ssme-kde-marginal", "ssme-flow", "spe", "dawid-skene", "agreement-rates"),
+        *("bee", "cbee", "hcbee", "cbcc", "confusion-bee", "confusion-cbee", "confusion-hcbee"),
+        *("vote-selection", "crowd-svm", "majority-vote"),
+    }
+)
+"""Methods that learn how frequent the classes are from all items, labeled or not.
 
-_LEAST = 1e-9
-_WARM_UP = 5
-_TOLERANCE = 1e-9
-_SALT, _NOISE = 0x5A1F7, 11
+Under label shift their P(class | scores) of unlabeled items is right as it is.
+"""
+
+UNLEARNED = frozenset({"ensemble"})
+"""Methods that take the classifiers at their word: labels, and their frequencies, do not matter."""
+
+_NOT_ADJUSTED = LEARN_FREQUENCIES | UNLEARNED | {"labeled", "autoeval", "active-testing"}
+"""Methods that have no P(class | scores), learned from labels alone, to adjust."""
 
 
-class Frequencies(NamedTuple):
-    """Class frequencies of the labeled (source) and the unlabeled (target) items, (D, K) each.
+class ClassShift(NamedTuple):
+    """Class frequencies of the labeled and the unlabeled items, as a label model has them.
 
-    `bias` are the factors that calibrate the model's probabilities for the labeled items.
+    `predictions` are what the model was fitted to. `own` says whether it is the method that was
+    asked for; where that learns no P(class | scores) from labels, or not as it stands, it is the
+    tempered ensemble of whatever the classifiers give.
     """
-
-    source: Floats
-    target: Floats
-    bias: Floats
-
-    @property
-    def weights(self) -> Floats:
-        """Class weights w = target / source, (D, K)."""
-        return self.target / self.source
-
-    @property
-    def factors(self) -> Floats:
-        """What turns the model's P(class | s) into that of the unlabeled items, (D, K)."""
-        return self.weights * self.bias
-
-
-@dataclass(frozen=True)
-class LabelShift(LabelModel):
-    """A label model of P(class | scores), for unlabeled items with other class frequencies.
-
-    P(scores | class) is taken to be the same for both. What the model learned from the labels
-    holds under the labeled items' class frequencies p; those of the unlabeled items, q, maximise
-    the likelihood of their scores, and P_q(class | s) is proportional to (q / p) P_p(class | s)
-    (Saerens et al. 2002). Each parameter draw finds its own p, the mean of its P_p over the
-    labeled items' scores (Alexandari et al. 2020), and its own q, both under Bayesian-bootstrap
-    weights of the items: how uncertain the calibration and the frequencies are, jointly, is in the
-    draws. The model is the calibration that Alexandari et al. found to be needed.
-
-    Parameters
-    ----------
-    model
-        A label model that learns P(class | scores) from labeled items. One that learns how
-        frequent the classes are from all items (a mixture) has no use for this.
-    """
-
-    model: LabelModel
-
-    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelShift:
-        """Fit the model, then the frequencies under each of its draws.
-
-        Raises
-        ------
-        InputError
-            If no item has a label, or none lacks one; items of sampling weight 0 do not count.
-        """
-        split = Split.of(predictions)
-        if split.missing is not None:
-            raise InputError(
-                f"label shift is between labeled and unlabeled items, and {split.missing}; leave "
-                "the correction out"
-            )
-        inner = self.model.fit(predictions, rng)
-        salt = int(rng.integers(2**63))
-        unlabeled = np.flatnonzero(split.unlabeled)
-        order = np.argsort(predictions.keys[unlabeled])
-        rows = np.concatenate([np.flatnonzero(split.labeled), unlabeled[order[:_MOST_UNLABELED]]])
-        blank = predictions.with_evidence(None).take(rows)
-        labels = predictions.labels[rows]
-        items = _Items(blank, predictions.keys[rows], labels, split.labeled[rows], salt)
-        posterior = inner.posterior(blank)
-        return FittedLabelShift(
-            inner,
-            _Ratios.of(posterior, items),
-            tuple(None if own is None else _Ratios.of(own, items) for own in posterior.per_model),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Items:
-    """The items that frequencies are learned from, their labels left out."""
 
     predictions: Predictions
-    keys: UInts
-    labels: Ints
-    labeled: Bools
-    salt: int
-
-    def frequencies(self, parameters: ParameterDraws, size: int) -> Frequencies:
-        """Source and target frequencies of draws 0 .. size-1."""
-        parameters.prepare()
-        chunks = [np.arange(s.start, s.stop) for s in spans(size, _DRAWS_AT_ONCE)]
-
-        def run(index: Ints) -> Frequencies:
-            p = parameters.block(index % parameters.size, slice(None))
-            weights = exponentials(self.keys, index, self.salt ^ _SALT)
-            weights *= self.predictions.weight[:, None]
-            seed = [self.salt & (2**64 - 1), _NOISE, int(index[0])]
-            noise = np.random.default_rng(seed).standard_normal((p.shape[1], len(index)))
-            return self._solve(p, weights, noise)
-
-        parts = list(map_blocks(run, chunks))
-        return Frequencies(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def likeliest(self, probabilities: Floats) -> Frequencies:
-        """Source and target frequencies of one set of probabilities (n, K)."""
-        p, weight = probabilities[:, :, None], self.predictions.weight[:, None]
-        return self._solve(p, weight, np.zeros((p.shape[1], 1)))
-
-    def _solve(self, p: Floats, weights: Floats, noise: Floats) -> Frequencies:
-        of_class, labeled = self.labels >= 0, self.labeled
-        p = np.maximum(p, _LEAST)  # a class that the model rules out here may be there elsewhere
-        bias = bias_correction(p[of_class], self.labels[of_class], noise, spread=_BIAS_SPREAD)
-        p = p * bias
-        p /= p.sum(axis=1, keepdims=True)
-        mass, rest = weights[labeled], weights[~labeled]
-        source = np.einsum("nkd,nd->kd", p[labeled], mass) / mass.sum(axis=0)
-        rest = rest * (len(rest) / rest.sum(axis=0))
-        target = likeliest_frequencies(p[~labeled], source, rest)
-        return Frequencies(source.T, target.T, bias.T)
-
-
-class _Ratios(NamedTuple):
-    """Frequencies by which one posterior's marginals, draws and interval draws are adjusted."""
-
-    point: Frequencies
-    draws: Frequencies
-    interval: Frequencies
+    fitted: FittedLabelShift
+    own: bool
 
     @staticmethod
-    def of(posterior: LabelPosterior, items: _Items) -> _Ratios:
-        point = items.likeliest(posterior.probabilities)
-        size = max(posterior.parameters.size, _FEWEST_DRAWS)
-        draws = items.frequencies(posterior.parameters, size)
-        if posterior.interval_parameters is None:
-            return _Ratios(point, draws, draws)
-        size = max(posterior.interval_parameters.size, _FEWEST_DRAWS)
-        return _Ratios(point, draws, items.frequencies(posterior.interval_parameters, size))
+    def of(
+        predictions: Predictions, method: str, model: LabelModel, rng: np.random.Generator
+    ) -> ClassShift:
+        """Fit the method's model, or the tempered ensemble."""
+        own = method not in _NOT_ADJUSTED
+        given = predictions if own else _believing(predictions)
+        fitted = LabelShift(model if own else TemperedEnsemble()).fit(given, rng)
+        return ClassShift(given, fitted, own)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedLabelShift(FittedLabelModel):
-    """A fitted model, and how its probabilities change where nothing is known of a label."""
-
-    inner: FittedLabelModel
-    ratios: _Ratios
-    per_model: tuple[_Ratios | None, ...]
-
-    @property
-    def frequencies(self) -> Frequencies:
-        """Class frequencies of the labeled and the unlabeled items, for values, (D, K) each."""
-        return self.ratios.draws
-
-    @property
-    def interval_frequencies(self) -> Frequencies:
-        """The same, in the draws that intervals use."""
-        return self.ratios.interval
-
-    def posterior(self, predictions: Predictions) -> LabelPosterior:
-        """Posterior of these items; those of whose label nothing is known are adjusted."""
-        posterior = self.inner.posterior(predictions)
-        target = ~labeled_mask(predictions)
-        per_model = tuple(
-            own if own is None or ratios is None else _adjusted(own, ratios, target)
-            for own, ratios in zip(posterior.per_model, self.per_model, strict=True)
-        )
-        return replace(_adjusted(posterior, self.ratios, target), per_model=per_model)
-
-
-def _adjusted(posterior: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPosterior:
-    parameters = _Reweighted(posterior.parameters, ratios.draws.factors, target)
-    of_intervals = None
-    if posterior.interval_parameters is not None:
-        of_intervals = _Reweighted(posterior.interval_parameters, ratios.interval.factors, target)
-    if posterior.value_from == "draws":
-        probabilities = parameters.mean(len(target))
-    else:
-        probabilities = posterior.probabilities.copy()
-        probabilities[target] *= ratios.point.factors[0]
-        probabilities[target] /= probabilities[target].sum(axis=1, keepdims=True)
-    return replace(
-        posterior,
-        given=probabilities,
-        parameters=parameters,
-        interval_parameters=of_intervals,
-        score_rates=None,  # those of the labeled items' population
-        vote_rates=None,
+def _believing(predictions: Predictions) -> Predictions:
+    """The same items with a probability of whatever each classifier gives, votes and scores too."""
+    return Predictions(
+        beliefs(predictions),
+        predictions.labels,
+        histogram=predictions.histogram,
+        weight=predictions.weight,
+        models=predictions.models,
+        classes=predictions.classes,
+        positive=predictions.positive,
     )
 
 
+def class_importance(predictions: Predictions, fitted: FittedLabelShift) -> ImportanceWeights:
+    """Weights of the labeled items by class: estimated frequency over that among the labels."""
+    labeled, labels = Split.of(predictions).labeled, predictions.labels
+    of_class = labeled & (labels >= 0)
+    counts = np.bincount(labels[of_class], minlength=predictions.n_classes)
+    share = np.maximum(counts, 1) / max(counts.sum(), 1)
+    by_class: Floats = fitted.frequencies.target.mean(axis=0) / share
+    raw = np.ones(predictions.n_items)
+    raw[of_class] = by_class[labels[of_class]]
+    return importance(raw, labeled)
+
+
 @dataclass(frozen=True, eq=False)
-class _Reweighted:
-    """Parameter draws, the target items' probabilities times factors (D, K)."""
+class LabelShiftFit:
+    """Class frequencies of the labeled and the unlabeled items, and whether they differ.
 
-    inner: ParameterDraws
-    factors: Floats
-    target: Bools
+    Of all K classes: `labeled` among the labels, `unlabeled` estimated with its interval `low` to
+    `high`, `weights` q / p with theirs; `black_box` and `regularised` are the weights of BBSE and
+    RLLS. `p_value` tests that the frequencies are the same, `fit_p_value` that label shift is all
+    there is: a small one says that it is not. `detectable` is the change of a class's frequency
+    that the test would find in four cases of five.
+    """
 
-    @property
-    def size(self) -> int:
-        return len(self.factors)
-
-    def prepare(self) -> None:
-        """What the model's draws do once."""
-        self.inner.prepare()
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(label | draw) of these items, shape (n, K, D)."""
-        out = self.inner.block(index % self.inner.size, rows)
-        target = np.flatnonzero(self.target[rows])
-        adjusted = out[target] * self.factors[index].T
-        adjusted /= adjusted.sum(axis=1, keepdims=True)
-        out[target] = adjusted
-        return out
-
-    def mean(self, n: int) -> Floats:
-        """Mean over the draws, (n, K)."""
-        self.inner.prepare()
-        every = np.arange(self.size)
-
-        def mean(rows: slice) -> Floats:
-            out: Floats = self.block(every, rows).mean(axis=2)
-            return out
-
-        return np.concatenate(list(map_blocks(mean, spans(n, _ROWS_AT_ONCE))))
+    labeled: Floats
+    unlabeled: Floats
+    low: Floats
+    high: Floats
+    weights: Floats
+    weights_low: Floats
+    weights_high: Floats
+    black_box: Floats
+    regularised: Floats
+    p_value: float
+    fit_p_value: float
+    detectable: Floats
 
 
-def likeliest_frequencies(
-    probabilities: Floats,
-    source: Floats,
-    item_weights: Floats,
-    *,
-    pseudo: float = 1.0,
-    iterations: int = 200,
+def label_shift_fit(
+    classes: ClassShift, rng: np.random.Generator, sizes: Sizes, level: float
+) -> LabelShiftFit:
+    """Estimate and test the shift of the class frequencies.
+
+    The test of equal frequencies is exact: where P(score | class) is the same, they are equal
+    only if the scores are distributed equally, so random subsets of all items say how far the
+    mean pooled probabilities of as many items stray (a score test of the frequencies).
+
+    The test of fit draws the unlabeled items' classes from the fitted model and permutes who is
+    labeled within each class: the energy distances within classes, summed, among those of random
+    subsets of each class. Twice the mean p-value of several drawings is a p-value (Rueschendorf
+    1982), where the fitted model is right.
+    """
+    chosen, n_labeled = compared(classes.predictions, sizes)
+    p = beliefs(chosen)
+    pool = linear_pool(p, mean_probability(p))
+    every = first_and_random(rng, chosen.n_items, n_labeled, sizes.permutations)
+    drawn = mean_differences(pool, every)
+    fitted = classes.fitted
+    posterior = fitted.posterior(chosen).probabilities
+    values, interval = fitted.frequencies, fitted.interval_frequencies
+    low, high = ends(interval.target, level)
+    w_low, w_high = ends(interval.weights, level)
+    hard, k = pool.argmax(axis=1), pool.shape[1]
+    of_class = np.flatnonzero(chosen.labels[:n_labeled] >= 0)
+    labels, predicted = chosen.labels[of_class], hard[of_class]
+    bbse, rlls = (
+        black_box_weights(predicted, labels, hard[n_labeled:], k, ridge=ridge)
+        for ridge in (0.0, 1 / max(len(labels), 1))
+    )
+    counts = np.bincount(labels, minlength=k)
+    return LabelShiftFit(
+        labeled=counts / max(counts.sum(), 1),
+        unlabeled=values.target.mean(axis=0),
+        low=low,
+        high=high,
+        weights=np.median(values.weights, axis=0),
+        weights_low=w_low,
+        weights_high=w_high,
+        black_box=bbse,
+        regularised=rlls,
+        p_value=_score_test(drawn, pool),
+        fit_p_value=_fit_test(chosen, points(p), posterior, n_labeled, rng, sizes),
+        detectable=_detectable(drawn[1:], pool, posterior),
+    )
+
+
+def black_box_weights(
+    predicted: Ints, labels: Ints, target: Ints, n_classes: int, *, ridge: float = 0.0
 ) -> Floats:
-    """Frequencies q (K, D) that maximise sum_i v_i log sum_k (q_k / p_k) P(k | s_i).
+    """Class weights w (K,) that turn the confusion matrix into the target's predictions.
+
+    With C the joint frequencies of prediction and label where labels are known, and m those of
+    the predictions elsewhere: minimise |C w - m|^2 + ridge |w - 1|^2 over w >= 0. Without a ridge
+    it is BBSE, Lipton, Wang, Smola (2018), equation 2, where C is invertible and w >= 0; with one,
+    RLLS, Azizzadenesheli et al. (2019), section 2.1. A class that no label has keeps weight 1.
 
     Parameters
     ----------
-    probabilities
-        P(class | score) under the source frequencies, per item, class and draw, (n, K, D).
-    source
-        The source frequencies p, positive, (K, D).
-    item_weights
-        Weights v of the items, (n, D).
-    pseudo
-        Items of each class added beforehand (a Dirichlet prior), so that no class vanishes.
-
-    Notes
-    -----
-    The likelihood is that of Saerens, Latinne, Decaestecker (2002), whose EM step (their equation
-    2.9) starts; it is concave in q, so Newton's steps on the simplex, taken where they go uphill
-    inside it, end where EM would, in tens of steps instead of thousands. Draws do not meet.
+    predicted, labels
+        Hard predictions and classes of the items with labels, (n,).
+    target
+        Hard predictions of the items without, (u,).
     """
-    ratio = probabilities / source
-    k = len(source)
-    q = source / source.sum(axis=0)
-    if not len(ratio):
-        return q
-    total = item_weights.sum(axis=0) + k * pseudo
-    value = _log_likelihood(ratio, item_weights, q, pseudo)
-    for number in range(iterations):
-        share = ratio / np.einsum("nkd,kd->nd", ratio, q)[:, None, :]
-        weighted = share * item_weights[:, None, :]
-        gradient = weighted.sum(axis=0) + pseudo / q
-        following = q * gradient / total
-        if number >= _WARM_UP:
-            newton = q + _newton_step(share, weighted, gradient, q, pseudo)
-            inside = (newton > 0).all(axis=0)
-            candidate = np.where(inside, newton, following)
-            likelihood = _log_likelihood(ratio, item_weights, candidate, pseudo)
-            following = np.where(likelihood >= value, candidate, following)
-        moved = np.abs(following - q).max()
-        q = following / following.sum(axis=0)
-        value = _log_likelihood(ratio, item_weights, q, pseudo)
-        if moved < _TOLERANCE:
-            break
-    return q
+    cells = np.bincount(predicted * n_classes + labels, minlength=n_classes**2)
+    joint = cells.reshape(n_classes, n_classes) / max(len(labels), 1)
+    shares = np.bincount(target, minlength=n_classes) / max(len(target), 1)
+    gap = shares - joint.sum(axis=1)
+    there = joint.any(axis=0)
+    design = np.concatenate([joint[:, there], np.sqrt(ridge) * np.eye(int(there.sum()))])
+    out = np.ones(n_classes)
+    if there.any():
+        goal = np.concatenate([gap, np.zeros(int(there.sum()))])
+        out[there] += lsq_linear(design, goal, bounds=(-1.0, np.inf), method="bvls").x
+    return np.maximum(out, 0.0)
 
 
-def _log_likelihood(ratio: Floats, item_weights: Floats, q: Floats, pseudo: float) -> Floats:
-    mixture = np.einsum("nkd,kd->nd", ratio, q)
-    out: Floats = (item_weights * np.log(mixture)).sum(axis=0) + pseudo * np.log(q).sum(axis=0)
-    return out
+def _score_test(drawn: Floats, pool: Floats) -> float:
+    """P-value of the mean differences in the first row, in units of the pool's covariance."""
+    inverse = np.linalg.pinv(np.cov(pool.T), rcond=1e-6, hermitian=True)
+    size = np.einsum("bk,kl,bl->b", drawn, inverse, drawn)
+    return p_value(float(size[0]), size[1:])
 
 
-def _newton_step(
-    share: Floats, weighted: Floats, gradient: Floats, q: Floats, pseudo: float
-) -> Floats:
-    """Step (K, D) to the top of the parabola on the plane where frequencies sum to 1."""
-    k, d = q.shape
-    system = np.zeros((d, k + 1, k + 1))
-    # As batched products: the einsum of three axes would run without BLAS.
-    system[:, :k, :k] = weighted.transpose(2, 1, 0) @ share.transpose(2, 0, 1)
-    system[:, range(k), range(k)] += (pseudo / q**2).T
-    system[:, :k, k] = system[:, k, :k] = 1.0
-    right = np.zeros((d, k + 1))
-    right[:, :k] = gradient.T
-    step: Floats = np.linalg.solve(system, right[:, :, None])[:, :k, 0].T
-    return step
+def _detectable(drawn: Floats, pool: Floats, posterior: Floats) -> Floats:
+    """Change of each class's frequency that moves the mean pool by 2.8 standard errors, (K,)."""
+    out = np.full(pool.shape[1], np.inf)
+    for k in range(pool.shape[1]):
+        r = posterior[:, k]
+        if 0 < r.sum() < len(r):
+            inside = (pool[:, k] * r).sum() / r.sum()
+            apart = inside - (pool[:, k] * (1 - r)).sum() / (1 - r).sum()
+            if apart > 1e-9:
+                out[k] = POWER * drawn[:, k].std() / apart
+    return np.minimum(out, 1.0)
 
 
-def bias_correction(
-    probabilities: Floats, labels: Ints, noise: Floats, *, spread: float, iterations: int = 30
-) -> Floats:
-    """Factors c (K, D) by which c(class) P(class | score) is calibrated for labeled items.
+def _fit_test(
+    chosen: Predictions,
+    places: Floats,
+    posterior: Floats,
+    n_labeled: int,
+    rng: np.random.Generator,
+    sizes: Sizes,
+) -> float:
+    """P-value of label shift as the only difference; 1 where no class can tell."""
+    apart = distances(places)
+    salt = int(rng.integers(2**62))
+    u = uniforms(chosen.keys, np.arange(_IMPUTATIONS), salt)
+    labels = (u[:, None, :] > np.cumsum(posterior, axis=1)[:, :-1, None]).sum(axis=1)
+    known = chosen.labels >= 0
+    labels[known] = chosen.labels[known][:, None]
+    count = max(sizes.permutations // _IMPUTATIONS, 99)
+    each = [_within(apart, labels[:, i], n_labeled, rng, count) for i in range(_IMPUTATIONS)]
+    return min(2 * float(np.mean(each)), 1.0)
 
-    The intercepts log c of a logistic regression of the labels with offset log P, under a normal
-    prior around 0; each draw takes its mode plus the noise of its Gaussian (Laplace)
-    approximation. Source: the bias term of Alexandari, Kundaje, Shrikumar (2020), section 3.2.
 
-    Parameters
-    ----------
-    probabilities
-        P(class | score) of the labeled items, (n, K, D).
-    labels
-        Their classes, (n,).
-    noise
-        Standard normal numbers, (K, D); zeros give the mode.
-    spread
-        Standard deviation of the prior of log c.
-    """
-    _, k, d = probabilities.shape
-    log_c = np.zeros((k, d))
-    counts = np.bincount(labels, minlength=k)[:, None]
-    precision = np.eye(k) / spread**2
-    for _ in range(iterations):
-        p = probabilities * np.exp(log_c)
-        p /= p.sum(axis=1, keepdims=True)
-        total = p.sum(axis=0)
-        gradient = counts - total - log_c / spread**2
-        hessian = precision - p.transpose(2, 1, 0) @ p.transpose(2, 0, 1)
-        hessian[:, range(k), range(k)] += total.T
-        step = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T
-        # The softmax's curvature is at most 1/2 a unit: steps of one unit cannot overshoot twice.
-        log_c += step / np.maximum(np.abs(step).max(axis=0), 1.0)
-        if np.abs(step).max() < 1e-9:
-            break
-    root = np.linalg.cholesky(hessian)
-    log_c += np.linalg.solve(root.transpose(0, 2, 1), noise.T[:, :, None])[:, :, 0].T
-    return np.exp(log_c - log_c.mean(axis=0))
+def _within(
+    apart: Floats, labels: Array, n_labeled: int, rng: np.random.Generator, count: int
+) -> float:
+    """P-value of the energy distances within classes, weighted by their labeled items."""
+    total = np.zeros(count + 1)
+    for k in np.unique(labels[:n_labeled]):
+        rows = np.flatnonzero(labels == k)
+        size = int((rows < n_labeled).sum())
+        if size < len(rows):
+            own = apart[np.ix_(rows, rows)]
+            every = first_and_random(rng, len(rows), size, count)
+            # n m / (n + m) brings the distance of any sizes to one scale under the null.
+            scale = size * (len(rows) - size) / len(rows)
+            total += scale * energy_distances(own, every)
+    return p_value(float(total[0]), total[1:])
