@@ -18,7 +18,7 @@ from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split
 from fewlabels.kernels.importance import Proposal, laplace_root
 from fewlabels.models.spe import SPE
 from fewlabels.models.spe_sampling import Modes, Target, find_modes, importance_ladder
-from fewlabels.operating.grid import GRID
+from fewlabels.operating.rates import GRID
 
 _LABELED = 20
 _REAL = ("magic_g_1 logreg", "spambase_1 linsvm")

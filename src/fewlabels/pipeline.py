@@ -31,8 +31,7 @@ from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS, check_reference
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.analysis import corrected
-from fewlabels.shifts.correction import Correction, check_correction
+from fewlabels.shifts.correction import Correction, check_correction, corrected
 from fewlabels.sources import predictions_of, reference_of
 from fewlabels.wording import listed
 

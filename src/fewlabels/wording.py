@@ -33,6 +33,11 @@ def listed(values: Iterable[object], limit: int = 8) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
 
 
+def plain_name(value: object) -> str | int | float:
+    """A class as a report holds it: a number, or its name."""
+    return value if isinstance(value, (int, float)) else str(value)
+
+
 def no_level(level: object) -> str:
     """Say that a confidence level is none, and what a percentage would be.
 

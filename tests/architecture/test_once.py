@@ -16,7 +16,7 @@ ONCE = {
         "evaluation/draws.py",
         "evaluation/evaluator.py",
         "evaluation/joint_errors.py",
-        "operating/points.py",
+        "operating/counts.py",
         "evaluation/details.py",
     },
     "pseudo_items": {

@@ -85,6 +85,12 @@ def told(draws: int = 30, seed: int = 0, doubted: int | None = None, **fields: A
     return Told(make)
 
 
+def question_of(predictions: fl.Predictions, method: Any, estimand: str) -> Question:
+    """What is asked where nothing else is said."""
+    return Question.of(predictions, None, None, method, None, level=0.9, estimand=estimand,
+                       random_state=0, workers=None, progress=None)  # fmt: skip
+
+
 def random_world(seed: int, n: int = 40, *, scores: bool = False) -> fl.Predictions:
     """Ties, sampling weights with a zero, missing scores, some labels."""
     rng = np.random.default_rng(seed)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from functools import partial
 
 import numpy as np
 import pytest
-from operating_naive import GRID, Told, naive_curve, random_world, table, told
-from sklearn.metrics import average_precision_score, roc_auc_score
+from operating_naive import GRID, Told, naive_curve, question_of, random_world, table, told
 
 import fewlabels as fl
-from fewlabels.operating import points, question
-from fewlabels.operating.grid import KINDS, precision_at_recall
-from fewlabels.operating.points import Counts
-from fewlabels.operating.question import ask
+from fewlabels.operating import counts
+from fewlabels.operating.counts import Counts
+from fewlabels.operating.rates import KINDS, precision_at_recall
 from fewlabels.posterior import Fixed, LabelPosterior
 
 # The values compared here are of 90% and of these very items.
@@ -62,7 +59,7 @@ def test_random_worlds_against_loops(seed, kind, estimand):
     predictions = random_world(seed, scores=seed % 2 == 1)
     method = told(seed=seed, doubted=20 if seed >= 2 else None)
     found = curve(predictions, kind=kind, method=method, estimand=estimand)
-    q = ask(predictions, None, method, None, estimand, 0)
+    q = question_of(predictions, method, estimand)
     interval = "bootstrap" if estimand == "population" else "interval"
     low, middle, high, undefined = naive_curve(q, kind, 400, "value", interval)
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
@@ -74,7 +71,7 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
     predictions = fl.Predictions([[0.9], [0.5], [0.1]], [-1, 0, -1])
     method = told(seed=3)
     found = curve(predictions, method=method)
-    q = ask(predictions, None, method, None, "sample", 0)
+    q = question_of(predictions, method, "sample")
     low, middle, high, undefined = naive_curve(q, "precision-recall", 400, "value", "interval")
     assert undefined > 20
     said = f"precision was undefined (no positive item) in {undefined} of 400 draws"
@@ -86,44 +83,11 @@ def test_draws_that_are_undefined_are_left_out_and_counted():
 def test_labeled_is_its_own_sample_with_the_bootstrap(estimand):
     predictions = random_world(7, n=80)
     found = curve(predictions, method="labeled", estimand=estimand)
-    q = ask(predictions, None, "labeled", None, estimand, 0)
+    q = question_of(predictions, "labeled", estimand)
     low, middle, high, _ = naive_curve(q, "precision-recall", 400, "value", "bootstrap")
     np.testing.assert_allclose(arrays(found), [low, middle, high], rtol=0, atol=1e-9)
     assert (found.high - found.low).mean() > 0.1
     assert "only the labeled items are used" in found.warnings
-
-
-@pytest.mark.parametrize("kind", EACH)
-def test_all_labels_known_has_no_width_and_the_area_of_scikit_learn(kind):
-    everything = one(known=200)
-    found = curve(everything, kind=kind, method="bayesian-calibration")
-    assert (found.low == found.y).all()
-    assert (found.high == found.y).all()
-    exact = average_precision_score if kind == "precision-recall" else roc_auc_score
-    area = exact(everything.labels, everything.probabilities[:, 0, 1])
-    assert found.area == pytest.approx((area,) * 3, abs=1e-12)
-    wide = curve(everything, kind=kind, method="bayesian-calibration", estimand="population")
-    assert (wide.high - wide.low).mean() > 0.01
-
-
-def test_a_median_does_not_depend_on_the_level_and_levels_nest():
-    found = [
-        curve(one(), method="bayesian-calibration", confidence_level=level)
-        for level in (0.5, 0.9, 0.99)
-    ]
-    for inner, outer in itertools.pairwise(found):
-        assert (inner.y == outer.y).all()
-        assert (outer.low <= inner.low + 1e-12).all()
-        assert (outer.high >= inner.high - 1e-12).all()
-
-
-def test_thresholds_reach_the_recall():
-    everything = one(known=200)
-    found = curve(everything, method="labeled")
-    scores, truth = everything.probabilities[:, 0, 1], everything.labels == 1
-    for r, t, p in zip(found.x, found.threshold, found.y, strict=True):
-        assert (truth & (scores >= t)).sum() / truth.sum() >= r - 1e-12
-        assert p == pytest.approx(truth[scores >= t].mean())
 
 
 def test_a_threshold_that_no_score_is_reaches_nothing():
@@ -149,7 +113,7 @@ def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
 
     data = fl.Predictions(scores[:, None], np.full(n, -1))
     exact = curves(data, method=Told(make))
-    monkeypatch.setattr(points, "EXACT_CUTS", 100)
+    monkeypatch.setattr(counts, "EXACT_CUTS", 100)
     coarse = curves(data, method=Told(make))
     for kind in EACH:
         a, b = exact.curves[kind], coarse.curves[kind]
@@ -209,17 +173,6 @@ def test_other_units_of_the_score_give_the_same_curve():
 # --- which classifier, which class, which method ------------------------------------------------
 
 
-def test_auto_sees_the_one_classifier(monkeypatch):
-    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
-    rng = np.random.default_rng(0)
-    p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
-    a = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
-    p[:, 1] = rng.random(60)
-    b = curve(fl.Predictions(p, labels, models=["a", "b"]), "a")
-    assert a.to_dict() == b.to_dict()
-    assert a.method == "bayesian-calibration"
-
-
 def test_methods_of_one_classifier_answer_for_it():
     rng = np.random.default_rng(0)
     p, labels = rng.random((60, 2)), np.where(np.arange(60) < 20, rng.random(60) < 0.5, -1)
@@ -227,31 +180,6 @@ def test_methods_of_one_classifier_answer_for_it():
     found = curves(predictions, "b", method="bayesian-calibration")
     posterior = fl.models.BayesianCalibration().infer(predictions, 0).of(1)
     np.testing.assert_array_equal(found.recalibrated, posterior.marginals()[:, 1])
-
-
-@pytest.mark.parametrize("auto", [False, True])
-def test_three_classes_one_against_the_rest(monkeypatch, auto):
-    monkeypatch.setattr(question, "AUTO", "bayesian-calibration")
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet([1, 1, 1], 80)[:, None, :]
-    truth = np.array([rng.choice(3, p=row) for row in p[:, 0]])
-    for known in (80, 30):
-        labels = np.where(np.arange(80) < known, truth, -1)
-        data = fl.Predictions(p, labels, classes=["x", "y", "z"], models=["a"])
-        method = "auto" if auto else told()
-        for k, name in enumerate("xyz"):
-            found = curve(data, positive=name, method=method)
-            assert found.report()["positive"] == name
-            assert found.report()["classes"] == ["x", "y", "z"]
-            assert found.n_labeled_positive == (labels == k).sum()
-            if known == 80:
-                binary = fl.Predictions(p[:, 0, k][:, None], labels == k)
-                exact = curve(binary, method="ensemble")
-                np.testing.assert_allclose(arrays(found), arrays(exact), rtol=0, atol=1e-12)
-            else:
-                assert (found.high - found.low).mean() > 0.02
-    with pytest.raises(fl.UsageError, match="x, y, z"):
-        curve(data)
 
 
 def test_the_first_of_two_classes():

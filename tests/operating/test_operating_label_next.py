@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from operating_naive import random_world, told
+from operating_naive import question_of, random_world, told
 
 import fewlabels as fl
 from fewlabels.models import METHODS
 from fewlabels.operating import label_next as module
-from fewlabels.operating.grid import KINDS
-from fewlabels.operating.question import ask
-from fewlabels.posterior import draw_labels
+from fewlabels.operating.rates import KINDS
 
 METHOD = "bayesian-calibration"
 
@@ -29,9 +27,8 @@ def world(seed: int, n: int, known: int) -> tuple[fl.Predictions, np.ndarray]:
     return fl.Predictions(1 / (1 + np.exp(-x))[:, None], labels, models=["a"]), truth
 
 
-def task(predictions: fl.Predictions, kind: str) -> module._Task:
-    question = ask(predictions, None, METHOD, None, "sample", 0)
-    return module._Task(question, KINDS[kind], lambda done, total: None)
+def design(predictions: fl.Predictions, kind: str) -> module.Design:
+    return module.Design(question_of(predictions, METHOD, "sample"), KINDS[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,20 +36,18 @@ def task(predictions: fl.Predictions, kind: str) -> module._Task:
 def test_gains_are_those_of_drawn_labels(kind, n):
     """Var(E[f | y_i]) from 16,000 joint draws of labels and curves, counted in this test."""
     predictions, _ = world(1, n, 12)
-    found = task(predictions, kind)
-    chance = found._chances()
+    found = design(predictions, kind)
+    chance = found.chances()
     mean = chance.mean(axis=1)
     variance = mean * (1 - mean)
-    gain = (found._covariance(found._moments(), chance) ** 2).sum(axis=0) / variance
+    gain = (found.covariance(chance) ** 2).sum(axis=0) / variance
 
-    size, items = 16_000, found.draws
+    size = 16_000
     curves, labels = [], []
     for start in range(0, size, 50):
         index = np.arange(start, start + 50)
-        curves.append(KINDS[kind].read(items.sample(index))[0])
-        p = items.chances(items.doubted, index, found.places)
-        keys = items.weights.keys[found.places]
-        labels.append(draw_labels(p, keys, index, items.posterior.salt).T)
+        curves.append(KINDS[kind].read(found.counts.sample(index))[0])
+        labels.append((found.weights.labels(index, found.places)).T)
     f, y = np.concatenate(curves), np.concatenate(labels).astype(float)
     covariance = (f - f.mean(axis=0)).T @ (y - y.mean(axis=0)) / size
     total = f.var(axis=0).sum()
@@ -70,7 +65,7 @@ def test_a_batch_does_not_ask_the_same_twice():
     curve = chance[[0, 5, 10]] - chance[[0, 5, 10]].mean(axis=1, keepdims=True)
     curve *= np.array([[1.0], [0.9], [0.8]])
     covariance = curve @ (chance - chance.mean(axis=1, keepdims=True)).T / 400
-    picks, gains = module._greedy(covariance, chance, 15)
+    picks, gains = module.greedy(covariance, chance, 15)
     assert group[picks[:3]].tolist() == [0, 1, 2]
     assert sorted(picks.tolist()) == list(range(15))
     assert (np.diff(gains) <= 1e-12).all()
@@ -86,7 +81,7 @@ def test_rank_one_updates_are_gaussian_conditioning():
     labels = np.cov(chance, bias=True)
     labels[np.diag_indices(12)] = mean * (1 - mean)
     with_labels = (places - places.mean(axis=0)).T @ (chance - mean[:, None]).T / 300
-    picks, gains = module._greedy(with_labels, chance, 5)
+    picks, gains = module.greedy(with_labels, chance, 5)
     for count in range(1, 6):
         some = picks[:count]
         solved = np.linalg.solve(labels[np.ix_(some, some)], with_labels[:, some].T)
@@ -164,7 +159,7 @@ def test_labels_to_come_do_not_show():
 def test_many_items_are_thinned_over_the_scores(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", 50)
     predictions, _ = world(5, 1000, 10)
-    found = task(predictions, "roc")
+    found = design(predictions, "roc")
     scores = np.sort(found.question.scores[found.question.rows[found.places]])
     assert len(scores) == 50
     places = np.searchsorted(np.sort(found.question.scores), scores)

@@ -10,16 +10,17 @@ import pytest
 from shift_worlds import confident_labeled, label_shifted
 
 import fewlabels as fl
-from fewlabels.models.label_shift import LabelShift, told
-from fewlabels.shifts.correction import LEARN_FREQUENCIES, class_importance
+from fewlabels.evaluation.input_facts import not_a_random_sample
 from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.warning import not_a_random_sample
+from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, class_importance
+from fewlabels.shifts.label_shift_model import LabelShift
+from fewlabels.shifts.traits import labeled_mask
 
 
-def test_told_are_labels_and_counts() -> None:
+def test_the_labeled_mask_is_of_labels_and_counts() -> None:
     counts = np.zeros((4, 2))
     counts[1, 0] = 2
-    known = told(fl.Predictions(np.full((4, 1), 0.5), [0, -1, -1, -1], histogram=counts))
+    known = labeled_mask(fl.Predictions(np.full((4, 1), 0.5), [0, -1, -1, -1], histogram=counts))
     assert known.tolist() == [True, True, False, False]
 
 
@@ -273,6 +274,6 @@ def test_ensembles_anchored_on_agreement_are_adjusted(method: str) -> None:
     plain = fitted.inner.posterior(predictions).marginals()[40:, 1].mean()
     adjusted = fitted.posterior(predictions).marginals()[40:, 1].mean()
     assert abs(adjusted - true) < 0.3 * abs(plain - true)
-    low, high = np.quantile(fitted.doubted_frequencies.target[:, 1], [0.05, 0.95])
+    low, high = np.quantile(fitted.interval_frequencies.target[:, 1], [0.05, 0.95])
     assert low < true < high
     assert method not in LEARN_FREQUENCIES

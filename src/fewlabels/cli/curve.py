@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -11,26 +11,15 @@ from fewlabels.cli.one_model import (
     METHODS,
     Files,
     OneModel,
+    interval_options,
     item_table,
     one_model_options,
     result_options,
 )
-from fewlabels.cli.output import json_text
-
-if TYPE_CHECKING:
-    from fewlabels.evaluation.evaluator import Estimand
-    from fewlabels.operating.answer import IntervalKind
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
-@click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["population", "sample"]),
-    default="population",
-    show_default=True,
-    help="The population the items come from, or these very items.",
-)
+@interval_options
 @click.option(
     "--interval",
     type=click.Choice(["shortest", "equal-tailed"]),
@@ -40,13 +29,7 @@ if TYPE_CHECKING:
 )
 @result_options("Write the recalibrated probability of every item; .csv or .parquet.")
 @one_model_options
-def curve(
-    chosen: OneModel,
-    files: Files,
-    confidence_level: float,
-    estimand: Estimand,
-    interval: IntervalKind,
-) -> None:
+def curve(chosen: OneModel, files: Files, **settings: Any) -> None:
     """Draw the precision-recall and ROC curves of one classifier in FILE, with bands.
 
     --out gives row (from 1), score, label and recalibrated probability of every item.
@@ -57,26 +40,13 @@ def curve(
 
     predictions = chosen.read()
     with terminal.progress_bar("drawing curves") as progress:
-        curves = run(
-            predictions,
-            confidence_level=confidence_level,
-            estimand=estimand,
-            interval=interval,
-            progress=progress,
-            **chosen.arguments(),
-        )
-    report = curves.report()
-    files.write(
-        report,
-        curves.save_html,
+        curves = run(predictions, progress=progress, **settings, **chosen.arguments())
+    files.deliver(
+        curves.report(),
+        curves.summary,
         lambda: {
-            **item_table(predictions, report["model"], report["positive"]),
+            **item_table(predictions, curves.model, curves.positive),
             "probability": curves.recalibrated,
         },
+        curves.save_html,
     )
-    if files.json == "-":
-        click.echo(json_text(report), nl=False)
-        terminal.print_warnings(report["warnings"])
-    else:
-        click.echo(curves.summary(terminal.width()))
-        files.tell()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.one_model import METHODS, OneModel, one_model_options
-from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
+from fewlabels.cli.one_model import METHODS, Files, OneModel, one_model_options
 from fewlabels.cli.text import text
-from fewlabels.wording import one_line
 
 
 @click.command("label-next", short_help="Which items to label next.", epilog=METHODS)
@@ -32,36 +32,20 @@ def label_next(
     gain is the share of the band's variance that an item's label is expected to remove, those
     above it in the list being known.
     """
-    from fewlabels.frames.write import table_kind
-
-    table = None if out is None else table_kind(out)
-    paths = {"--json": None if json_path == "-" else json_path, "--out": out}
-    chosen.source.check(paths)
+    files = Files(json_path, out)
+    files.check(chosen.source)
 
     from fewlabels.operating.label_next import label_next as run
-    from fewlabels.report.label_next_text import render_label_next
 
     predictions = chosen.read()
     with terminal.progress_bar("choosing items") as progress:
         found = run(predictions, size=size, kind=kind, progress=progress, **chosen.arguments())
-    report = found.report()
-    answer = {**report, "rows": [item + 1 for item in report["items"]]}
-    writers: dict[str, Writer] = {}
-    if paths["--json"] is not None:
-        writers[paths["--json"]] = json_writer(answer)
-    if out is not None and table is not None:
-        from fewlabels.frames.write import write_table
+    items = found.items.tolist()
+    report = {**found.report(), "rows": [item + 1 for item in items]}
 
-        names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
-        numbers = {key: answer[key] for key in ("score", "probability", "gain")}
-        columns = {"row": answer["rows"], **names, **numbers}
-        writers[out] = lambda path: write_table(columns, path, table)
-    write_outputs(writers)
-    if json_path == "-":
-        click.echo(json_text(answer), nl=False)
-        terminal.print_warnings(report["warnings"])
-        return
-    click.echo(render_label_next(report, terminal.width()))
-    for what, path in (("JSON", json_path), ("Table", out)):
-        if path is not None:
-            click.echo(f"\n{what}: {one_line(path)}")
+    def table() -> dict[str, Any]:
+        names = {c: [n[i] for i in items] for c, n in predictions.item_names.items()}
+        numbers = {key: report[key] for key in ("score", "probability", "gain")}
+        return {"row": report["rows"], **names, **numbers}
+
+    files.deliver(report, found.summary, table)

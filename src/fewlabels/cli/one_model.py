@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from fewlabels.cli import terminal
 from fewlabels.cli.options import SELECTS, Input, input_options
-from fewlabels.cli.output import Writer, json_writer, write_outputs
+from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
 from fewlabels.cli.text import check_choice, text
 from fewlabels.errors import UsageError
 from fewlabels.wording import listed, one_line
@@ -126,9 +127,9 @@ class Files:
     """Where results go; `json` is "-" for standard output."""
 
     json: str | None
-    html: str | None
-    svg: str | None
     out: str | None
+    html: str | None = None
+    svg: str | None = None
 
     def check(self, source: Input) -> None:
         """Prove that every file can be written, before the work begins.
@@ -145,14 +146,18 @@ class Files:
         paths = {"--json": self.json, "--html": self.html, "--svg": self.svg, "--out": self.out}
         source.check({k: None if p == "-" else p for k, p in paths.items()})
 
-    def write(
-        self, report: Mapping[str, Any], save_html: Writer, table: Callable[[], Mapping[str, Any]]
+    def deliver(
+        self,
+        report: Mapping[str, Any],
+        summary: Callable[[int], str],
+        table: Callable[[], Mapping[str, Any]],
+        save_html: Writer | None = None,
     ) -> None:
-        """Write all of them, or none."""
+        """Write all of them, or none; then print the summary and what was written, or JSON."""
         writers: dict[str, Writer] = {}
         if self.json is not None and self.json != "-":
             writers[self.json] = json_writer(report)
-        if self.html is not None:
+        if self.html is not None and save_html is not None:
             writers[self.html] = save_html
         if self.svg is not None:
             writers[self.svg] = partial(_write_svg, report)
@@ -162,16 +167,13 @@ class Files:
             kind, columns = table_kind(self.out), table()
             writers[self.out] = lambda path: write_table(columns, path, kind)
         write_outputs(writers)
-
-    def tell(self) -> None:
-        """Say what was written where."""
-        said = (
-            ("JSON", self.json),
-            ("Report", self.html),
-            ("Figure", self.svg),
-            ("Table", self.out),
-        )
-        for what, path in said:
+        if self.json == "-":
+            click.echo(json_text(report), nl=False)
+            terminal.print_warnings(report["warnings"])
+            return
+        click.echo(summary(terminal.width()))
+        files = {"JSON": self.json, "Report": self.html, "Figure": self.svg, "Table": self.out}
+        for what, path in files.items():
             if path is not None:
                 click.echo(f"\n{what}: {one_line(path)}")
 
@@ -200,7 +202,7 @@ def result_options(out_help: str) -> Callable[[Command], Command]:
             out: str | None,
             **others: Any,
         ) -> Any:
-            return command(files=Files(json_path, html_path, svg_path, out), **others)
+            return command(files=Files(json_path, out, html_path, svg_path), **others)
 
         decorated: Any = wrapper
         for option in reversed(options):
@@ -208,6 +210,19 @@ def result_options(out_help: str) -> Callable[[Command], Command]:
         return cast(Command, decorated)
 
     return decorate
+
+
+def interval_options(command: Command) -> Command:
+    """Add the options of an interval: its level, and what it is of."""
+    level = click.option("--confidence-level", type=float, default=0.95, show_default=True)
+    estimand = click.option(
+        "--estimand",
+        type=click.Choice(["population", "sample"]),
+        default="population",
+        show_default=True,
+        help="The population the items come from, or these very items.",
+    )
+    return level(estimand(command))
 
 
 def item_table(predictions: Predictions, model: str, positive: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,17 +14,17 @@ from fewlabels.cli.one_model import (
     Command,
     Files,
     OneModel,
+    interval_options,
     item_table,
     one_model_options,
     result_options,
 )
-from fewlabels.cli.output import json_text
 from fewlabels.cli.text import text
 from fewlabels.errors import UsageError
 from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from fewlabels.evaluation.evaluator import Estimand
+    from fewlabels.operating.threshold import Thresholds
     from fewlabels.predictions import Predictions
 
 
@@ -63,14 +63,7 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
     metavar="X",
     help="Exit with 1 unless the conditions hold with this probability.",
 )
-@click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["population", "sample"]),
-    default="population",
-    show_default=True,
-    help="The population the items come from, or these very items.",
-)
+@interval_options
 @result_options("Write what the threshold makes of every item; .csv or .parquet.")
 @one_model_options
 def threshold(
@@ -79,16 +72,15 @@ def threshold(
     cost: str,
     conditions: tuple[str, ...],
     required: float | None,
-    confidence_level: float,
-    estimand: Estimand,
-    **bounds: Any,
+    **settings: Any,
 ) -> int:
     """Find the threshold of one classifier in FILE that most probably meets all conditions.
 
     --out gives row (from 1), score, label and whether the best threshold calls it positive.
     """
     costs = _costs(cost)
-    if not conditions and all(bound is None for bound in bounds.values()):
+    bounds = [bound for name, bound in settings.items() if name.startswith(("min_", "max_"))]
+    if not conditions and all(bound is None for bound in bounds):
         raise UsageError(
             "say what the threshold must meet: --min-precision .8, --min-recall .8, --max-fpr .05, "
             "or --condition 'npv >= .99'"
@@ -103,25 +95,14 @@ def threshold(
             predictions,
             cost=costs,
             condition=" and ".join(conditions) or None,
-            confidence_level=confidence_level,
-            estimand=estimand,
             progress=progress,
-            **bounds,
+            **settings,
             **chosen.arguments(),
         )
-    report = found.report()
-    files.write(
-        report,
-        found.save_html,
-        lambda: _decisions(predictions, report),
+    files.deliver(
+        found.report(), found.summary, lambda: _decisions(predictions, found), found.save_html
     )
-    if files.json == "-":
-        click.echo(json_text(report), nl=False)
-        terminal.print_warnings(report["warnings"])
-    else:
-        click.echo(found.summary(terminal.width()))
-        files.tell()
-    return _verdict(required, report["best_probability"])
+    return _verdict(required, found.best_probability)
 
 
 def _costs(said: str) -> tuple[float, float]:
@@ -137,13 +118,11 @@ def _costs(said: str) -> tuple[float, float]:
     return false_positive, false_negative
 
 
-def _decisions(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
-    columns = item_table(predictions, report["model"], report["positive"])
-    best = math.nan if report["best"] is None else report["best"]
-    scores = columns["score"].tolist()
-    unknown = (math.isnan(score) or math.isnan(best) for score in scores)
+def _decisions(predictions: Predictions, found: Thresholds) -> dict[str, Any]:
+    columns = item_table(predictions, found.model, found.positive)
     columns["called_positive"] = [
-        None if skip else score >= best for score, skip in zip(scores, unknown, strict=True)
+        None if math.isnan(score) or math.isnan(found.best) else score >= found.best
+        for score in columns["score"].tolist()
     ]
     return columns
 

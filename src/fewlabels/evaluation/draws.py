@@ -41,6 +41,12 @@ are drawn as a whole."""
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
 
+
+def chunks_of(size: int, width: int = DRAWS_AT_ONCE) -> list[Ints]:
+    """Draws 0 .. size - 1 in parts of `width`, the last one perhaps of fewer."""
+    return [np.arange(s.start, s.stop) for s in spans(size, width)]
+
+
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
 _PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
@@ -127,8 +133,7 @@ class LabelWeights:
         depend on workers.
         """
         most = _BLOCK // max(len(self) * self.n_classes, 1) if whole else DRAWS_AT_ONCE
-        width = int(np.clip(most, 1, DRAWS_AT_ONCE))
-        return [np.arange(s.start, s.stop) for s in spans(size, width)]
+        return chunks_of(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
     def blocks(self, index: Ints, *, whole: bool = False) -> list[slice]:
         """The items in blocks for a chunk of draws."""
@@ -156,7 +161,7 @@ class LabelWeights:
 
     def doubted(self, index: Ints, block: slice) -> Floats:
         """As `soft`, for the parameter draws that intervals use."""
-        weights = self._doubted(index, block)
+        weights = self.chances(index, block)
         weights *= self.mass[block, None, None]
         return weights
 
@@ -173,7 +178,7 @@ class LabelWeights:
             labels, rows = self.labels_and_rows(index, block)
             weights = self._one_hot(labels) * rows[:, None, :]
         else:
-            weights = self._distributions(self._doubted(index, block), index, block)
+            weights = self._distributions(self.chances(index, block), index, block)
             weights *= self.row_weights(index, block)[:, None, :]
         self._add_pseudo_item(weights, index, block)
         return weights
@@ -182,12 +187,15 @@ class LabelWeights:
         """Drawn labels and row weights (b, D) of a population."""
         if self.shared is not None:
             return self.shared.of(self.rows[block], index)
-        labels = self._labels(self._doubted(index, block), index, block)
-        return labels, self.row_weights(index, block)
+        return self.labels(index, block), self.row_weights(index, block)
+
+    def labels(self, index: Ints, block: slice | Ints) -> Ints:
+        """Labels (b, D) under the parameter draws that intervals use, none of them arbitrary."""
+        return self._labels(self.chances(index, block), index, block)
 
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""
-        weights = self._doubted(index, block)
+        weights = self.chances(index, block)
         if self.times is None:
             rows = self.row_weights(index, block)
         else:  # those of the population, so that the two differ by the labels alone
@@ -223,7 +231,7 @@ class LabelWeights:
         What has not been seen shows, here, as a chance of about one in n that an unlabeled item's
         label is arbitrary.
         """
-        parameters = self._doubted(index, block)
+        parameters = self.chances(index, block)
         stray = self._stray[index]
         parameters *= 1 - stray
         parameters += stray / self.n_classes
@@ -291,10 +299,7 @@ class LabelWeights:
         arbitrary label; with `point` none does.
         """
         everything = slice(0, len(self))
-        if point:
-            labels = self.point_labels(index, everything)
-        else:
-            labels = self._labels(self._doubted(index, everything), index, everything)
+        labels = (self.point_labels if point else self.labels)(index, everything)
         n, rows = len(self), np.empty_like(labels)
         chance = self.weight[self.by_key] / self.weight.sum()
         for column, d in enumerate(index):
@@ -305,18 +310,19 @@ class LabelWeights:
             labels[self.by_key[stray], column] = arbitrary
         return labels, rows
 
-    def _doubted(self, index: Ints, block: slice) -> Floats:
+    def chances(self, index: Ints, block: slice | Ints) -> Floats:
+        """P(label | parameter draw) of some items (b, K, D), for the draws that intervals use."""
         return self._parameters(index, block, self.posterior.interval_parameters)
 
     def _parameters(
-        self, index: Ints, block: slice, parameters: ParameterDraws | None = None
+        self, index: Ints, block: slice | Ints, parameters: ParameterDraws | None = None
     ) -> Floats:
         parameters = parameters or self.posterior.parameters
         # A slice of all rows is a view; indices would copy the features of the block.
         rows = block if self.all_rows else self.rows[block]
         return parameters.block(index % parameters.size, rows)
 
-    def _labels(self, parameters: Floats, index: Ints, block: slice) -> Ints:
+    def _labels(self, parameters: Floats, index: Ints, block: slice | Ints) -> Ints:
         return draw_labels(parameters, self.keys[block], index, self.posterior.salt)
 
     def row_weights(self, index: Ints, block: slice) -> Floats:
@@ -343,7 +349,7 @@ class LabelWeights:
     def _of_several(self, index: Ints, block: slice) -> Floats:
         """Drawn labels of rows that stand for several items, each item times its row weight."""
         assert self.times is not None
-        counts = self.drawn(self._doubted(index, block), index, block)
+        counts = self.drawn(self.chances(index, block), index, block)
         keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
         weights = counts * exponentials(keys, index, salt)[:, None, :]
         several = np.flatnonzero(self.times[block] > 1)
@@ -419,8 +425,7 @@ class SharedDraws:
         self._place[rows] = np.arange(len(rows))
         small = np.min_scalar_type(-predictions.n_classes)
 
-        def made(draws: slice) -> tuple[Array, Floats]:
-            index = np.arange(draws.start, draws.stop)
+        def made(index: Ints) -> tuple[Array, Floats]:
             labels: Array = np.empty((len(rows), len(index)), dtype=small)
             row_weights = np.empty(labels.shape)
             for block in spans(len(rows), _SHARED_ROWS):
@@ -428,7 +433,7 @@ class SharedDraws:
             return labels, row_weights
 
         # An array per chunk of draws: gathering whole rows is four times as fast as parts of them.
-        self._chunks = list(map_blocks(made, spans(n_draws, DRAWS_AT_ONCE)))
+        self._chunks = list(map_blocks(made, chunks_of(n_draws)))
 
     def of(self, rows: Ints, index: Ints) -> tuple[Array, Floats]:
         """Labels and row weights (b, D) of some of the items, in one chunk of draws."""

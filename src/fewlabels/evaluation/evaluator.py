@@ -24,7 +24,7 @@ from fewlabels.evaluation.draws import (
     shared_draws,
 )
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, using_workers
+from fewlabels.kernels.blocks import collect_blocks, map_blocks, using_workers
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
@@ -462,10 +462,8 @@ class _Task:
     def _chunks(
         self, size: int, chosen: Chosen, run: Callable[[Ints], dict[str, Floats]], *, whole: bool
     ) -> dict[str, Floats]:
-        chunks, parts = self.weights.chunks(size, whole=whole), []
-        for part in map_blocks(run, chunks):
-            parts.append(part)
-            self.evaluator.progress(len(parts), len(chunks))
+        chunks = self.weights.chunks(size, whole=whole)
+        parts = collect_blocks(run, chunks, self.evaluator.progress)
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:

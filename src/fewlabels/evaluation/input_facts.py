@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fewlabels.evaluation.evaluator import MOST_DRAWS
+from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.metrics.base import Needs
 from fewlabels.models.registry import METHODS
 from fewlabels.models.scores import score_of
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.warning import not_a_random_sample
+from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, sampling_test
+from fewlabels.shifts.traits import Split
 from fewlabels.wording import listed
 
 _LEARNED_FROM: dict[str, Needs] = {
@@ -50,9 +54,7 @@ def facts(
     """
     said = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
-    absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
-    if len(labels) and absent:
-        said.append(f"no labeled item of class {listed(absent)}")
+    said += absent_classes(predictions.classes, labels)
     worse = below_chance(predictions)
     if worse:
         said.append(
@@ -80,10 +82,7 @@ def facts(
         if predictions.n_annotated and known is not None and known.serves == "means":
             said.append(f"{method} does not use the histograms of annotators (h__ columns)")
         elif predictions.n_annotated and not distribution:
-            said.append(
-                f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
-                "columns), which weigh in as evidence of their labels"
-            )
+            said.append(annotators_weigh_in(predictions))
         what = "probabilities" if known is None else known.learns_from
         silent = []
         if what != "everything":
@@ -95,12 +94,31 @@ def facts(
                 f"({listed(silent, 5)}); their estimates rest on the others"
                 "; learned-ensemble learns from all"
             )
-    if level is not None and 20 / (1 - level) > MOST_DRAWS:
-        said.append(
-            f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
-            "ends may lie further out"
-        )
-    return said
+    return said + extreme_ends(level)
+
+
+def absent_classes(classes: Sequence[Any], labels: Ints) -> list[str]:
+    """Say which classes no label names, where there are labels."""
+    absent = [c for k, c in enumerate(classes) if not (labels == k).any()]
+    return [f"no labeled item of class {listed(absent)}"] if len(labels) and absent else []
+
+
+def annotators_weigh_in(predictions: Predictions) -> str:
+    """Say that counts of annotators are taken for evidence of labels."""
+    return (
+        f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
+        "columns), which weigh in as evidence of their labels"
+    )
+
+
+def extreme_ends(level: float | None) -> list[str]:
+    """Say where fewer than ten draws lie beyond each end of an interval."""
+    if level is None or 20 / (1 - level) <= MOST_DRAWS:
+        return []
+    return [
+        f"the ends of {level:.6g} intervals are the extremes of {MOST_DRAWS} draws; the true "
+        "ends may lie further out"
+    ]
 
 
 _SURELY = 0.01
@@ -160,3 +178,43 @@ def _copies(predictions: Predictions) -> list[str]:
         if twin != model:
             said.append(f"{model} says the same as {twin} of every item; leave one of them out")
     return said
+
+
+_SHIFT_LEVEL = 0.01
+"""Level at which a shift is warned of: below that of `fewlabels.shift`, as nobody asked."""
+
+_WORTH_A_LOOK = 0.1
+_SHIFT_SALT = 0x5A3B
+
+
+def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
+    """What differs between labeled and unlabeled items, and what to do; None where nothing shows.
+
+    A hundred permutations decide whether a thousand are worth their time: the level stays below
+    .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
+    items were chosen; and of active testing, which knows how they were. The items
+    themselves are the seed, so that a warning does not come and go with the seed of estimates.
+    """
+    labeled, unlabeled = Split.of(predictions)
+    if predictions.size_of(labeled) < FEWEST_LABELS or not unlabeled.any():
+        return None
+    weight = predictions.weight[predictions.weight > 0]
+    if (weight != weight[:1]).any() or method == "active-testing":
+        return None
+    # Sums of keys wrap around and do not depend on the order of the items.
+    rng = np.random.default_rng([_SHIFT_SALT, int(predictions.keys.sum())])
+    if sampling_test(predictions, rng, GLANCE).p_value > _WORTH_A_LOOK:
+        return None
+    test = sampling_test(predictions, rng, QUICK)
+    if test.p_value >= _SHIFT_LEVEL:
+        return None
+    known = METHODS.get(method)
+    consequence = "estimates may be off by more than their intervals say"
+    if known is not None and known.chosen_by_score.startswith("yes"):
+        consequence = f"{method} allows for items chosen by their scores, not for any other choice"
+    p = f"{test.p_value:.3f}".lstrip("0")
+    return (
+        f"shift: labeled items do not look like a random sample of all items (p = {p}): "
+        f"{test.worst}; {consequence}; shift='auto' (--shift auto) "
+        "corrects by weights, `fewlabels shift` and docs/shift.md say more"
+    )

@@ -90,3 +90,14 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
             finally:
                 for job in jobs:
                     job.cancel()
+
+
+def collect_blocks(
+    function: Callable[[_T], _R], blocks: Sequence[_T], progress: Progress
+) -> list[_R]:
+    """Results of `map_blocks`, as a list; `progress` hears (blocks done, blocks in all)."""
+    results: list[_R] = []
+    for result in map_blocks(function, blocks):
+        results.append(result)
+        progress(len(results), len(blocks))
+    return results

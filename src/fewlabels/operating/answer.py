@@ -1,8 +1,9 @@
-"""What the answers share: whom they are about, how far to trust them, and their plain forms."""
+"""What answers share: whom they are about, how far to trust them, values and their intervals."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
@@ -13,7 +14,6 @@ from fewlabels import __version__
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import ends
-from fewlabels.operating.question import Question
 from fewlabels.shown import Shown
 from fewlabels.shown import plain_values as plain
 
@@ -50,6 +50,13 @@ class Answer(Shown):
     warnings: tuple[str, ...]
     diagnostics: Mapping[str, Any]
 
+    @abstractmethod
+    def report(self) -> dict[str, Any]:
+        """Everything, as a dictionary of plain values."""
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.report()
+
     def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The answer among the facts, in plain values."""
         facts = {name: getattr(self, name) for name in _FACTS} | {"positive": str(self.positive)}
@@ -59,30 +66,6 @@ class Answer(Shown):
 
 
 _FACTS = tuple(field.name for field in fields(Answer))[:-3]
-
-
-def facts_of(
-    question: Question, classes: tuple[Any, ...], confidence_level: float
-) -> dict[str, Any]:
-    """The fields of an `Answer`, but for what says how far to trust it."""
-    return {
-        "model": question.model,
-        "positive": _name(question.asked.classes[1]),
-        "classes": tuple(_name(c) for c in classes),
-        "method": question.method,
-        "estimand": question.estimand,
-        "confidence_level": float(confidence_level),
-        "seed": question.seed,
-        "n_items": len(question.rows),
-        "n_labeled": int((question.known >= 0).sum()),
-        "n_labeled_positive": int((question.known == 1).sum()),
-        "unit": "probability" if question.probability else "score",
-        "diagnostics": dict(question.posterior.diagnostics),
-    }
-
-
-def _name(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else str(value)
 
 
 def summarise(

@@ -50,8 +50,8 @@ class Comparison:
     def holds(self, rates: Rates) -> Bools:
         """Where it holds, (G, D); an undefined rate meets nothing."""
         slack = _ROUNDING * self.most * (-1 if self.sign in (">=", "<") else 1)
-        found: Bools = _SIGNS[self.sign](rates[self.rate], self.bound + slack)
-        return found
+        holds: Bools = _SIGNS[self.sign](rates[self.rate], self.bound + slack)
+        return holds
 
     def shortfall(self, rates: Rates) -> Floats:
         """How far the rate is from the bound, (G, D), as a share of what the rate can be."""
@@ -83,19 +83,20 @@ class Function:
         """
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(self.call(rates))
+                holds = np.asarray(self.call(rates))
         except Exception as error:
             raise UsageError(
                 f"`condition` {self.text} raised {type(error).__name__}: {error}; it is called "
                 f"with a mapping of arrays: {', '.join(FORMULAS)}"
             ) from error
-        if found.shape != rates.shape or found.dtype != np.bool_:
+        shape = rates.tp.shape
+        if holds.shape != shape or holds.dtype != np.bool_:
             raise UsageError(
-                f"`condition` {self.text} must give an array of booleans of shape {rates.shape}, "
-                f"as its rates have; got {found.dtype} of shape {found.shape}: combine with & and "
+                f"`condition` {self.text} must give an array of booleans of shape {shape}, "
+                f"as its rates have; got {holds.dtype} of shape {holds.shape}: combine with & and "
                 "|, and compare with >= or <="
             )
-        return found
+        return holds
 
     def shortfall(self, rates: Rates) -> Floats:
         """One where it does not hold: how far it is from it is not known."""

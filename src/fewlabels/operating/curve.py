@@ -1,8 +1,7 @@
-"""curve(): a classifier's precision-recall or ROC curve with a band, from few labels."""
+"""curve(): a classifier's precision-recall or ROC curve with a band, and a picture of scores."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,54 +12,29 @@ import numpy as np
 
 from fewlabels import report
 from fewlabels.errors import Status, UsageError
+from fewlabels.evaluation.draws import chunks_of
 from fewlabels.evaluation.evaluator import Estimand
-from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.blocks import using_workers
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import Progress, map_blocks, using_workers
 from fewlabels.models.base import LabelModel
-from fewlabels.operating.answer import (
-    Answer,
-    Interval,
-    IntervalKind,
-    band,
-    facts_of,
-    summarise,
-)
-from fewlabels.operating.arguments import Progress, checked, draws_for, silent
-from fewlabels.operating.caution import facts, status_of, worst
-from fewlabels.operating.grid import GRID, KINDS, Kind
-from fewlabels.operating.picture import picture_of
-from fewlabels.operating.points import Counts, points_of
-from fewlabels.operating.question import Question, ask
+from fewlabels.operating.answer import Answer, Interval, IntervalKind, band, summarise
+from fewlabels.operating.counts import VALUE_DRAWS, Counts, Points, points_of
+from fewlabels.operating.question import Question
+from fewlabels.operating.rates import GRID, KINDS, Kind
 from fewlabels.shown import frame
-from fewlabels.sources import predictions_of
+from fewlabels.shown import plain_values as plain
 from fewlabels.wording import unknown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class _Drawn(Answer, ABC):
-    """What a curve and several curves have in common.
-
-    Attributes
-    ----------
-    prevalence
-        Share of positive items.
-    recalibrated
-        P(positive) of every item of the predictions, (n,).
-    """
+class _Drawn(Answer):
+    """What a curve and several curves have in common."""
 
     _page = "curves"
 
     prevalence: Interval
     recalibrated: Floats
     draw_picture: Callable[[], dict[str, Any]] = field(repr=False)
-
-    @abstractmethod
-    def report(self) -> dict[str, Any]:
-        """Everything but the picture, as a dictionary of plain values."""
-
-    @final
-    def _reported(self) -> dict[str, Any]:
-        return self.report()
 
     @final
     def picture(self) -> dict[str, Any]:
@@ -263,34 +237,37 @@ def curves(
     UsageError, InputError
         One line that says what is wrong and how to mend it.
     """
-    predictions = predictions_of(predictions, columns, positive, against_rest=False)
-    seed = checked(predictions, confidence_level, estimand, workers, random_state)
     chosen = chosen_kinds(kinds)
     if interval not in get_args(IntervalKind):
         raise UsageError(unknown("interval", interval, get_args(IntervalKind)))
     with using_workers(workers):
-        question = ask(predictions, model, method, positive, estimand, seed)
-        points = points_of(question, draws_for(confidence_level), between=True)
+        question = Question.of(
+            predictions, columns, model, method, positive, level=confidence_level,
+            estimand=estimand, random_state=random_state, workers=workers, progress=progress,
+        )  # fmt: skip
+        points = points_of(question, between=True)
         values, drawn = points.measure(
-            partial(_read, list(chosen.values()), points.thresholds, points.exact),
-            progress or silent,
+            partial(_read, list(chosen.values()), points), question.progress
         )
-    found = facts_of(question, predictions.classes, confidence_level) | {
-        "prevalence": _within(summarise(values[0], drawn[0], confidence_level, kind=interval)),
+    share = summarise(values[0], drawn[0], confidence_level, kind=interval)
+    if np.isnan(share.value):  # nothing is known of it
+        share = Interval(share.value, 0.0, 1.0)
+    shared = {
+        **question.facts(),
+        "prevalence": share,
         "recalibrated": question.posterior.probabilities[:, question.positive],
-        "draw_picture": partial(picture_of, question, confidence_level, workers),
+        "draw_picture": partial(_picture, question, workers),
     }
-    said = facts(question, confidence_level)
-    made = {}
+    by_kind = {}
     for place, (name, kind) in enumerate(chosen.items()):
         own = slice(1 + 3 * place, 4 + 3 * place)
-        made[name] = _curve(question, kind, name, values[own], drawn[own], found, said, interval)
-    warnings = dict.fromkeys(text for one in made.values() for text in one.warnings)
+        by_kind[name] = _curve(question, kind, name, values[own], drawn[own], interval, shared)
     return Curves(
-        curves=made,
-        status=worst(one.status for one in made.values()),
-        warnings=tuple(warnings),
-        **found,
+        curves=by_kind,
+        # Statuses go from what says least against an answer to what says most.
+        status=max((one.status for one in by_kind.values()), key=list(Status).index),
+        warnings=tuple(dict.fromkeys(text for one in by_kind.values() for text in one.warnings)),
+        **shared,
     )
 
 
@@ -311,17 +288,17 @@ def chosen_kinds(kinds: Any) -> dict[str, Kind]:
     return {name: KINDS[name] for name in names}
 
 
-def _read(kinds: Sequence[Kind], thresholds: Floats, exact: bool, counts: Counts) -> list[Floats]:
+def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]:
     """Prevalence (D,), then of each kind the curve and thresholds (D, 100) and the area (D,).
 
     A draw in which a kind is undefined has NaN for an area.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         out = [counts.positives / (counts.positives + counts.negatives)]
-    beyond = np.concatenate([thresholds, [-np.inf, np.inf]])
+    beyond = np.concatenate([points.thresholds, [-np.inf, np.inf]])
     for kind in kinds:
         y, cut = kind.read(counts)
-        out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=exact)]
+        out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=points.exact)]
     return out
 
 
@@ -331,40 +308,94 @@ def _curve(
     name: str,
     values: Sequence[Floats],
     drawn: Sequence[Floats],
-    found: Mapping[str, Any],
-    said: Sequence[str],
     interval: IntervalKind,
+    shared: Mapping[str, Any],
 ) -> Curve:
     """One curve, from what `_read` gives of it for the values and for the intervals."""
-    level = found["confidence_level"]
     fine, sure = ~np.isnan(values[2]), ~np.isnan(drawn[2])
-    warnings, area = list(said), Interval(float("nan"), 0.0, 1.0)
+    area = Interval(float("nan"), 0.0, 1.0)
     low, y, high, threshold = np.repeat([[0.0], [0.5], [1.0], [np.nan]], len(GRID), axis=1)
     if fine.any() and sure.any():
-        low, y, high = band(values[0][fine], drawn[0][sure], level, kind=interval)
-        threshold = _lower_median(values[1], fine)
-        area = summarise(values[2], drawn[2], level, kind=interval)
-    verdict = status_of(question, kind.area, area.value)
-    if verdict.reason:
-        warnings.append(verdict.reason)
+        low, y, high = band(values[0][fine], drawn[0][sure], question.level, kind=interval)
+        # The lower median is itself a cut, and may be infinite.
+        ordered = np.sort(values[1][fine], axis=0)
+        threshold = ordered[(len(ordered) - 1) // 2]
+        area = summarise(values[2], drawn[2], question.level, kind=interval)
+    verdict = question.verdict(kind.area, area.value)
+    partly = None
     if verdict.status is not Status.UNDEFINED and not sure.all():
-        warnings.append(
+        partly = (
             f"{kind.axes[1]} was undefined (no {kind.lacks} item) in {int((~sure).sum())} of "
             f"{len(sure)} draws, which are left out"
         )
     return Curve(
         kind=name, x=GRID.copy(), y=y, low=low, high=high, threshold=threshold, area=area,
-        status=verdict.status, warnings=tuple(dict.fromkeys(warnings)), **found,
+        status=verdict.status, warnings=question.warnings(verdict.reason, partly), **shared,
     )  # fmt: skip
 
 
-def _lower_median(thresholds: Floats, fine: Bools) -> Floats:
-    """Median over draws that is itself a cut, and may be infinite."""
-    ordered = np.sort(thresholds[fine], axis=0)
-    middle: Floats = ordered[(len(ordered) - 1) // 2]
-    return middle
+# --- the picture ----------------------------------------------------------------------------------
+
+_BINS = 40
+_PLACES = 60
+_NEAR = 100
+"""At most so many items stand for a place; more would tell nothing new."""
 
 
-def _within(share: Interval) -> Interval:
-    """A share of which nothing is known lies between 0 and 1."""
-    return Interval(share.value, 0.0, 1.0) if np.isnan(share.value) else share
+def _picture(question: Question, workers: int | None) -> dict[str, Any]:
+    """Histogram of the scores by label, and P(positive) by score with a band, in plain values."""
+    with using_workers(workers):
+        recalibration = _recalibration(question)
+    picture: dict[str, Any] = plain(
+        {"histogram": _histogram(question), "recalibration": recalibration}
+    )
+    return picture
+
+
+def _histogram(question: Question) -> dict[str, Any]:
+    scores = question.scores[question.rows]
+    if question.probability:
+        edges = np.linspace(0.0, 1.0, _BINS + 1)
+    else:
+        # Halves: the difference of two huge scores may not be a number.
+        low, high = scores.min() / 2, scores.max() / 2
+        room = max(high - low, abs(high) * 1e-6, 1e-300)
+        middle = low + (high - low) / 2
+        edges = 2 * (middle + room * np.linspace(-0.5, 0.5, _BINS + 1))
+    # The outermost scores may lie a rounding error beyond the edges.
+    scores = np.clip(scores, edges[0], edges[-1])
+    labels = {"unlabeled": -1, "negative": 0, "positive": 1}
+    counts = {
+        name: np.histogram(scores[question.labels == label], edges)[0]
+        for name, label in labels.items()
+    }
+    return {"edges": edges, **counts}
+
+
+def _recalibration(question: Question) -> dict[str, Floats]:
+    """Mean P(positive) of the unlabeled items around about 60 quantiles of the score."""
+    rows = question.rows[question.labels < 0]
+    if question.posterior.support is not None:
+        rows = rows[:0]  # it says nothing of items without a label
+    # By their keys where scores tie, so that the order of the rows does not show.
+    rows = rows[np.lexsort((question.predictions.keys[rows], question.scores[rows]))]
+    groups = [group for group in np.array_split(rows, _PLACES) if len(group)]
+    groups = [g[np.unique(np.linspace(0, len(g) - 1, _NEAR).astype(np.int64))] for g in groups]
+    if not groups:
+        return {name: np.empty(0) for name in ("score", "probability", "low", "high")}
+    posterior = question.posterior
+    posterior.prepare()
+    parameters = posterior.interval_parameters or posterior.parameters
+    size = np.array([len(g) for g in groups])
+    starts = np.cumsum(size) - size
+    taken = np.concatenate(groups)
+
+    def means(index: Ints) -> Floats:
+        chance = parameters.block(index, taken)[:, question.positive]
+        return (np.add.reduceat(chance, starts, axis=0) / size[:, None]).T
+
+    chunks = chunks_of(min(parameters.size, VALUE_DRAWS))
+    drawn = np.concatenate(list(map_blocks(means, chunks)))
+    low, middle, high = band(drawn, drawn, question.level, kind="equal-tailed")
+    score = np.add.reduceat(question.scores[taken] / np.repeat(size, size), starts)
+    return {"score": score, "probability": middle, "low": low, "high": high}

@@ -14,9 +14,7 @@ scores and on labels already known, never on the label to come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,19 +22,16 @@ import numpy as np
 from fewlabels import report
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, using_workers
+from fewlabels.kernels.blocks import Progress, map_blocks, using_workers
 from fewlabels.models.base import LabelModel, check_count
 from fewlabels.models.registry import METHODS
-from fewlabels.operating.answer import Answer, facts_of
-from fewlabels.operating.arguments import Progress, checked, draws_for, silent
-from fewlabels.operating.caution import facts, status_of
+from fewlabels.operating.answer import Answer
+from fewlabels.operating.counts import Counts, CutCounts, Draws, joined
 from fewlabels.operating.curve import chosen_kinds
-from fewlabels.operating.grid import GRID, Kind
-from fewlabels.operating.points import Counts, ItemDraws, Sampler, cuts_of
-from fewlabels.operating.question import Question, ask
+from fewlabels.operating.question import Question
+from fewlabels.operating.rates import GRID, Kind
 from fewlabels.shown import frame
 from fewlabels.shown import plain_values as plain
-from fewlabels.sources import predictions_of
 from fewlabels.wording import listed
 
 CANDIDATES = 5_000
@@ -135,29 +130,26 @@ def label_next(
     >>> bool((labels[found.items] == -1).all())
     True
     """
-    predictions = predictions_of(predictions, columns, positive, against_rest=False)
-    seed = checked(predictions, _LEVEL, "sample", workers, random_state)
     check_count("size", size)
     chosen = chosen_kinds(kind)[kind]
     with using_workers(workers):
-        question = ask(predictions, model, method, positive, "sample", seed)
+        question = Question.of(
+            predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
+            random_state=random_state, workers=workers, progress=progress,
+        )  # fmt: skip
         _refuse(question)
-        task = _Task(question, chosen, progress or silent)
-        items, gain = task.choose(size)
-    said = facts(question, _LEVEL)
-    if len(items) < size:
-        said.append(f"only {len(items)} items are unlabeled and have a score")
-    status = status_of(question, chosen.area, 0.0).status
+        items, gain = Design(question, chosen).choose(size)
+    few = f"only {len(items)} items are unlabeled and have a score" if len(items) < size else None
     return LabelNext(
-        **facts_of(question, predictions.classes, _LEVEL),
+        **question.facts(),
         items=items,
         gain=gain,
         score=question.scores[items],
         probability=question.posterior.probabilities[items, question.positive],
         kind=kind,
         statement=_statement(question.method),
-        status=status,
-        warnings=tuple(dict.fromkeys(said)),
+        status=question.verdict(chosen.area, 0.0).status,
+        warnings=question.warnings(few),
     )
 
 
@@ -167,7 +159,7 @@ def _refuse(question: Question) -> None:
             f"method {question.method!r} says nothing of items without a label, so it cannot "
             "choose among them; use 'auto' or 'tempered-ensemble'"
         )
-    if (question.known >= 0).all():
+    if (question.labels >= 0).all():
         raise InputError(
             f"every item that {question.model} gives a score is labeled; there is none to choose"
         )
@@ -188,7 +180,7 @@ def _statement(method: str) -> str:
     )
 
 
-class _Moments(NamedTuple):
+class Moments(NamedTuple):
     """Of each parameter draw: expected curve, cut of each place, effect of one more positive.
 
     All (D, 100): `above`, where that item scores at or above the cut of the place, and `below`.
@@ -200,68 +192,76 @@ class _Moments(NamedTuple):
     below: Floats
 
 
-class _Task:
+class Design:
     """Candidates, and covariances of their labels with a curve."""
 
-    def __init__(self, question: Question, kind: Kind, progress: Progress) -> None:
-        self.question, self.kind, self.progress = question, kind, progress
-        question.posterior.prepare()
-        rows = question.rows
-        weight = question.predictions.weight[rows]
-        expected = question.posterior.probabilities[rows, question.positive]
-        self.cuts = cuts_of(question.scores[rows], weight, expected)
-        self.draws = ItemDraws(question, rows, self.cuts, draws_for(_LEVEL))
-        self.size = min(self.draws.doubted.size, _MOST_DRAWS)
-        self.unit = float(weight.mean())
+    def __init__(self, question: Question, kind: Kind) -> None:
+        self.question, self.kind = question, kind
+        self.counts = CutCounts(question, question.rows, question.n_draws)
+        self.weights = self.counts.weights
+        self.size = min(self.weights.n_doubted, _MOST_DRAWS)
+        self.unit = float(self.weights.weight.mean())
         self.places = self._candidates()
 
     def choose(self, size: int) -> tuple[Ints, Floats]:
         """Items in the order to label them, and their gains."""
-        moments = self._moments()
-        chance = self._chances()
-        covariance = self._covariance(moments, chance)
+        chance = self.chances()
+        covariance = self.covariance(chance)
         total = self._band_variance()
-        picks, gain = _greedy(covariance, chance, min(size, len(self.places)))
+        picks, gain = greedy(covariance, chance, min(size, len(self.places)))
         # Lines stand in for curves that bend, so that all gains together may promise too much.
         known = np.minimum(np.cumsum(gain) / total, 1.0) if total > 0 else np.zeros(len(gain))
         return self.question.rows[self.places[picks]], np.diff(known, prepend=0.0)
 
     def _candidates(self) -> Ints:
         """Unlabeled items, as places among the question's rows, in the order of their keys."""
-        keys = self.draws.weights.keys
-        places = np.flatnonzero(self.question.known < 0)
-        places = places[np.lexsort((keys[places], self.cuts.codes[places]))]
+        keys = self.weights.keys
+        places = np.flatnonzero(self.question.labels < 0)
+        places = places[np.lexsort((keys[places], self.counts.cuts.codes[places]))]
         if len(places) > CANDIDATES:
             spread = np.linspace(0, len(places) - 1, CANDIDATES)
             places = places[np.round(spread).astype(np.int64)]
         return places[np.argsort(keys[places])]
 
-    def _chances(self) -> Floats:
+    def chances(self) -> Floats:
         """P(positive) of every candidate under every parameter draw, (C, D)."""
-        index = np.arange(self.size)
-        chance = self.draws.chances(self.draws.doubted, index, self.places)
+        chance = self.weights.chances(np.arange(self.size), self.places)
         return np.ascontiguousarray(chance[:, self.question.positive])
 
-    def _moments(self) -> _Moments:
-        sampler = Sampler(self.draws.expected, self.size)
-        parts = sampler.each(partial(_effects, self.kind, self.unit), self.progress)
-        return _Moments(*(np.concatenate(same) for same in zip(*parts, strict=True)))
+    def _moments(self) -> Moments:
+        """Of the expected curve; one more positive is of the items' mean weight."""
+        kind, unit = self.kind, self.unit
+
+        def effects(counts: Counts) -> Moments:
+            tp, fp, positives, negatives = counts
+            value, cut = kind.read(counts)
+            fewer = np.maximum(negatives - unit, 0.0)
+            above = Counts(tp + unit, np.maximum(fp - unit, 0.0), positives + unit, fewer)
+            below = Counts(tp, np.minimum(fp, fewer), positives + unit, fewer)
+            # Undefined curves, without a positive, are 0 and tell of nothing.
+            fine = kind.defined(counts)[:, None]
+            gains = (np.where(fine, kind.read(one)[0] - value, 0.0) for one in (above, below))
+            return Moments(value, cut, *gains)
+
+        expected = Draws(self.counts.expected, self.size)
+        return Moments(*joined(expected.each(effects, self.question.progress)))
 
     def _band_variance(self) -> float:
         """Variance of drawn curves, summed over the places."""
 
-        def finish(counts: Counts) -> tuple[Floats, Bools]:
+        def curve(counts: Counts) -> tuple[Floats, Bools]:
             return self.kind.read(counts)[0], self.kind.defined(counts)
 
-        size = self.draws.n_draws
-        parts = Sampler(self.draws.sample, size).each(finish, self.progress)
-        curves, defined = (np.concatenate(same) for same in zip(*parts, strict=True))
+        sample = Draws(self.counts.sample, self.counts.n_draws)
+        chunks = sample.each(curve, self.question.progress)
+        curves, defined = (np.concatenate(same) for same in zip(*chunks, strict=True))
         return float(curves[defined].var(axis=0).sum()) if defined.any() else 0.0
 
-    def _covariance(self, moments: _Moments, chance: Floats) -> Floats:
+    def covariance(self, chance: Floats) -> Floats:
         """Covariance of every place of the curve with every candidate's label, (100, C)."""
-        codes = self.cuts.codes[self.places]
-        weight = self.draws.weights.weight[self.places] / self.unit
+        moments = self._moments()
+        codes = self.counts.cuts.codes[self.places]
+        weight = self.weights.weight[self.places] / self.unit
         noise = chance * (1 - chance)
         centred = moments.value - moments.value.mean(axis=0)
 
@@ -275,24 +275,7 @@ class _Task:
         return np.stack(list(map_blocks(at, range(len(GRID)))))
 
 
-def _effects(kind: Kind, unit: float, counts: Counts) -> Sequence[Floats]:
-    """`_Moments` of some draws; one more positive is of the items' mean weight."""
-    tp, fp, positives, negatives = counts
-    value, cut = kind.read(counts)
-    fewer = np.maximum(negatives - unit, 0.0)
-    above = Counts(tp + unit, np.maximum(fp - unit, 0.0), positives + unit, fewer)
-    below = Counts(tp, np.minimum(fp, fewer), positives + unit, fewer)
-    # Undefined curves, without a positive, are 0 and tell of nothing.
-    fine = kind.defined(counts)[:, None]
-    return (
-        value,
-        cut,
-        np.where(fine, kind.read(above)[0] - value, 0.0),
-        np.where(fine, kind.read(below)[0] - value, 0.0),
-    )
-
-
-def _greedy(covariance: Floats, chance: Floats, size: int) -> tuple[Ints, Floats]:
+def greedy(covariance: Floats, chance: Floats, size: int) -> tuple[Ints, Floats]:
     """Picks in order, and the variance that each removes from the sum over the places.
 
     Parameters

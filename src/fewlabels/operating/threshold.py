@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +14,15 @@ from fewlabels import report
 from fewlabels.errors import Status
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.blocks import using_workers
+from fewlabels.kernels.blocks import Progress, using_workers
 from fewlabels.models.base import LabelModel
-from fewlabels.operating.answer import Answer, Interval, facts_of, summarise
-from fewlabels.operating.arguments import Progress, checked, draws_for, silent
-from fewlabels.operating.caution import facts, status_of
+from fewlabels.operating.answer import Answer, Interval, summarise
 from fewlabels.operating.condition import Comparison, Condition, checked_cost, conditions_of
-from fewlabels.operating.points import Counts, Points, points_of
-from fewlabels.operating.question import Question, ask
+from fewlabels.operating.counts import Counts, Points, points_of
+from fewlabels.operating.question import Question
 from fewlabels.operating.rates import Rates
 from fewlabels.shown import frame
 from fewlabels.shown import plain_values as plain
-from fewlabels.sources import predictions_of
 
 SHOWN = (
     "precision",
@@ -114,9 +110,6 @@ class Thresholds(Answer):
             },
         )
 
-    def _reported(self) -> dict[str, Any]:
-        return self.report()
-
     def to_frame(self, backend: str | None = None) -> Any:
         """Thresholds and probabilities as a table: "pandas", "polars" or "pyarrow"."""
         return frame({"threshold": self.thresholds, "probability": self.probability}, backend)
@@ -197,8 +190,6 @@ def threshold(
     >>> found.conditions, found.met
     (('recall >= 0.5',), True)
     """
-    predictions = predictions_of(predictions, columns, positive, against_rest=False)
-    seed = checked(predictions, confidence_level, estimand, workers, random_state)
     costs = checked_cost(cost)
     bounds: dict[str, tuple[str, str, float | None]] = {
         "min_precision": ("precision", ">=", min_precision),
@@ -209,63 +200,62 @@ def threshold(
         "max_fpr": ("fpr", "<=", max_fpr),
         "max_cost": ("cost", "<=", max_cost),
     }
-    asked = conditions_of(bounds, condition, costs)
-    watch = progress or silent
+    conditions = conditions_of(bounds, condition, costs)
     with using_workers(workers):
-        question = ask(predictions, model, method, positive, estimand, seed)
-        points = points_of(question, draws_for(confidence_level)).kept(watch)
-        search = _search(points, asked, costs, watch)
-        place = np.flatnonzero(points.thresholds == search.best)
-        at_best = points.only(int(place[0])) if len(place) else None
-        rates = _rates(at_best, asked, costs, confidence_level, watch)
-    status, warnings = _trust(question, search, asked, confidence_level)
+        question = Question.of(
+            predictions, columns, model, method, positive, level=confidence_level,
+            estimand=estimand, random_state=random_state, workers=workers, progress=progress,
+        )  # fmt: skip
+        points = points_of(question).kept()
+        probability, shortfall = _tally(question, points, conditions, costs)
+        thresholds, top = points.thresholds[::-1], float(probability.max(initial=0.0))
+        best = lack = math.nan
+        if len(thresholds):
+            nearest = probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12
+            place = _middle(nearest)
+            best, lack = float(thresholds[place]), float(shortfall[place])
+        rates = _rates(question, points, best, conditions, costs)
+    verdict = question.verdict("average_precision", 0.0)
+    status, unmet = verdict.status, None
+    if math.isnan(best):
+        status, unmet = Status.UNDEFINED, "undefined: there is no item to put a threshold at"
+    elif not top:
+        wanted = " and ".join(one.text for one in conditions)
+        unmet = (
+            f"no draw meets {wanted} at any threshold; the nearest is {best:.6g}, where the rates "
+            f"lack {lack:.3g} on average"
+        )
     return Thresholds(
-        **facts_of(question, predictions.classes, confidence_level),
-        **search._asdict(),
+        **question.facts(),
+        thresholds=thresholds,
+        probability=probability,
+        best=best,
+        best_probability=top,
+        met=top > 0,
+        shortfall=lack,
         rates=rates,
-        conditions=tuple(one.text for one in asked),
+        conditions=tuple(one.text for one in conditions),
         status=status,
-        warnings=warnings,
-    )
-
-
-class _Search(NamedTuple):
-    """Fields of `Thresholds` that come from all cuts."""
-
-    thresholds: Floats
-    probability: Floats
-    best: float
-    best_probability: float
-    met: bool
-    shortfall: float
-
-
-def _search(
-    points: Points, asked: Sequence[Condition], costs: tuple[float, float], watch: Progress
-) -> _Search:
-    """How probably the conditions hold at every cut, and the best of the cuts."""
-    tallies = points.interval.each(partial(_tally, asked, costs), watch)
-    thresholds = points.thresholds[::-1]
-    probability, shortfall = (
-        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*tallies, strict=True)
-    )
-    if not len(thresholds):
-        return _Search(thresholds, probability, math.nan, 0.0, False, math.nan)
-    top = float(probability.max())
-    at = _middle(probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12)
-    return _Search(
-        thresholds, probability, float(thresholds[at]), top, top > 0, float(shortfall[at])
+        warnings=question.warnings(verdict.reason, unmet),
     )
 
 
 def _tally(
-    asked: Sequence[Condition], costs: tuple[float, float], counts: Counts
+    question: Question, points: Points, conditions: Sequence[Condition], costs: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """In how many draws all conditions hold at each cut, and the sum of what they lack, (G,)."""
-    rates = Rates(counts, costs)
-    holds: Bools = np.logical_and.reduce([one.holds(rates) for one in asked])
-    lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in asked], axis=0)
-    return holds.sum(axis=1).astype(np.float64), lacks
+    """Probability that the conditions hold, and their mean shortfall, at the cuts upwards, (G,)."""
+
+    def tally(counts: Counts) -> tuple[Floats, Floats]:
+        rates = Rates(counts, costs)
+        holds: Bools = np.logical_and.reduce([one.holds(rates) for one in conditions])
+        lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in conditions], axis=0)
+        return holds.sum(axis=1).astype(np.float64), lacks
+
+    chunks = points.interval.each(tally, question.progress)
+    probability, shortfall = (
+        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*chunks, strict=True)
+    )
+    return probability, shortfall
 
 
 def _runs(mask: Bools) -> list[slice]:
@@ -281,45 +271,25 @@ def _middle(mask: Bools) -> int:
 
 
 def _rates(
-    at_best: Points | None,
-    asked: Sequence[Condition],
+    question: Question,
+    points: Points,
+    best: float,
+    conditions: Sequence[Condition],
     costs: tuple[float, float],
-    level: float,
-    watch: Progress,
 ) -> dict[str, Interval]:
     """Rates at one threshold, with their intervals; NaN where there is no threshold."""
-    about = [one.rate for one in asked if isinstance(one, Comparison)]
+    about = [one.rate for one in conditions if isinstance(one, Comparison)]
     names = [*SHOWN, *(["cost"] if "cost" in about or costs != (1.0, 1.0) else [])]
-    if at_best is None:
+    if math.isnan(best):
         return dict.fromkeys(names, Interval(math.nan, math.nan, math.nan))
+    cut = int(np.flatnonzero(points.thresholds == best)[0])
 
-    def finish(counts: Counts) -> list[Floats]:
-        rates = Rates(counts, costs)
+    def at_best(counts: Counts) -> list[Floats]:
+        rates = Rates(counts.at(cut), costs)
         return [rates[name][0] for name in names]
 
-    values, drawn = at_best.measure(finish, watch)
+    values, drawn = points.measure(at_best, question.progress)
     return {
-        name: summarise(value, draws, level, max(costs) if name == "cost" else 1.0)
+        name: summarise(value, draws, question.level, max(costs) if name == "cost" else 1.0)
         for name, value, draws in zip(names, values, drawn, strict=True)
     }
-
-
-def _trust(
-    question: Question, search: _Search, asked: Sequence[Condition], level: float
-) -> tuple[Status, tuple[str, ...]]:
-    """Status and warnings."""
-    said = facts(question, level)
-    verdict = status_of(question, "average_precision", 0.0)
-    status = verdict.status
-    if verdict.reason:
-        said.append(verdict.reason)
-    if math.isnan(search.best):
-        status = Status.UNDEFINED
-        said.append("undefined: there is no item to put a threshold at")
-    elif not search.met:
-        wanted = " and ".join(one.text for one in asked)
-        said.append(
-            f"no draw meets {wanted} at any threshold; the nearest is {search.best:.6g}, where the "
-            f"rates lack {search.shortfall:.3g} on average"
-        )
-    return status, tuple(dict.fromkeys(said))

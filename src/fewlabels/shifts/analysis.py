@@ -10,23 +10,18 @@ import numpy as np
 from fewlabels import __version__, report
 from fewlabels.errors import InputError, UsageError
 from fewlabels.models.base import LabelModel, refuse_multiplicity
-from fewlabels.models.label_shift import LabelShift, sides, weightless
 from fewlabels.models.registry import resolve as resolve_method
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.correction import (
-    LEARN_FREQUENCIES,
-    UNLEARNED,
-    Corrected,
-    Correction,
-    apply_correction,
-    believing,
-    class_importance,
-)
 from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.label import LabelShiftFit, label_shift_fit
+from fewlabels.shifts.label_shift import (
+    ClassShift,
+    LabelShiftFit,
+    class_importance,
+    label_shift_fit,
+)
 from fewlabels.shifts.sampling_test import (
     FEWEST_LABELS,
+    LEVEL,
     QUICK,
     THOROUGH,
     Difference,
@@ -34,13 +29,11 @@ from fewlabels.shifts.sampling_test import (
     Sizes,
     sampling_test,
 )
+from fewlabels.shifts.traits import Split
 from fewlabels.shown import Shown
 from fewlabels.shown import plain_values as plain
 from fewlabels.sources import predictions_of
-from fewlabels.wording import listed, no_level
-
-ALPHA = 0.05
-"""Level at which `shift` speaks of a shift; `estimate` warns at .01, as it tests unasked."""
+from fewlabels.wording import listed, no_level, plain_name
 
 Kind = Literal["none", "label", "covariate"]
 Verdict = Literal["none", "not-decidable", "not-label-alone"]
@@ -79,20 +72,10 @@ class Shift(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; NaN and infinities are None."""
         test, fit = self.sampling, self.label
-        shape = fit.labeled.tolist(), fit.unlabeled.tolist()
         classes = [
             {
-                "class": _name(name),
-                "labeled": shape[0][k],
-                "unlabeled": shape[1][k],
-                "low": float(fit.low[k]),
-                "high": float(fit.high[k]),
-                "weight": float(fit.weights[k]),
-                "weight_low": float(fit.weights_low[k]),
-                "weight_high": float(fit.weights_high[k]),
-                "bbse": float(fit.black_box[k]),
-                "rlls": float(fit.regularised[k]),
-                "detectable": float(fit.detectable[k]),
+                "class": plain_name(name),
+                **{key: float(getattr(fit, field)[k]) for key, field in _BY_CLASS.items()},
             }
             for k, name in enumerate(self.classes)
         ]
@@ -104,7 +87,7 @@ class Shift(Shown):
                 "seed": self.seed,
                 "n_items": self.n_items,
                 "n_labeled": self.n_labeled,
-                "classes": [_name(c) for c in self.classes],
+                "classes": [plain_name(c) for c in self.classes],
                 "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "compared": {"labeled": test.n_labeled, "unlabeled": test.n_unlabeled},
                 "confidence_level": self.confidence_level,
@@ -114,7 +97,7 @@ class Shift(Shown):
                 "p_value": test.p_value,
                 "energy_distance": test.energy,
                 "energy_p_value": test.energy_p_value,
-                "differences": [_difference(found) for found in test.differences],
+                "differences": [_difference(one) for one in test.differences],
                 "label_shift": {
                     "p_value": fit.p_value,
                     "fit_p_value": fit.fit_p_value,
@@ -131,14 +114,22 @@ class Shift(Shown):
         return report.render_shift(self.to_dict(), width)
 
 
-def _difference(found: Difference) -> dict[str, Any]:
-    rest = found._asdict()
+_BY_CLASS = {
+    **{name: name for name in ("labeled", "unlabeled", "low", "high")},
+    "weight": "weights",
+    "weight_low": "weights_low",
+    "weight_high": "weights_high",
+    "bbse": "black_box",
+    "rlls": "regularised",
+    "detectable": "detectable",
+}
+"""Names of a class's numbers in the report, and of the arrays (K,) of `LabelShiftFit`."""
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    rest = one._asdict()
     trait = rest.pop("trait")
-    return {"trait": trait.kind, "about": trait.about, "words": words(found), **rest}
-
-
-def _name(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else str(value)
+    return {"trait": trait.kind, "about": trait.about, "words": one.words, **rest}
 
 
 def shift(
@@ -191,11 +182,10 @@ def shift(
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
-    if not _comparable(predictions):
-        what = _how_many(predictions)
+    if (few := too_few(predictions)) is not None:
         raise InputError(
             f"shift is between labeled and unlabeled items, at least {FEWEST_LABELS} of the first "
-            f"and one of the others, and {what}; give both"
+            f"and one of the others, and {few}; give both"
         )
     seed = 0 if random_state is None else int(random_state)
     return analyse(predictions, name, model, seed, confidence_level, THOROUGH)
@@ -212,67 +202,36 @@ def analyse(
     """`shift` of checked arguments."""
     rng = np.random.default_rng(seed)
     test = sampling_test(predictions, rng, sizes)
-    own = name not in LEARN_FREQUENCIES | UNLEARNED | {"labeled", "autoeval", "active-testing"}
-    source = predictions if own else believing(predictions)
-    fitted = LabelShift(model if own else TemperedEnsemble()).fit(source, rng)
-    fit = label_shift_fit(source, fitted, rng, sizes, level)
+    classes = ClassShift.of(predictions, name, model, rng)
+    fit = label_shift_fit(classes, rng, sizes, level)
     verdict, suggested = _verdict(test, fit)
-    weights = {
-        "covariate": covariate_weights(predictions).effective,
-        "label": class_importance(predictions, fitted).effective,
-    }
     return Shift(
         sampling=test,
         label=fit,
         verdict=verdict,
         suggested=suggested,
-        effective=weights,
+        effective={
+            "covariate": covariate_weights(predictions).effective,
+            "label": class_importance(predictions, classes.fitted).effective,
+        },
         statement=_statement(test, fit, verdict, suggested, predictions.classes),
-        method=name if own else "tempered-ensemble",
+        method=name if classes.own else "tempered-ensemble",
         seed=seed,
         confidence_level=level,
         n_items=predictions.n_items,
-        n_labeled=int(sides(predictions)[0].sum()),
+        n_labeled=int(Split.of(predictions).labeled.sum()),
         classes=predictions.classes,
         warnings=(*predictions.notes, *_warnings(predictions)),
     )
 
 
-def corrected(
-    predictions: Predictions,
-    model: LabelModel,
-    method: str,
-    correction: Correction,
-    rng: np.random.Generator,
-    seed: int,
-) -> Corrected:
-    """Predictions and posterior under a correction; "auto" is what `shift` suggests."""
-    if correction != "auto":
-        return apply_correction(predictions, model, method, correction, rng)
-    kind: Literal["covariate", "label"] | None = None
-    if not _comparable(predictions):
-        why = f"no correction for shift: {_how_many(predictions)}"
-    else:
-        found = analyse(predictions, method, model, seed, 0.95)
-        kind = found.suggested
-        if kind == "label" and method == "autoeval":  # its proxies cannot be adjusted
-            kind = "covariate"
-        why = f"shift: {found.statement[0].lower()}{found.statement[1:]}".rstrip(".")
-    done = apply_correction(predictions, model, method, kind, rng)
-    return done._replace(warnings=(why, *done.warnings))
-
-
-def _comparable(predictions: Predictions) -> bool:
-    """Whether there are enough labeled items, and any unlabeled one, to test for a shift."""
-    known, others = sides(predictions)
-    return bool(known.sum() >= FEWEST_LABELS and others.any())
-
-
-def _how_many(predictions: Predictions) -> str:
-    """How many of the items have a label, in words."""
-    known, others = sides(predictions)
-    number = f"{int(known.sum()):,} items have a label"
-    return (number if others.any() else "every item has a label") + weightless(predictions)
+def too_few(predictions: Predictions) -> str | None:
+    """How many items have a label, in words, where a shift cannot be tested; else None."""
+    split = Split.of(predictions)
+    if not split.unlabeled.any():
+        return split.counting("every item has a label")
+    n = int(split.labeled.sum())
+    return split.counting(f"{n:,} items have a label") if n < FEWEST_LABELS else None
 
 
 def _verdict(
@@ -283,11 +242,11 @@ def _verdict(
     Label shift is the simpler explanation, K - 1 numbers: it is suggested where the frequencies
     differ and it fits; covariate shift where it does not fit, or is not what differs.
     """
-    if min(test.p_value, fit.p_value) >= ALPHA / 2:  # two tests share the level
+    if min(test.p_value, fit.p_value) >= LEVEL / 2:  # two tests share the level
         return "none", None
-    if fit.fit_p_value < ALPHA:
+    if fit.fit_p_value < LEVEL:
         return "not-label-alone", "covariate"
-    return "not-decidable", "label" if fit.p_value < ALPHA else "covariate"
+    return "not-decidable", "label" if fit.p_value < LEVEL else "covariate"
 
 
 def _statement(
@@ -299,12 +258,12 @@ def _statement(
 ) -> str:
     k = 1 if len(classes) == 2 else int(np.argmax(fit.labeled))
     power = (
-        f"With {test.n_labeled} labels a change of the frequency of class {_name(classes[k])} by "
-        f"less than {fit.detectable[k]:.2f} would go unnoticed in one case of five or more."
+        f"With {test.n_labeled} labels a change of the frequency of class {plain_name(classes[k])} "
+        f"by less than {fit.detectable[k]:.2f} would go unnoticed in one case of five or more."
     )
     if verdict == "none":
         return f"The labeled items look like a random sample of all items. {power}"
-    opening = f"The labeled items do not look like a random sample of all items: {worst(test)}."
+    opening = f"The labeled items do not look like a random sample of all items: {test.worst}."
     if verdict == "not-label-alone":
         return (
             f"{opening} Other class frequencies alone do not explain it: scores differ within the "
@@ -319,59 +278,19 @@ def _statement(
     )
 
 
-def worst(test: SamplingTest) -> str:
-    """The difference that random sampling explains least, in words."""
-    shown = [found for found in test.differences[:1] if found.p_value < ALPHA]
-    if shown:
-        return words(shown[0])
-    return "the joint distribution of their scores differs, though no one trait does"
-
-
-def words(found: Difference) -> str:
-    """A difference in words and numbers."""
-    kind, about = found.trait
-    mine, others = _percent(found.labeled), _percent(found.unlabeled)
-    if kind == "confidence":
-        who = "the classifiers are" if about is None else f"{about} is"
-        more = "more" if found.labeled > found.unlabeled else "less"
-        return (
-            f"{who} {more} confident on labeled items: "
-            f"{found.labeled:.2f} on average, against {found.unlabeled:.2f}"
-        )
-    if kind == "agreement":
-        return f"classifiers agree on {mine} of labeled and {others} of unlabeled items"
-    if kind == "predicted":
-        return f"class {about} is predicted for {mine} of labeled and {others} of unlabeled items"
-    if kind == "missing" and about is None:
-        return (
-            f"classifiers lack {mine} of their predictions on labeled and {others} on unlabeled "
-            "items"
-        )
-    if kind == "missing":
-        return f"{about} has no prediction for {mine} of labeled and {others} of unlabeled items"
-    return (
-        f"{about} scores labeled items {found.labeled:.3g} on average, "
-        f"and unlabeled ones {found.unlabeled:.3g}"
-    )
-
-
-def _percent(share: float) -> str:
-    return "-" if np.isnan(share) else f"{share:.0%}"
-
-
 def _warnings(predictions: Predictions) -> tuple[str, ...]:
-    said = []
+    notes = []
     weight = predictions.weight[predictions.weight > 0]
     if (weight != weight[:1]).any():
-        said.append(
+        notes.append(
             "sampling weights are not looked at by these tests: they ask whether items were "
             "labeled at random, each with the same probability"
         )
-    labels = predictions.labels[sides(predictions)[0]]
+    labels = predictions.labels[Split.of(predictions).labeled]
     absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
     if absent:
-        said.append(
+        notes.append(
             f"no labeled item of class {listed(absent)}: its scores are unknown, and its frequency "
             "rests on what the classifiers say of themselves"
         )
-    return tuple(said)
+    return tuple(notes)

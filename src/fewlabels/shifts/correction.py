@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -12,31 +11,16 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.models.base import LabelModel
-from fewlabels.models.label_shift import FittedLabelShift, LabelShift, one_sided, sides
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.covariate import ImportanceWeights, covariate_weights, importance
+from fewlabels.shifts.analysis import analyse, too_few
+from fewlabels.shifts.covariate import ImportanceWeights, covariate_weights
+from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, UNLEARNED, ClassShift, class_importance
 from fewlabels.shifts.sampling_test import FEWEST_LABELS
-from fewlabels.shifts.traits import beliefs
+from fewlabels.shifts.traits import Split
 from fewlabels.wording import listed
 
 Correction = Literal["auto", "covariate", "label"]
-
-LEARN_FREQUENCIES = frozenset(
-    {
-        *("ssme-kde", "ssme-kde-marginal", "ssme-flow", "spe", "dawid-skene", "agreement-rates"),
-        *("bee", "cbee", "hcbee", "cbcc", "confusion-bee", "confusion-cbee", "confusion-hcbee"),
-        *("vote-selection", "crowd-svm", "majority-vote"),
-    }
-)
-"""Methods that learn how frequent the classes are from all items, labeled or not.
-
-Under label shift their P(class | scores) of unlabeled items is right as it is.
-"""
-
-UNLEARNED = frozenset({"ensemble"})
-"""Methods that take the classifiers at their word: labels, and their frequencies, do not matter."""
 
 
 class Corrected(NamedTuple):
@@ -82,97 +66,77 @@ def check_correction(shift: Any, estimand: str, method: str, *, distribution: bo
         )
 
 
-def apply_correction(
+def corrected(
     predictions: Predictions,
     model: LabelModel,
     method: str,
-    kind: Literal["covariate", "label"] | None,
+    correction: Correction,
     rng: np.random.Generator,
+    seed: int,
 ) -> Corrected:
-    """The posterior under a correction, None for none; labeled items carry importance weights.
+    """The posterior under a correction; labeled items carry importance weights.
 
-    Covariate shift, P(class | scores) the same: a model of it is right as it is, and the labeled
-    items are weighted to look like the unlabeled ones. Label shift, P(scores | class) the same:
-    models of P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled
-    item has the weight of its class.
+    "covariate", P(class | scores) the same: a model of it is right as it is, and the labeled items
+    are weighted to look like the unlabeled ones. "label", P(scores | class) the same: models of
+    P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled item has
+    the weight of its class. "auto" is what `fewlabels.shift` suggests, which may be nothing.
     """
-    said: tuple[str, ...] = ()
-    if kind is not None and (missing := one_sided(predictions)) is not None:
-        kind, said = None, (f"no correction for shift: {missing}",)
+    kind: str | None = correction
+    notes: list[str] = []
+    if correction == "auto":
+        kind = None
+        if (few := too_few(predictions)) is not None:
+            notes.append(f"no correction for shift: {few}")
+        else:
+            shift = analyse(predictions, method, model, seed, 0.95)
+            # The proxies of `autoeval` cannot be adjusted.
+            kind = "covariate" if shift.suggested and method == "autoeval" else shift.suggested
+            notes.append(f"shift: {shift.statement[0].lower()}{shift.statement[1:]}".rstrip("."))
+    missing = Split.of(predictions).missing
+    if kind is not None and missing is not None:
+        kind = None
+        notes.append(f"no correction for shift: {missing}")
     if kind is None:
-        return Corrected(predictions, model.infer(predictions, rng), said)
+        return Corrected(predictions, model.infer(predictions, rng), tuple(notes))
     if kind == "label":
-        return _corrected_for_labels(predictions, model, method, rng)
-    found = covariate_weights(predictions)
-    weighted = with_weights(predictions, found)
+        return _for_classes(predictions, model, method, rng, notes)
+    weights = covariate_weights(predictions)
+    weighted = predictions.with_weight(predictions.weight * weights.weights)
     posterior = model.infer(weighted, rng)
-    return Corrected(weighted, posterior, (_said(found, "scores"), *_few(found)))
+    return Corrected(weighted, posterior, (*notes, *_worth(weights, "scores")))
 
 
-def _corrected_for_labels(
+def _for_classes(
     predictions: Predictions,
     model: LabelModel,
     method: str,
     rng: np.random.Generator,
+    notes: list[str],
 ) -> Corrected:
-    adjusted = method not in LEARN_FREQUENCIES | UNLEARNED | {"labeled"}
-    if adjusted:
-        fitted = LabelShift(model).fit(predictions, rng)
-        posterior = fitted.posterior(predictions)
+    classes = ClassShift.of(predictions, method, model, rng)
+    if classes.own:
+        posterior = classes.fitted.posterior(predictions)
     else:
-        fitted = LabelShift(TemperedEnsemble()).fit(believing(predictions), rng)
         posterior = model.infer(predictions, rng)
-    found = class_importance(predictions, fitted)
-    target = fitted.doubted_frequencies.target
-    note = f"label shift: among unlabeled items {_frequencies(predictions, target)}"
-    notes = [note, _said(found, "classes"), *_few(found)]
+    weights = class_importance(predictions, classes.fitted)
+    target = classes.fitted.interval_frequencies.target
+    notes.append(f"label shift: among unlabeled items {_frequencies(predictions, target)}")
+    notes += _worth(weights, "classes")
     if method in LEARN_FREQUENCIES:
         notes.append(
             f"{method} learns how frequent the classes are from all items, so only the labeled "
             "ones are weighted"
         )
-    if not adjusted:
+    if not classes.own:
         notes.append(f"intervals of {method} take the weights of the classes as known")
     if method in UNLEARNED:
         notes.append(f"{method} does not learn from labels, so only labeled items are weighted")
     shown = {"frequencies": target.mean(axis=0).tolist()}
-    diagnostics: Mapping[str, Any] = {**posterior.diagnostics, "label_shift": shown}
     return Corrected(
-        with_weights(predictions, found),
-        replace(posterior, diagnostics=diagnostics),
+        predictions.with_weight(predictions.weight * weights.weights),
+        replace(posterior, diagnostics={**posterior.diagnostics, "label_shift": shown}),
         tuple(notes),
     )
-
-
-def believing(predictions: Predictions) -> Predictions:
-    """The same items with a probability of whatever each classifier gives, votes and scores too."""
-    return Predictions(
-        beliefs(predictions),
-        predictions.labels,
-        histogram=predictions.histogram,
-        weight=predictions.weight,
-        models=predictions.models,
-        classes=predictions.classes,
-        positive=predictions.positive,
-    )
-
-
-def class_importance(predictions: Predictions, fitted: FittedLabelShift) -> ImportanceWeights:
-    """Weights of the labeled items by class: estimated frequency over that among the labels."""
-    known, _ = sides(predictions)
-    labels = predictions.labels
-    named = known & (labels >= 0)
-    counts = np.bincount(labels[named], minlength=predictions.n_classes)
-    share = np.maximum(counts, 1) / max(counts.sum(), 1)
-    by_class: Floats = fitted.frequencies.target.mean(axis=0) / share
-    raw = np.ones(predictions.n_items)
-    raw[named] = by_class[labels[named]]
-    return importance(raw, known)
-
-
-def with_weights(predictions: Predictions, found: ImportanceWeights) -> Predictions:
-    """The same predictions, sampling weights times importance weights."""
-    return predictions.with_weight(predictions.weight * found.weights)
 
 
 def _frequencies(predictions: Predictions, target: Floats) -> str:
@@ -186,18 +150,16 @@ def _frequencies(predictions: Predictions, target: Floats) -> str:
     )
 
 
-def _said(found: ImportanceWeights, what: str) -> str:
-    return (
+def _worth(weights: ImportanceWeights, what: str) -> list[str]:
+    """What the labeled items are worth with their weights."""
+    notes = [
         f"corrected for shift: estimates are for the population of the unlabeled items, and "
-        f"{found.n_labeled:,} labeled items are weighted by their {what} "
-        f"(worth {found.effective:,.1f} of equal weights)"
-    )
-
-
-def _few(found: ImportanceWeights) -> tuple[str, ...]:
-    if found.effective >= FEWEST_LABELS:
-        return ()
-    return (
-        f"few-labels: after the correction the labels are worth {found.effective:.1f} items; "
-        "unlabeled items are unlike nearly all labeled ones",
-    )
+        f"{weights.n_labeled:,} labeled items are weighted by their {what} "
+        f"(worth {weights.effective:,.1f} of equal weights)"
+    ]
+    if weights.effective < FEWEST_LABELS:
+        notes.append(
+            f"few-labels: after the correction the labels are worth {weights.effective:.1f} items; "
+            "unlabeled items are unlike nearly all labeled ones"
+        )
+    return notes

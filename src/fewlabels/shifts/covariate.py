@@ -9,9 +9,8 @@ import numpy as np
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
-from fewlabels.models.label_shift import sides
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.traits import beliefs, disagreement
+from fewlabels.shifts.traits import Split, beliefs, disagreement
 
 _PRIOR_SDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 _FOLDS = 5
@@ -33,14 +32,14 @@ class ImportanceWeights:
     capped: int
 
 
-def importance(raw: Floats, known: Bools) -> ImportanceWeights:
+def importance(raw: Floats, labeled: Bools) -> ImportanceWeights:
     """Weights (n,) of which those of the labeled items are capped and brought to mean 1.
 
     The cap is sqrt(n_l) times the mean, which lets the bias of capping vanish as labels grow.
     Source: Ionides (2008), truncated importance sampling; Kish (1965), effective sample size.
     """
-    out = np.ones(len(known))
-    w = raw[known]
+    out = np.ones(len(labeled))
+    w = raw[labeled]
     if not len(w):
         return ImportanceWeights(out, 0, 0.0, 0)
     if w.sum() <= 0:  # of no use at all: every labeled item is of a class that is not there
@@ -49,7 +48,7 @@ def importance(raw: Floats, known: Bools) -> ImportanceWeights:
     capped = int((w > cap).sum())
     w = np.minimum(w, cap)
     w = w / w.mean()
-    out[known] = w
+    out[labeled] = w
     return ImportanceWeights(out, len(w), float(w.sum() ** 2 / (w**2).sum()), capped)
 
 
@@ -62,30 +61,31 @@ def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     that without a shift all weights are near 1. An item's weight comes from fits without it, for
     which two unlabeled items are needed; with fewer, all weights are 1.
     """
-    known, unlabeled = sides(predictions)
+    labeled, unlabeled = Split.of(predictions)
     order = np.argsort(predictions.keys)
-    others = order[unlabeled[order]][:_MOST]
-    mine = order[known[order]]
+    unlabeled_rows = order[unlabeled[order]][:_MOST]
+    labeled_rows = order[labeled[order]]
     raw = np.ones(predictions.n_items)
-    if len(others) < 2:
-        return importance(raw, known)
+    if len(unlabeled_rows) < 2:
+        return importance(raw, labeled)
     features = _features(beliefs(predictions))
     fold = np.full(predictions.n_items, -1)
-    fold[mine] = np.arange(len(mine)) % _FOLDS
-    fold[others] = np.arange(len(others)) % _FOLDS
-    for number in range(min(_FOLDS, len(mine))):
-        own = mine[fold[mine] == number]
-        rest, background = mine[fold[mine] != number], others[fold[others] != number]
+    fold[labeled_rows] = np.arange(len(labeled_rows)) % _FOLDS
+    fold[unlabeled_rows] = np.arange(len(unlabeled_rows)) % _FOLDS
+    for number in range(min(_FOLDS, len(labeled_rows))):
+        own = labeled_rows[fold[labeled_rows] == number]
+        rest = labeled_rows[fold[labeled_rows] != number]
+        background = unlabeled_rows[fold[unlabeled_rows] != number]
         raw[own] = _ratio(features[rest], features[background], features[own])
-    return importance(raw, known)
+    return importance(raw, labeled)
 
 
-def _features(believed: Floats) -> Floats:
+def _features(p: Floats) -> Floats:
     """Pooled log ratios, confidence of the pool, disagreement; standardised, (n, d)."""
-    pool = linear_pool(believed, mean_probability(believed))
+    pool = linear_pool(p, mean_probability(p))
     centred = centred_log(clip(pool))
     logs = centred[:, 1:] if centred.shape[1] == 2 else centred  # of two the one says it all
-    apart = disagreement(centred_log(clip(believed)))
+    apart = disagreement(centred_log(clip(p)))
     out = np.column_stack([logs, pool.max(axis=1), apart])
     spread = out.std(axis=0)
     out = (out - out.mean(axis=0))[:, spread > 1e-12] / spread[spread > 1e-12]

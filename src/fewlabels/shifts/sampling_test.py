@@ -1,4 +1,9 @@
-"""Whether labeled items look like a random sample of all, by what the classifiers say of them."""
+"""Whether labeled items look like a random sample of all, by what the classifiers say of them.
+
+Under random sampling without replacement every subset of the labeled items' size was equally likely
+to be them, so a statistic's rank among those of random subsets has a known distribution: the test
+is exact for any statistic, dimension and number of items.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.blocks import one_blas_thread
 from fewlabels.kernels.keyed_counts import some_items
-from fewlabels.kernels.two_sample import (
-    distances,
-    energy_distances,
-    kolmogorov_smirnov,
-    max_adjusted,
-    mean_differences,
-    p_value,
-    random_subsets,
-    standard_deviations,
-)
-from fewlabels.models.label_shift import sides
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.traits import Trait, beliefs, points, traits
+from fewlabels.shifts.traits import (
+    Split,
+    Trait,
+    beliefs,
+    points,
+    standard_deviations,
+    traits,
+)
 
 FEWEST_LABELS = 5
 """Of fewer items nothing can be said: the rarest of subsets would not be rare."""
@@ -29,7 +31,18 @@ FEWEST_LABELS = 5
 POWER = 1.96 + 0.84
 """A difference of so many standard errors is found in four cases of five, at the level .05."""
 
+LEVEL = 0.05
+"""Level at which a difference is spoken of."""
+
 _DRAWN_SALT = 0x5A3C
+
+_EQUAL = 1e-9
+"""Statistics that differ by less, relatively, are ties: sums in another order."""
+
+_GATHER = 5
+"""Reading a distance by its index takes as long as multiplying so many rows' worth of them."""
+
+_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,39 @@ class Difference(NamedTuple):
     detectable: float
     gap: float
 
+    @property
+    def words(self) -> str:
+        """The difference in words and numbers."""
+        kind, about = self.trait
+        labeled, unlabeled = _percent(self.labeled), _percent(self.unlabeled)
+        shares = f"{labeled} of labeled and {unlabeled} of unlabeled items"
+        if kind == "confidence":
+            who = "the classifiers are" if about is None else f"{about} is"
+            more = "more" if self.labeled > self.unlabeled else "less"
+            return (
+                f"{who} {more} confident on labeled items: "
+                f"{self.labeled:.2f} on average, against {self.unlabeled:.2f}"
+            )
+        if kind == "agreement":
+            return f"classifiers agree on {shares}"
+        if kind == "predicted":
+            return f"class {about} is predicted for {shares}"
+        if kind == "missing" and about is None:
+            return (
+                f"classifiers lack {labeled} of their predictions on labeled and {unlabeled} on "
+                "unlabeled items"
+            )
+        if kind == "missing":
+            return f"{about} has no prediction for {shares}"
+        return (
+            f"{about} scores labeled items {self.labeled:.3g} on average, "
+            f"and unlabeled ones {self.unlabeled:.3g}"
+        )
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{share:.0%}"
+
 
 @dataclass(frozen=True, eq=False)
 class SamplingTest:
@@ -81,22 +127,28 @@ class SamplingTest:
     n_labeled: int
     n_unlabeled: int
 
+    @property
+    def worst(self) -> str:
+        """The difference that random sampling explains least, in words."""
+        if self.differences and self.differences[0].p_value < LEVEL:
+            return self.differences[0].words
+        return "the joint distribution of their scores differs, though no one trait does"
 
-def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, Ints]:
-    """The items looked at, in the order of their keys, and which of them have labels, (s,)."""
-    known, unlabeled = sides(predictions)
-    if predictions.multiplicity is not None:
-        mine, others = (
-            _drawn(predictions, np.flatnonzero(side), size)
-            for side, size in ((known, sizes.labeled), (unlabeled, sizes.unlabeled))
-        )
-        alone = predictions.with_multiplicity(None).take(np.concatenate([mine, others]))
-        return alone, np.arange(len(mine))
-    order = np.argsort(predictions.keys)
-    mine = order[known[order]][: sizes.labeled]
-    others = order[unlabeled[order]][: sizes.unlabeled]
-    rows = np.concatenate([mine, others])
-    return predictions.take(rows), np.arange(len(mine))
+
+def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
+    """The items looked at, in the order of their keys, labeled first, and how many these are."""
+    split = Split.of(predictions)
+    masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
+    if predictions.multiplicity is None:
+        order = np.argsort(predictions.keys)
+        rows = [order[part[order]][:size] for part, size in zip(masks, most, strict=True)]
+    else:
+        rows = [
+            _drawn(predictions, np.flatnonzero(part), size)
+            for part, size in zip(masks, most, strict=True)
+        ]
+        predictions = predictions.with_multiplicity(None)
+    return predictions.take(np.concatenate(rows)), len(rows[0])
 
 
 def _drawn(predictions: Predictions, rows: Ints, size: int) -> Ints:
@@ -119,27 +171,25 @@ def sampling_test(
 
     Source: Székely & Rizzo (2004); Westfall & Young (1993).
     """
-    chosen, mine = compared(predictions, sizes)
-    subsets = random_subsets(rng, chosen.n_items, len(mine), sizes.permutations)
-    every = np.concatenate([mine[None], subsets])
-    believed = beliefs(chosen)
-    energies = energy_distances(distances(points(believed)), every)
-    looked_at = traits(chosen, believed)
-    spread = standard_deviations(looked_at.values)
+    chosen, n_labeled = compared(predictions, sizes)
+    every = first_and_random(rng, chosen.n_items, n_labeled, sizes.permutations)
+    p = beliefs(chosen)
+    energies = energy_distances(distances(points(p)), every)
+    each = traits(chosen, p)
+    spread = standard_deviations(each.values)
     differing = np.flatnonzero(spread > 1e-12)
-    values, spread = looked_at.values[:, differing], spread[differing]
+    values, spread = each.values[:, differing], spread[differing]
     drawn = mean_differences(values, every)
     # In standard errors under random sampling: where much is missing, means of few items vary more.
     error = np.sqrt(np.mean(np.nan_to_num(drawn) ** 2, axis=0))
-    strange = np.abs(drawn) / np.where(error > 0, error, np.inf)
-    top = np.nan_to_num(strange).max(axis=1) if len(differing) else np.zeros(len(every))
+    z = np.abs(drawn) / np.where(error > 0, error, np.inf)
+    top = np.nan_to_num(z).max(axis=1) if len(differing) else np.zeros(len(every))
     least = np.minimum(_ranks(energies), _ranks(top))
-    adjusted = max_adjusted(strange[0], strange[1:])
-    inside = np.zeros(chosen.n_items, dtype=bool)
-    inside[mine] = True
-    found = [
+    adjusted = max_adjusted(z[0], z[1:])
+    inside = np.arange(chosen.n_items) < n_labeled
+    differences = [
         Difference(
-            looked_at.names[column],
+            each.names[column],
             _mean(values[inside, t]),
             _mean(values[~inside, t]),
             float(drawn[0, t] / spread[t]),
@@ -149,14 +199,14 @@ def sampling_test(
         )
         for t, column in enumerate(differing)
     ]
-    order = np.argsort(-np.nan_to_num(strange[0]), kind="stable")
+    order = np.argsort(-np.nan_to_num(z[0]), kind="stable")
     return SamplingTest(
         p_value=p_value(-least[0], -least[1:]),
         energy=float(energies[0]),
         energy_p_value=p_value(energies[0], energies[1:]),
-        differences=tuple(found[t] for t in order),
-        n_labeled=len(mine),
-        n_unlabeled=chosen.n_items - len(mine),
+        differences=tuple(differences[t] for t in order),
+        n_labeled=n_labeled,
+        n_unlabeled=chosen.n_items - n_labeled,
     )
 
 
@@ -170,3 +220,136 @@ def _ranks(drawn: Floats) -> Floats:
 def _mean(values: Floats) -> float:
     given = values[~np.isnan(values)]
     return float(given.mean()) if len(given) else float("nan")
+
+
+# --- statistics of subsets, and their ranks -----------------------------------------------------
+
+
+def random_subsets(rng: np.random.Generator, n: int, size: int, count: int) -> Ints:
+    """Random subsets of 0 .. n-1, one per row, shape (count, size)."""
+    if size == 0 or n == 0:
+        return np.empty((count, size), dtype=np.int64)
+    height = max(_AT_ONCE // n, 1)
+    parts = [
+        rng.random((min(height, count - first), n), dtype=np.float32).argpartition(
+            size - 1, axis=1
+        )[:, :size]
+        for first in range(0, count, height)
+    ]
+    return np.concatenate(parts)
+
+
+def first_and_random(rng: np.random.Generator, n: int, size: int, count: int) -> Ints:
+    """The first `size` of n items, then random subsets of as many, shape (1 + count, size)."""
+    return np.concatenate([np.arange(size)[None], random_subsets(rng, n, size, count)])
+
+
+def distances(points: Floats) -> Floats:
+    """Euclidean distances between all pairs of points (n, d), shape (n, n).
+
+    By a matrix product, five times as fast as pair by pair; distances below 1e-7 of the points'
+    length drown in rounding, which no mean of distances notices.
+    """
+    square = np.einsum("nd,nd->n", points, points)
+    with one_blas_thread():
+        out: Floats = points @ points.T
+    out *= -2
+    out += square
+    out += square[:, None]
+    np.maximum(out, 0.0, out=out)
+    np.fill_diagonal(out, 0.0)
+    np.sqrt(out, out=out)
+    return out
+
+
+def energy_distances(pairwise: Floats, subsets: Ints) -> Floats:
+    """Energy distance between the items of each subset (B, s) and the others, shape (B,).
+
+    2 E|X - Y| - E|X - X'| - E|Y - Y'|, the means over all pairs; 0 for equal distributions, and for
+    those only. Source: Székely & Rizzo (2004), "Testing for equal distributions in high dimension",
+    equation 5 without its factor of the sizes, which no permutation changes.
+    """
+    n, size = len(pairwise), subsets.shape[1]
+    if size in (0, n):
+        return np.zeros(len(subsets))
+    rows = pairwise.sum(axis=1)
+    total = rows.sum()
+    inside = _inside(pairwise, subsets)
+    incident = rows[subsets].sum(axis=1)
+    across = incident - inside
+    outside = total - 2 * incident + inside
+    others = n - size
+    energy: Floats = 2 * across / (size * others) - inside / size**2 - outside / others**2
+    return energy
+
+
+def _inside(pairwise: Floats, subsets: Ints) -> Floats:
+    """Sum of the distances within each subset, (B,)."""
+    n, size = len(pairwise), subsets.shape[1]
+    out = np.empty(len(subsets))
+    few = size * _GATHER < n
+    height = max(_AT_ONCE // (size * size if few else n), 1)
+    for first in range(0, len(subsets), height):
+        chosen = subsets[first : first + height]
+        if few:
+            each = pairwise[chosen[:, :, None], chosen[:, None, :]].sum(axis=(1, 2))
+        else:
+            marks = np.zeros((len(chosen), n))
+            np.put_along_axis(marks, chosen, 1.0, axis=1)
+            with one_blas_thread():
+                each = np.einsum("bn,bn->b", marks @ pairwise, marks)
+        out[first : first + height] = each
+    return out
+
+
+def mean_differences(values: Floats, subsets: Ints) -> Floats:
+    """Mean inside each subset minus mean outside, of columns (n, t) with NaN for missing: (B, t).
+
+    NaN where one of the two has no value at all.
+    """
+    given = ~np.isnan(values)
+    known = np.where(given, values, 0.0)
+    total, count = known.sum(axis=0), given.sum(axis=0)
+    out = np.full((len(subsets), values.shape[1]), np.nan)
+    # A column at a time: gathering (B, s, t) at once would leave the cache.
+    for column in range(values.shape[1]):
+        inside = known[:, column][subsets].sum(axis=1)
+        sizes = given[:, column][subsets].sum(axis=1)
+        rest = count[column] - sizes
+        defined = (sizes > 0) & (rest > 0)
+        out[defined, column] = (
+            inside[defined] / sizes[defined] - (total[column] - inside[defined]) / rest[defined]
+        )
+    return out
+
+
+def p_value(observed: float, drawn: Floats) -> float:
+    """(1 + how many draws are at least as large) / (1 + draws): never below, exact on average.
+
+    Source: Phipson & Smyth (2010), equation 2.
+    """
+    least = observed - _EQUAL * abs(observed)
+    return float((1 + (drawn >= least).sum()) / (1 + len(drawn)))
+
+
+def max_adjusted(observed: Floats, drawn: Floats) -> Floats:
+    """P-values (t,) of statistics (t,) judged together against draws (B, t); larger is stranger.
+
+    Each is compared with the largest of every draw, so that the chance that any of them is below
+    alpha is at most alpha. Undefined draws (NaN) count as 0. Source: Westfall & Young (1993), maxT,
+    single step.
+    """
+    top = np.nan_to_num(drawn).max(axis=1) if drawn.shape[1] else np.zeros(len(drawn))
+    return np.array([p_value(float(value), top) for value in np.nan_to_num(observed)])
+
+
+def kolmogorov_smirnov(values: Floats, inside: Bools) -> float:
+    """Largest gap between the distribution functions inside and outside; NaN without values."""
+    given = ~np.isnan(values)
+    x, y = np.sort(values[given & inside]), np.sort(values[given & ~inside])
+    if not len(x) or not len(y):
+        return float("nan")
+    places = np.concatenate([x, y])
+    gap = np.searchsorted(x, places, side="right") / len(x)
+    gap -= np.searchsorted(y, places, side="right") / len(y)
+    return float(np.abs(gap).max())

@@ -1,4 +1,4 @@
-"""What of an item may differ between the labeled and the others: points, and traits with names."""
+"""Labeled and unlabeled items, and what may differ between them: points, and traits with names."""
 
 from __future__ import annotations
 
@@ -7,15 +7,49 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Array, Bools, Floats
 from fewlabels.kernels.pooling import vote_counts
 from fewlabels.kernels.simplex import centred_log, clip
-from fewlabels.kernels.two_sample import standard_deviations
 from fewlabels.predictions import Predictions
 
 _MANY = 20
 
 Kind = Literal["confidence", "agreement", "predicted", "score", "missing"]
+
+
+def labeled_mask(predictions: Predictions) -> Bools:
+    """Items of whose label anything is known: a label, or annotators' counts, shape (n,)."""
+    if predictions.histogram is None:
+        return predictions.labeled
+    return predictions.labeled | np.asarray(predictions.histogram.any(axis=1))
+
+
+class Split(NamedTuple):
+    """The labeled and the unlabeled part of the items, between which a shift is: masks (n,).
+
+    An item of sampling weight 0 stands for none of the population: it is in neither.
+    """
+
+    labeled: Bools
+    unlabeled: Bools
+
+    @staticmethod
+    def of(predictions: Predictions) -> Split:
+        """The parts of these items."""
+        mask, weighty = labeled_mask(predictions), predictions.weight > 0
+        return Split(mask & weighty, ~mask & weighty)
+
+    @property
+    def missing(self) -> str | None:
+        """Which part has no item, in words; None where both have some."""
+        if self.labeled.any() and self.unlabeled.any():
+            return None
+        return self.counting(f"{'every' if self.labeled.any() else 'no'} item has a label")
+
+    def counting(self, words: str) -> str:
+        """Words that count items, and a note where those of sampling weight 0 do not count."""
+        everything = (self.labeled | self.unlabeled).all()
+        return words if everything else f"{words} (not counting those of sampling weight 0)"
 
 
 class Trait(NamedTuple):
@@ -61,19 +95,27 @@ def beliefs(predictions: Predictions) -> Floats:
     return out
 
 
+def standard_deviations(values: Floats) -> Floats:
+    """Standard deviations of columns (n, t) over what is not NaN; 0 where nothing is, (t,)."""
+    given = ~np.isnan(values)
+    square = np.where(given, values - _means(values), 0.0) ** 2
+    out: Floats = np.sqrt(square.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+    return out
+
+
 def _means(values: Floats) -> Floats:
     given = ~np.isnan(values)
     out: Floats = np.where(given, values, 0.0).sum(axis=0) / np.maximum(given.sum(axis=0), 1)
     return out
 
 
-def points(believed: Floats) -> Floats:
+def points(p: Floats) -> Floats:
     """Items as points, (n, d): each classifier's centred log-ratio scores.
 
     A classifier's block has mean square 1, so that none outweighs the others by its sharpness;
     what is missing is at its mean. Of more than 20 classifiers the mean score stands for all.
     """
-    centred = centred_log(clip(believed))
+    centred = centred_log(clip(p))
     if centred.shape[1] > _MANY:
         given = ~np.isnan(centred[:, :, :1])
         count = np.maximum(given.sum(axis=1), 1)
@@ -94,12 +136,12 @@ def disagreement(centred: Floats) -> Floats:
 
 def _unit(block: Floats) -> Floats:
     """Columns about their means, missing ones there, of mean square 1 in all."""
-    moved = np.nan_to_num(block - _means(block))
-    size = np.sqrt((moved**2).sum(axis=1).mean())
-    return moved / size if size > 1e-12 else np.zeros_like(moved)
+    centred_block = np.nan_to_num(block - _means(block))
+    size = np.sqrt((centred_block**2).sum(axis=1).mean())
+    return centred_block / size if size > 1e-12 else np.zeros_like(centred_block)
 
 
-def traits(predictions: Predictions, believed: Floats) -> Traits:
+def traits(predictions: Predictions, p: Floats) -> Traits:
     """What a person would look at: confidence, agreement, predicted classes, scores, gaps.
 
     Of more than 20 classifiers, those of all together; nobody looks at each of so many.
@@ -115,7 +157,7 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
     counts = vote_counts(predictions.hard, predictions.n_classes)
     size = counts.sum(axis=1)
     if predictions.has_probabilities.any():
-        sure = np.where(predictions.has_probabilities, believed.max(axis=2), np.nan)
+        sure = np.where(predictions.has_probabilities, p.max(axis=2), np.nan)
         if predictions.n_models > 1:
             add("confidence", None, _row_means(sure))
         for j in np.flatnonzero(each & predictions.has_probabilities.any(axis=0)):
@@ -130,11 +172,11 @@ def traits(predictions: Predictions, believed: Floats) -> Traits:
         alone = ~predictions.has_probabilities.any(axis=0)
         for j in np.flatnonzero(alone & ~np.isnan(predictions.scores).all(axis=0)):
             add("score", predictions.models[j], predictions.scores[:, j])
-    lacking = np.isnan(believed[:, :, 0])
+    missing = np.isnan(p[:, :, 0])
     if not each:
-        add("missing", None, lacking.mean(axis=1))
-    for j in np.flatnonzero(each & lacking.any(axis=0) & ~lacking.all(axis=0)):
-        add("missing", predictions.models[j], lacking[:, j].astype(float))
+        add("missing", None, missing.mean(axis=1))
+    for j in np.flatnonzero(each & missing.any(axis=0) & ~missing.all(axis=0)):
+        add("missing", predictions.models[j], missing[:, j].astype(float))
     values = np.stack(columns, axis=1) if columns else np.empty((predictions.n_items, 0))
     return Traits(tuple(names), values)
 

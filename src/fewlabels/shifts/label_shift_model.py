@@ -1,8 +1,12 @@
-"""LabelShift: the classes are not as frequent among the unlabeled items as among the labeled."""
+"""LabelShift: the classes are not as frequent among the unlabeled items as among the labeled.
+
+P(score | class) is the same for both. With p the frequencies among the labeled items and q those
+among the unlabeled, w = q / p are the class weights: P_q(class | score) is proportional to
+w(class) P_p(class | score).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,10 +16,10 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.label_shift import bias_correction, likeliest_frequencies
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
+from fewlabels.shifts.traits import Split, labeled_mask
 
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50
@@ -27,37 +31,9 @@ _BIAS_SPREAD = 2.5
 """Prior standard deviation of the bias, in log odds: labeled items may be of any population."""
 
 _LEAST = 1e-9
+_WARM_UP = 5
+_TOLERANCE = 1e-9
 _SALT, _NOISE = 0x5A1F7, 11
-
-
-def told(predictions: Predictions) -> Bools:
-    """Items of whose label anything is known: a label, or annotators' counts, shape (n,)."""
-    if predictions.histogram is None:
-        return predictions.labeled
-    return predictions.labeled | np.asarray(predictions.histogram.any(axis=1))
-
-
-def sides(predictions: Predictions) -> tuple[Bools, Bools]:
-    """Labeled and unlabeled items, between which a shift is, (n,) each.
-
-    An item of sampling weight 0 stands for none of the population: it is on neither side.
-    """
-    known, weighty = told(predictions), predictions.weight > 0
-    return known & weighty, ~known & weighty
-
-
-def one_sided(predictions: Predictions) -> str | None:
-    """Which of the two `sides` has no item, in words; None where both have some."""
-    known, others = sides(predictions)
-    if known.any() and others.any():
-        return None
-    said = "every item has a label" if known.any() else "no item has a label"
-    return said + weightless(predictions)
-
-
-def weightless(predictions: Predictions) -> str:
-    """What to add to a count of items where some have sampling weight 0; else nothing."""
-    return "" if (predictions.weight > 0).all() else " (not counting those of sampling weight 0)"
 
 
 class Frequencies(NamedTuple):
@@ -110,25 +86,25 @@ class LabelShift(LabelModel):
         InputError
             If no item has a label, or none lacks one; items of sampling weight 0 do not count.
         """
-        if (missing := one_sided(predictions)) is not None:
+        split = Split.of(predictions)
+        if split.missing is not None:
             raise InputError(
-                f"label shift is between labeled and unlabeled items, and {missing}; leave the "
-                "correction out"
+                f"label shift is between labeled and unlabeled items, and {split.missing}; leave "
+                "the correction out"
             )
-        known, others = sides(predictions)
         inner = self.model.fit(predictions, rng)
         salt = int(rng.integers(2**63))
-        unlabeled = np.flatnonzero(others)
+        unlabeled = np.flatnonzero(split.unlabeled)
         order = np.argsort(predictions.keys[unlabeled])
-        rows = np.concatenate([np.flatnonzero(known), unlabeled[order[:_MOST_UNLABELED]]])
+        rows = np.concatenate([np.flatnonzero(split.labeled), unlabeled[order[:_MOST_UNLABELED]]])
         blank = predictions.with_evidence(None).take(rows)
         labels = predictions.labels[rows]
-        items = _Items(blank, predictions.keys[rows], labels, known[rows], salt)
-        found = inner.posterior(blank)
+        items = _Items(blank, predictions.keys[rows], labels, split.labeled[rows], salt)
+        posterior = inner.posterior(blank)
         return FittedLabelShift(
             inner,
-            _Ratios.of(found, items),
-            tuple(None if one is None else _Ratios.of(one, items) for one in found.per_model),
+            _Ratios.of(posterior, items),
+            tuple(None if own is None else _Ratios.of(own, items) for own in posterior.per_model),
         )
 
 
@@ -139,7 +115,7 @@ class _Items:
     predictions: Predictions
     keys: UInts
     labels: Ints
-    known: Bools
+    labeled: Bools
     salt: int
 
     def frequencies(self, parameters: ParameterDraws, size: int) -> Frequencies:
@@ -164,15 +140,15 @@ class _Items:
         return self._solve(p, weight, np.zeros((p.shape[1], 1)))
 
     def _solve(self, p: Floats, weights: Floats, noise: Floats) -> Frequencies:
-        named = self.labels >= 0
+        of_class, labeled = self.labels >= 0, self.labeled
         p = np.maximum(p, _LEAST)  # a class that the model rules out here may be there elsewhere
-        bias = bias_correction(p[named], self.labels[named], noise, spread=_BIAS_SPREAD)
+        bias = bias_correction(p[of_class], self.labels[of_class], noise, spread=_BIAS_SPREAD)
         p = p * bias
         p /= p.sum(axis=1, keepdims=True)
-        mine, others = weights[self.known], weights[~self.known]
-        source = np.einsum("nkd,nd->kd", p[self.known], mine) / mine.sum(axis=0)
-        others = others * (len(others) / others.sum(axis=0))
-        target = likeliest_frequencies(p[~self.known], source, others)
+        mass, rest = weights[labeled], weights[~labeled]
+        source = np.einsum("nkd,nd->kd", p[labeled], mass) / mass.sum(axis=0)
+        rest = rest * (len(rest) / rest.sum(axis=0))
+        target = likeliest_frequencies(p[~labeled], source, rest)
         return Frequencies(source.T, target.T, bias.T)
 
 
@@ -181,7 +157,7 @@ class _Ratios(NamedTuple):
 
     point: Frequencies
     draws: Frequencies
-    doubted: Frequencies
+    interval: Frequencies
 
     @staticmethod
     def of(posterior: LabelPosterior, items: _Items) -> _Ratios:
@@ -208,37 +184,37 @@ class FittedLabelShift(FittedLabelModel):
         return self.ratios.draws
 
     @property
-    def doubted_frequencies(self) -> Frequencies:
+    def interval_frequencies(self) -> Frequencies:
         """The same, in the draws that intervals use."""
-        return self.ratios.doubted
+        return self.ratios.interval
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior of these items; those of whose label nothing is known are adjusted."""
-        found = self.inner.posterior(predictions)
-        target = ~told(predictions)
-        own = tuple(
-            one if one is None or ratios is None else _adjusted(one, ratios, target)
-            for one, ratios in zip(found.per_model, self.per_model, strict=True)
+        posterior = self.inner.posterior(predictions)
+        target = ~labeled_mask(predictions)
+        per_model = tuple(
+            own if own is None or ratios is None else _adjusted(own, ratios, target)
+            for own, ratios in zip(posterior.per_model, self.per_model, strict=True)
         )
-        return replace(_adjusted(found, self.ratios, target), per_model=own)
+        return replace(_adjusted(posterior, self.ratios, target), per_model=per_model)
 
 
-def _adjusted(found: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPosterior:
-    parameters = _Reweighted(found.parameters, ratios.draws.factors, target)
-    doubted = None
-    if found.interval_parameters is not None:
-        doubted = _Reweighted(found.interval_parameters, ratios.doubted.factors, target)
-    if found.value_from == "draws":
+def _adjusted(posterior: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPosterior:
+    parameters = _Reweighted(posterior.parameters, ratios.draws.factors, target)
+    of_intervals = None
+    if posterior.interval_parameters is not None:
+        of_intervals = _Reweighted(posterior.interval_parameters, ratios.interval.factors, target)
+    if posterior.value_from == "draws":
         probabilities = parameters.mean(len(target))
     else:
-        probabilities = found.probabilities.copy()
+        probabilities = posterior.probabilities.copy()
         probabilities[target] *= ratios.point.factors[0]
         probabilities[target] /= probabilities[target].sum(axis=1, keepdims=True)
     return replace(
-        found,
+        posterior,
         given=probabilities,
         parameters=parameters,
-        interval_parameters=doubted,
+        interval_parameters=of_intervals,
         score_rates=None,  # those of the labeled items' population
         vote_rates=None,
     )
@@ -273,11 +249,125 @@ class _Reweighted:
         """Mean over the draws, (n, K)."""
         self.inner.prepare()
         every = np.arange(self.size)
-        return np.concatenate(list(self._means(every, n)))
 
-    def _means(self, every: Ints, n: int) -> Iterator[Floats]:
         def mean(rows: slice) -> Floats:
             out: Floats = self.block(every, rows).mean(axis=2)
             return out
 
-        return map_blocks(mean, spans(n, _ROWS_AT_ONCE))
+        return np.concatenate(list(map_blocks(mean, spans(n, _ROWS_AT_ONCE))))
+
+
+def likeliest_frequencies(
+    probabilities: Floats,
+    source: Floats,
+    item_weights: Floats,
+    *,
+    pseudo: float = 1.0,
+    iterations: int = 200,
+) -> Floats:
+    """Frequencies q (K, D) that maximise sum_i v_i log sum_k (q_k / p_k) P(k | s_i).
+
+    Parameters
+    ----------
+    probabilities
+        P(class | score) under the source frequencies, per item, class and draw, (n, K, D).
+    source
+        The source frequencies p, positive, (K, D).
+    item_weights
+        Weights v of the items, (n, D).
+    pseudo
+        Items of each class added beforehand (a Dirichlet prior), so that no class vanishes.
+
+    Notes
+    -----
+    The likelihood is that of Saerens, Latinne, Decaestecker (2002), whose EM step (their equation
+    2.9) starts; it is concave in q, so Newton's steps on the simplex, taken where they go uphill
+    inside it, end where EM would, in tens of steps instead of thousands. Draws do not meet.
+    """
+    ratio = probabilities / source
+    k = len(source)
+    q = source / source.sum(axis=0)
+    if not len(ratio):
+        return q
+    total = item_weights.sum(axis=0) + k * pseudo
+    value = _log_likelihood(ratio, item_weights, q, pseudo)
+    for number in range(iterations):
+        share = ratio / np.einsum("nkd,kd->nd", ratio, q)[:, None, :]
+        weighted = share * item_weights[:, None, :]
+        gradient = weighted.sum(axis=0) + pseudo / q
+        following = q * gradient / total
+        if number >= _WARM_UP:
+            newton = q + _newton_step(share, weighted, gradient, q, pseudo)
+            inside = (newton > 0).all(axis=0)
+            candidate = np.where(inside, newton, following)
+            likelihood = _log_likelihood(ratio, item_weights, candidate, pseudo)
+            following = np.where(likelihood >= value, candidate, following)
+        moved = np.abs(following - q).max()
+        q = following / following.sum(axis=0)
+        value = _log_likelihood(ratio, item_weights, q, pseudo)
+        if moved < _TOLERANCE:
+            break
+    return q
+
+
+def _log_likelihood(ratio: Floats, item_weights: Floats, q: Floats, pseudo: float) -> Floats:
+    mixture = np.einsum("nkd,kd->nd", ratio, q)
+    out: Floats = (item_weights * np.log(mixture)).sum(axis=0) + pseudo * np.log(q).sum(axis=0)
+    return out
+
+
+def _newton_step(
+    share: Floats, weighted: Floats, gradient: Floats, q: Floats, pseudo: float
+) -> Floats:
+    """Step (K, D) to the top of the parabola on the plane where frequencies sum to 1."""
+    k, d = q.shape
+    system = np.zeros((d, k + 1, k + 1))
+    # As batched products: the einsum of three axes would run without BLAS.
+    system[:, :k, :k] = weighted.transpose(2, 1, 0) @ share.transpose(2, 0, 1)
+    system[:, range(k), range(k)] += (pseudo / q**2).T
+    system[:, :k, k] = system[:, k, :k] = 1.0
+    right = np.zeros((d, k + 1))
+    right[:, :k] = gradient.T
+    step: Floats = np.linalg.solve(system, right[:, :, None])[:, :k, 0].T
+    return step
+
+
+def bias_correction(
+    probabilities: Floats, labels: Ints, noise: Floats, *, spread: float, iterations: int = 30
+) -> Floats:
+    """Factors c (K, D) by which c(class) P(class | score) is calibrated for labeled items.
+
+    The intercepts log c of a logistic regression of the labels with offset log P, under a normal
+    prior around 0; each draw takes its mode plus the noise of its Gaussian (Laplace)
+    approximation. Source: the bias term of Alexandari, Kundaje, Shrikumar (2020), section 3.2.
+
+    Parameters
+    ----------
+    probabilities
+        P(class | score) of the labeled items, (n, K, D).
+    labels
+        Their classes, (n,).
+    noise
+        Standard normal numbers, (K, D); zeros give the mode.
+    spread
+        Standard deviation of the prior of log c.
+    """
+    _, k, d = probabilities.shape
+    log_c = np.zeros((k, d))
+    counts = np.bincount(labels, minlength=k)[:, None]
+    precision = np.eye(k) / spread**2
+    for _ in range(iterations):
+        p = probabilities * np.exp(log_c)
+        p /= p.sum(axis=1, keepdims=True)
+        total = p.sum(axis=0)
+        gradient = counts - total - log_c / spread**2
+        hessian = precision - p.transpose(2, 1, 0) @ p.transpose(2, 0, 1)
+        hessian[:, range(k), range(k)] += total.T
+        step = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T
+        # The softmax's curvature is at most 1/2 a unit: steps of one unit cannot overshoot twice.
+        log_c += step / np.maximum(np.abs(step).max(axis=0), 1.0)
+        if np.abs(step).max() < 1e-9:
+            break
+    root = np.linalg.cholesky(hessian)
+    log_c += np.linalg.solve(root.transpose(0, 2, 1), noise.T[:, :, None])[:, :, 0].T
+    return np.exp(log_c - log_c.mean(axis=0))

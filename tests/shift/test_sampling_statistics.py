@@ -1,4 +1,4 @@
-"""The permutation test's kernels: statistics by hand, sizes, bounds."""
+"""The permutation test's statistics by hand, sizes, bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import energy_distance, ks_2samp
 
-from fewlabels.kernels.two_sample import (
+from fewlabels.shifts.sampling_test import (
     distances,
     energy_distances,
     kolmogorov_smirnov,
@@ -15,8 +15,8 @@ from fewlabels.kernels.two_sample import (
     mean_differences,
     p_value,
     random_subsets,
-    standard_deviations,
 )
+from fewlabels.shifts.traits import standard_deviations
 
 
 def test_energy_distance_is_that_of_scipy_in_one_dimension() -> None:
