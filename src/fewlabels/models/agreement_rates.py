@@ -11,24 +11,25 @@ import scipy.sparse
 
 from fewlabels.errors import InputError, Status
 from fewlabels.kernels.agreement import agreement, closed_form, rank_one
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.joint_errors import (
     agreement_rates,
     nearest_to_independence,
 )
-from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP
-from fewlabels.kernels.votes import Patterns, by_group, by_item, class_votes, patterns, vote_shares
+from fewlabels.kernels.votes import by_group, by_item, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
 from fewlabels.models.checks import check_choice
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import (
+    ItemPatterns,
     by_domain,
     domain_codes,
     domain_texts,
     domains_of,
+    vote_totals,
     votes_given,
 )
 from fewlabels.models.vote_rates import VoteRates
@@ -43,7 +44,7 @@ MOST_FOR_ALL_SUBSETS = 6
 MOST_FOR_SUBSETS = 8
 """Classifiers up to which subsets of more than two can be asked for."""
 
-_REFIT_SALT, _ROWS, _RATE_DRAWS = 0xA63EE, 65_536, 400
+_REFIT_SALT, _RATE_DRAWS = 0xA63EE, 400
 
 
 @dataclass(frozen=True)
@@ -98,19 +99,17 @@ class AgreementRates(LabelModel):
             )
         domains = domains_of(served) if self.by_domain else (None,)
         domain = domain_codes(served, domains)
-        items = patterns(served.vote_counts, served.evidence, domain)
-        votes = served.vote_counts[items.first]
-        total = class_votes(served.vote_counts, 2, served.multiplicity)
+        items = ItemPatterns.of(served, domain)
+        first, total = items.first, vote_totals(served)
+        votes = served.vote_counts[first]
         fitted = _FittedAgreement(
             model=self,
             models=served.models,
             domains=domains,
-            rows=tuple(np.flatnonzero(domain[items.first] == d) for d in range(len(domains))),
-            voted=by_item(votes.sign(), np.ones((len(items.first), 2))).sign(),
+            rows=tuple(np.flatnonzero(domain[first] == d) for d in range(len(domains))),
+            voted=by_item(votes.sign(), np.ones((len(items), 2))).sign(),
             signs=_signs(votes),
             items=items,
-            keys=served.keys,
-            times=served.multiplicity,
             average=total / total.sum(),
             informed=bool((served.evidence != 0).any()),
             doubts=not_identified(served, domain, domains),
@@ -151,9 +150,7 @@ class _FittedAgreement(FittedLabelModel):
     rows: tuple[Ints, ...]
     voted: scipy.sparse.csr_matrix
     signs: scipy.sparse.csr_matrix
-    items: Patterns
-    keys: UInts
-    times: Floats | None
+    items: ItemPatterns
     average: Floats
     informed: bool
     doubts: tuple[str, ...]
@@ -168,20 +165,12 @@ class _FittedAgreement(FittedLabelModel):
 
     @cached_property
     def result(self) -> _Solution:
-        times = np.ones(len(self.keys)) if self.times is None else self.times
-        counts = self.items.sums(times[:, None])[:, 0]
-        return self._solve(counts, None)
+        return self._solve(self.items.counts, None)
 
     @cached_property
     def refits(self) -> Floats:
         """Error rates (D, M, B) of bootstrap replicates: Exp(1) weights of the items."""
-        streams = np.arange(self.model.replicates)
-        counts = np.zeros((len(self.items.first), len(streams)))
-        for block in spans(len(self.keys), _ROWS):
-            times = None if self.times is None else self.times[block]
-            salt = self.salt ^ _REFIT_SALT
-            rows = exponential_sums(self.keys[block], streams, times, salt)
-            counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
+        counts = self.items.bootstrapped(self.model.replicates, self.salt ^ _REFIT_SALT)
         return np.stack([self._solve(c, self.result).error for c in counts.T], axis=2)
 
     @cached_property
@@ -228,7 +217,7 @@ class _FittedAgreement(FittedLabelModel):
         marginals = self.probabilities(votes, predictions.evidence, error[:, :, None])[:, :, 0]
         return LabelPosterior(
             marginals,
-            _Refits(self, votes, predictions.evidence),
+            Refits(self.model.replicates, self, votes, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -238,7 +227,7 @@ class _FittedAgreement(FittedLabelModel):
             diagnostics={
                 "error_rate": by_domain(error, self.domains, self.models),
                 "subset_size": self.order if self.model.solver == "optimisation" else 2,
-                "vote_patterns": len(self.items.first),
+                "vote_patterns": len(self.items),
             },
         )
 
@@ -376,27 +365,6 @@ class _RefitRates:
             domain=self.domain,
             predictions=self.predictions,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Refits:
-    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
-
-    fitted: _FittedAgreement
-    votes: scipy.sparse.csr_matrix
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return self.fitted.model.replicates
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.fitted.refits
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        error = self.fitted.refits[:, :, index]
-        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], error)
 
 
 METHOD = Method(

@@ -16,18 +16,15 @@ from fewlabels.predictions import Predictions
 
 
 class FittedLabelModel(ABC):
-    """What a label model learned; it applies to any rows of the same classifiers and classes."""
+    """What a label model learned; it applies to any rows of the same classifiers and classes.
+
+    What it computes once for all rows, such as refits, it keeps from the first block of draws on
+    (`LabelPosterior.prepare`). It may be pickled, and serves several threads.
+    """
 
     @abstractmethod
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior over the labels of these items."""
-
-    def prepare(self) -> None:  # noqa: B027 - most have nothing to do
-        """Do once all work that needs no items, before many parts of the items get a posterior.
-
-        A prepared model computes P(label) and all parameter draws of a part in one pass. It may
-        be pickled, and serves several threads.
-        """
 
 
 class LabelModel(ABC):

@@ -18,6 +18,7 @@ from fewlabels.kernels.beta_calibration import (
     sample_posterior,
 )
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.simplex import two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -134,11 +135,10 @@ class _FittedBetaCalibration(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
-        parameters = _CalibrationDraws(self, scores, predictions.evidence)
         slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
         return LabelPosterior(
-            parameters.mean,
-            parameters,
+            None,
+            _CalibrationDraws(self, scores, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="draws",
@@ -183,28 +183,7 @@ class _CalibrationDraws:
     def size(self) -> int:
         return len(self.fitted.found.draws)
 
-    def prepare(self) -> None:
-        """Find what stands in for missing scores."""
-        if np.isnan(self.scores).any():
-            _ = self.fitted.shares
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        one = self._positive(index, rows)
-        out = np.empty((len(one), 2, len(index)))
-        np.subtract(1, one, out=out[:, 0])
-        out[:, 1] = one
-        return out
-
-    def mean(self) -> Floats:
-        self.prepare()
-        every = np.arange(self.size)
-        blocks = spans(len(self.scores), 4096)
-        parts = map_blocks(lambda rows: self._positive(every, rows).mean(axis=1), blocks)
-        one = np.concatenate([np.empty(0), *parts])
-        return np.column_stack([1 - one, one])
-
-    def _positive(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(y=1 | s, evidence), (n, D)."""
         scores, evidence = self.scores[rows], self.evidence[rows]
         z = logits(self.fitted.found.draws[index], log_scores(scores))
         missing = np.flatnonzero(np.isnan(scores))
@@ -212,7 +191,7 @@ class _CalibrationDraws:
             z[missing] = logit(self.fitted.shares[index])
         # A known label is evidence without end, whose probability is exactly 0 or 1.
         z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return expit(z, out=z)
+        return two_classes(expit(z, out=z))
 
 
 METHOD = Method(

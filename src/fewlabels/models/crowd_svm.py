@@ -12,8 +12,7 @@ import scipy.sparse
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed_counts import exponential_sums, some_items
+from fewlabels.kernels.keyed_counts import some_items
 from fewlabels.kernels.max_margin import (
     Ballots,
     Penalty,
@@ -26,11 +25,13 @@ from fewlabels.kernels.max_margin import (
     vote_likelihood,
 )
 from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import by_class, class_votes, most_voted, patterns, vote_shares
+from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
 from fewlabels.models.checks import check_choice, check_positive
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Refits
+from fewlabels.models.vote_data import ItemPatterns
 from fewlabels.models.vote_warnings import not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -39,7 +40,7 @@ COSTS = tuple(2.0**power for power in range(-8, 1))
 MARGINS = (1.0, 3.0, 5.0)
 """What c and l are chosen from."""
 
-_CHOICE_VOTES, _CHOICE_DRAWS, _BLOCK, _ROUNDS = 2**15, 20, 2**21, 50
+_CHOICE_VOTES, _CHOICE_DRAWS, _ROUNDS = 2**15, 20, 50
 _REFIT_SALT, _CHOICE_SALT = 0xC50D, 0xC50E
 
 
@@ -104,17 +105,10 @@ class CrowdSVM(LabelModel):
         penalty = self._choose(*_first(votes, evidence, times, served.keys[order]), seed)
         learned = _Learned(self, served.models, penalty, salt, _assumptions(served))
         if self.solver == "gradient-descent":
-            items = patterns(served.vote_counts, served.evidence)
-            distinct = served.vote_counts[items.first], served.evidence[items.first]
-            descended = _Descent(self, *distinct, penalty)
-            fitted = _FittedDescent(
-                learned,
-                descended,
-                items.of_item,
-                served.keys,
-                served.multiplicity,
-                descended.start,
-            )
+            items = ItemPatterns.of(served)
+            first = items.first
+            descended = _Descent(self, served.vote_counts[first], served.evidence[first], penalty)
+            fitted = _FittedDescent(learned, descended, items)
             _ = fitted.eta
             return fitted
         rng = np.random.default_rng(seed)
@@ -235,13 +229,9 @@ class _FittedGibbs(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.learned.models)
-        draws = _GibbsDraws(self, served.vote_counts, predictions.evidence)
-        every = np.arange(draws.size)
-        size = max(_BLOCK // (draws.size * predictions.n_classes), 1)
-        parts = [draws.block(every, rows).mean(axis=2) for rows in spans(served.n_items, size)]
         return LabelPosterior(
-            np.concatenate(parts),
-            draws,
+            None,
+            _GibbsDraws(self, served.vote_counts, predictions.evidence),
             predictions.keys,
             salt=self.learned.salt,
             status=Status.ASSUMPTION,
@@ -259,9 +249,6 @@ class _GibbsDraws:
     @property
     def size(self) -> int:
         return self.fitted.eta.shape[1]
-
-    def prepare(self) -> None:
-        """Nothing to do: a block is two matrix products."""
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         votes, evidence = self.votes[rows], self.evidence[rows]
@@ -312,37 +299,26 @@ class _Descent:
 class _FittedDescent(FittedLabelModel):
     learned: _Learned
     descent: _Descent
-    of_item: Ints
-    keys: UInts
-    times: Floats | None
-    start: Floats
-
-    def _solve(self, rows: Floats, start: Floats) -> Floats:
-        u = len(self.descent.known)
-        weights = np.bincount(self.of_item, weights=rows, minlength=u).astype(np.float64)
-        return self.descent.solve(weights, start)
+    items: ItemPatterns
 
     @cached_property
     def eta(self) -> Floats:
         """The classifiers' weights, (M,)."""
-        times = np.ones(len(self.keys)) if self.times is None else self.times
-        return self._solve(times, self.start)
+        return self.descent.solve(self.items.counts, self.descent.start)
 
     @cached_property
     def refits(self) -> Floats:
         """Weights (M, B) of bootstrap replicates: Exp(1) weights of the items."""
         size, salt = self.learned.model.replicates, self.learned.salt ^ _REFIT_SALT
-        rows = (
-            exponential_sums(self.keys, np.array([b]), self.times, salt)[:, 0] for b in range(size)
-        )
-        return np.stack([self._solve(weights, self.eta) for weights in rows], axis=1)
+        counts = self.items.bootstrapped(size, salt)
+        return np.stack([self.descent.solve(c, self.eta) for c in counts.T], axis=1)
 
     def probabilities(
         self, votes: scipy.sparse.csr_matrix, evidence: Floats, eta: Floats
     ) -> Floats:
         """P(label) (n, K, D): all of it on the class of the largest score, weights (M, D)."""
         k = evidence.shape[1]
-        scores = (by_class(votes, k) @ eta).reshape(len(evidence), k, -1)
+        scores = (by_class(votes, k) @ eta).reshape(len(evidence), k, eta.shape[1])
         return with_evidence(most_voted(scores), evidence, floor=CLIP)
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
@@ -350,7 +326,7 @@ class _FittedDescent(FittedLabelModel):
         votes, evidence = served.vote_counts, predictions.evidence
         return LabelPosterior(
             self.probabilities(votes, evidence, self.eta[:, None])[:, :, 0],
-            _DescentRefits(self, votes, evidence),
+            Refits(self.learned.model.replicates, self, votes, evidence),
             predictions.keys,
             salt=self.learned.salt,
             value_from="marginals",
@@ -358,27 +334,6 @@ class _FittedDescent(FittedLabelModel):
             warnings=self.learned.warnings,
             diagnostics=self.learned.diagnostics(self.eta),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _DescentRefits:
-    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
-
-    fitted: _FittedDescent
-    votes: scipy.sparse.csr_matrix
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return self.fitted.learned.model.replicates
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.fitted.refits
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        eta = self.fitted.refits[:, index]
-        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], eta)
 
 
 METHOD = Method(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -186,17 +187,13 @@ class EMRuns:
     sums: SupportSums
     totals: Floats
 
-    @classmethod
-    def of(cls, mixture: KDEMixture, result: EMResult, row_weights: Floats) -> EMRuns:
-        """The runs of one `EMResult`, with the row weights (m, B) that it was found with."""
-        weights = mixture.weighted(result.before, row_weights)
-        return cls.from_weights(mixture, result.responsibilities, weights)
-
-    @classmethod
-    def from_weights(cls, mixture: KDEMixture, found: Floats, weights: Floats) -> EMRuns:
-        """Runs by their responsibilities and class weights, both (m, K, B)."""
+    @staticmethod
+    def of(mixture: KDEMixture, results: Sequence[tuple[EMResult, Floats]]) -> EMRuns:
+        """Results of EM side by side, each with the row weights (m, b) that it was found with."""
+        weights = np.concatenate([mixture.weighted(r.before, w) for r, w in results], axis=2)
         sums = SupportSums(mixture.points, weights.reshape(len(weights), -1))
-        return cls(found, sums, weights.sum(axis=0))
+        found = np.concatenate([result.responsibilities for result, _ in results], axis=2)
+        return EMRuns(found, sums, weights.sum(axis=0))
 
     def e_step(self, points: Floats, evidence: Floats) -> Array:
         """P(label) (n, K, B) of items that are no support points, given evidence (n, K).

@@ -283,7 +283,7 @@ class _Annotated:
         place = self.folds.place[rows]
         for number, posterior in enumerate(self.folds.posteriors):
             own = np.flatnonzero(fold == number)
-            if posterior is not None and len(own):
+            if posterior is not None:  # of no items too: see `first_block`
                 one = self.pick(posterior)
                 draws = (one.interval_parameters if doubted else None) or one.parameters
                 f[own] = draws.block(index % draws.size, place[own])
@@ -293,12 +293,6 @@ class _Annotated:
         f[told] *= (a / total)[:, None, :]
         f[told] += self.counts[rows][told][:, :, None] / total[:, None, :]
         return f
-
-    def prepare(self) -> None:
-        """What the posteriors of the folds do once."""
-        for posterior in self.folds.posteriors:
-            if posterior is not None:
-                self.pick(posterior).prepare()
 
 
 def _merged(
@@ -334,12 +328,6 @@ class _Pooled:
     @property
     def size(self) -> int:
         return max(*(part.size for part in self.parts), len(self.parts))
-
-    def prepare(self) -> None:
-        """What each of them does once."""
-        for part in self.parts:
-            part.prepare()
-        self.annotated.prepare()
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """E[Q | draw, counts] of these items, shape (n, K, D)."""

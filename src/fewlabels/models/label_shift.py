@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,12 +13,11 @@ from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.label_shift import bias_correction, likeliest_frequencies
 from fewlabels.models.base import FittedLabelModel, LabelModel
-from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
 from fewlabels.predictions import Predictions
 
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50
-_ROWS_AT_ONCE = 4096
 _MOST_UNLABELED = 2000
 """Unlabeled items that frequencies are learned from: so many leave .01 of standard error."""
 
@@ -144,7 +142,7 @@ class _Items:
 
     def frequencies(self, parameters: ParameterDraws, size: int) -> Frequencies:
         """Source and target frequencies of draws 0 .. size-1."""
-        parameters.prepare()
+        first_block(parameters)
         chunks = [np.arange(s.start, s.stop) for s in spans(size, _DRAWS_AT_ONCE)]
 
         def run(index: Ints) -> Frequencies:
@@ -228,9 +226,8 @@ def _adjusted(found: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPos
     doubted = None
     if found.interval_parameters is not None:
         doubted = _Reweighted(found.interval_parameters, ratios.doubted.factors, target)
-    if found.value_from == "draws":
-        probabilities = parameters.mean(len(target))
-    else:
+    probabilities = None
+    if found.value_from == "marginals":
         probabilities = found.probabilities.copy()
         probabilities[target] *= ratios.point.factors[0]
         probabilities[target] /= probabilities[target].sum(axis=1, keepdims=True)
@@ -256,10 +253,6 @@ class _Reweighted:
     def size(self) -> int:
         return len(self.factors)
 
-    def prepare(self) -> None:
-        """What the model's draws do once."""
-        self.inner.prepare()
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label | draw) of these items, shape (n, K, D)."""
         out = self.inner.block(index % self.inner.size, rows)
@@ -268,16 +261,3 @@ class _Reweighted:
         adjusted /= adjusted.sum(axis=1, keepdims=True)
         out[target] = adjusted
         return out
-
-    def mean(self, n: int) -> Floats:
-        """Mean over the draws, (n, K)."""
-        self.inner.prepare()
-        every = np.arange(self.size)
-        return np.concatenate(list(self._means(every, n)))
-
-    def _means(self, every: Ints, n: int) -> Iterator[Floats]:
-        def mean(rows: slice) -> Floats:
-            out: Floats = self.block(every, rows).mean(axis=2)
-            return out
-
-        return map_blocks(mean, spans(n, _ROWS_AT_ONCE))

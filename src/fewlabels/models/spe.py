@@ -10,9 +10,9 @@ from scipy.special import expit
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.score_density import Truncation
 from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES
+from fewlabels.kernels.simplex import two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -39,7 +39,6 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
-_ROWS = 4096
 _FEWEST = 3
 _MOST_DOUBT = 0.1
 """Pairs that no sampler could be relied on for may have this weight together."""
@@ -193,7 +192,7 @@ class _FittedSPE(FittedLabelModel):
         parameters = _ScoreDraws(self.draws, score_of(served, 0), predictions.evidence)
         status, warnings = self._verdict()
         return LabelPosterior(
-            parameters.mean,
+            None,
             parameters,
             predictions.keys,
             salt=self.salt,
@@ -282,25 +281,8 @@ class _ScoreDraws:
     def size(self) -> int:
         return self.draws.size
 
-    def prepare(self) -> None:
-        """Nothing to do."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        one = self._positive(index, rows)
-        out = np.empty((len(one), 2, len(index)))
-        np.subtract(1, one, out=out[:, 0])
-        out[:, 1] = one
-        return out
-
-    def mean(self) -> Floats:
-        every = np.arange(self.size)
-        blocks = spans(len(self.scores), _ROWS)
-        parts = map_blocks(lambda rows: self._positive(every, rows).mean(axis=1), blocks)
-        one = np.concatenate([np.empty(0), *parts])
-        return np.column_stack([1 - one, one])
-
-    def _positive(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(y=1 | s, evidence), (n, D); an item without a score has the prevalence."""
+        """P(label | s, evidence), (n, 2, D); an item without a score has the prevalence."""
         scores, evidence = self.scores[rows], self.evidence[rows]
         missing = np.isnan(scores)
         z = np.empty((len(scores), len(index)))
@@ -308,7 +290,7 @@ class _ScoreDraws:
         z[missing] = self.draws.logit_prevalence[index]
         # A known label is evidence without end, whose probability is exactly 0 or 1.
         z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return expit(z, out=z)
+        return two_classes(expit(z, out=z))
 
 
 METHOD = Method(

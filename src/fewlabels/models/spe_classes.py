@@ -10,7 +10,6 @@ from scipy.special import ndtr
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.hmc import split_r_hat
 from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.normal_mixture import NormalDraws, NormalPrior, gibbs, quadratic_basis
@@ -33,7 +32,6 @@ the classifier names, on average: with weaker priors accuracy comes out too low 
 _CHAINS, _WARMUP, _THIN = 4, 200, 3
 _MOST_R_HAT = 1.2
 _SUPPORT_SALT = 0x5BE2
-_BLOCK = 2**21
 _SHRINK = 0.05
 
 
@@ -157,7 +155,8 @@ class ClassMixture:
         """Log P(class and scores) of items with probabilities p (n, K): (n, K, D)."""
         basis = quadratic_basis(self.space.coordinates(p))
         joint = np.tensordot(basis, self.draws.take(index).coefficients, axes=1)
-        joint = joint.reshape(len(p), len(index), self.n_classes, -1)
+        components = joint.shape[2] // self.n_classes
+        joint = joint.reshape(len(p), len(index), self.n_classes, components)
         joint = joint[..., 0] if joint.shape[3] == 1 else logsumexp(joint, axis=3)
         return joint.transpose(0, 2, 1)
 
@@ -208,7 +207,7 @@ class FittedClasses(FittedLabelModel):
         r_hat = self._r_hat()
         status, warnings = self._verdict(r_hat)
         return LabelPosterior(
-            parameters.mean,
+            None,
             parameters,
             predictions.keys,
             salt=self.salt,
@@ -267,9 +266,6 @@ class _ClassDraws:
     def size(self) -> int:
         return len(self.mixture.draws)
 
-    def prepare(self) -> None:
-        """Nothing to do."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label | draw) of these items, (n, K, D)."""
         p, evidence = self.probabilities[rows], self.evidence[rows]
@@ -279,11 +275,3 @@ class _ClassDraws:
         joint[missing] = np.log(self.mixture.shares()[index]).T
         joint += evidence[:, :, None]
         return softmax(joint, out=joint)
-
-    def mean(self) -> Floats:
-        """P(label) of every item, (n, K)."""
-        every, k = np.arange(self.size), self.probabilities.shape[1]
-        height = max(_BLOCK // (k * self.size), 1)
-        blocks = spans(len(self.probabilities), height)
-        parts = map_blocks(lambda rows: self.block(every, rows).mean(axis=2), blocks)
-        return np.concatenate([np.empty((0, k)), *parts])

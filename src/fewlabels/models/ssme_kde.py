@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -193,7 +194,7 @@ class _FittedKDE(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         p = probabilities_of(predictions, self.models, "ssme-kde")
-        draws = _Replicates(self.model.replicates, self, predictions, p)
+        draws = Replicates(self.model.replicates, self, predictions, p)
         share, neighbours = self._self_share
         narrow = share > NARROW and not self.model.leave_one_out
         return LabelPosterior(
@@ -215,44 +216,28 @@ class _FittedKDE(FittedLabelModel):
             },
         )
 
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.every_run, self._self_share
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Of a prepared model, what all runs are made of may stay behind.
-        spare = ("_refits", "fit_alone", "refits_alone") if self.prepared else ()
-        return {name: value for name, value in self.__dict__.items() if name not in spare}
-
-    @property
-    def prepared(self) -> bool:
-        """Whether fit and refits are there, side by side."""
-        return "every_run" in self.__dict__
-
     @cached_property
-    def every_run(self) -> EMRuns:
+    def runs(self) -> EMRuns:
         """The fit, and the refits after it."""
-        refits, row_weights = self._refits
-        pairs = (self.result, np.ones((len(row_weights), 1))), (refits, row_weights)
-        return EMRuns.from_weights(
-            self.mixture,
-            np.concatenate([result.responsibilities for result, _ in pairs], axis=2),
-            np.concatenate([self.mixture.weighted(r.before, w) for r, w in pairs], axis=2),
+        whole = np.ones((len(self.mixture.points), 1))
+        return EMRuns.of(
+            self.mixture, [(self.result, whole), self.mixture.refit(self.model.replicates)]
         )
 
-    @cached_property
-    def fit_alone(self) -> EMRuns:
-        """The fit."""
-        return EMRuns.of(self.mixture, self.result, np.ones((len(self.mixture.points), 1)))
+    def class_probabilities(
+        self, predictions: Predictions, p: Floats
+    ) -> Iterator[tuple[Ints | slice, Array]]:
+        """P(label) by the runs: support points keep EM's result, the others get one E-step."""
+        own = self.mixture.places(predictions.keys)
+        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
+        yield inside, self.runs.responsibilities[own[inside]]
+        blocks = [_view(outside[block]) for block in spans(len(outside), _ROWS)]
 
-    @cached_property
-    def refits_alone(self) -> EMRuns:
-        """The refits."""
-        return EMRuns.of(self.mixture, *self._refits)
+        def e_step(rows: Ints | slice) -> Array:
+            scores = self.model.log_ratios(p[rows], self.average)
+            return self.runs.e_step(scores / self.bandwidths, predictions.evidence[rows])
 
-    @cached_property
-    def _refits(self) -> tuple[EMResult, Floats]:
-        return self.mixture.refit(self.model.replicates)
+        yield from zip(blocks, map_blocks(e_step, blocks), strict=True)
 
     @cached_property
     def _self_share(self) -> tuple[float, float]:
@@ -289,69 +274,6 @@ class _FittedKDE(FittedLabelModel):
                 "few distinct scores); the normal reference stands in"
             )
         return tuple(said)
-
-
-@dataclass(frozen=True, eq=False)
-class _Replicates(Replicates):
-    """Support points keep EM's result, the other items get one E-step.
-
-    `served` (n, M, K) are the probabilities of the classifiers that the model was fitted on.
-    """
-
-    fitted: _FittedKDE
-    predictions: Predictions
-    served: Floats
-
-    @property
-    def prepared(self) -> bool:
-        return self.fitted.prepared
-
-    def alone(self) -> Floats:
-        out = np.empty(self._shape(1))
-        self._extend(self.fitted.fit_alone, out)
-        return out[:, :, 0]
-
-    def refitted(self) -> Array:
-        out = np.empty(self._shape(self.size), np.float32)
-        self._extend(self.fitted.refits_alone, out)
-        return out
-
-    def together(self) -> tuple[Floats, Array]:
-        marginals = np.empty(self._shape(1))
-        draws = np.empty(self._shape(self.size), np.float32)
-        self._extend(self.fitted.every_run, marginals, draws)
-        return marginals[:, :, 0], draws
-
-    def _shape(self, runs: int) -> tuple[int, int, int]:
-        return self.predictions.n_items, self.predictions.n_classes, runs
-
-    def _extend(self, runs: EMRuns, *parts: Array) -> None:
-        """Fill `parts`, consecutive runs (n, K, b), with P(label); known labels at 1."""
-        own, evidence = self.fitted.mixture.places(self.predictions.keys), self.predictions.evidence
-        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
-        # Rounding, and the released code's unclamped EM, leave labeled items off their label.
-        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
-
-        def fill(rows: Ints | slice, found: Array) -> None:
-            first = 0
-            for part in parts:
-                some = found[:, :, first : first + part.shape[2]]
-                if part.dtype != found.dtype == np.float32:
-                    some = some.astype(part.dtype)
-                    some /= some.sum(axis=1, keepdims=True)
-                part[rows] = some
-                first += part.shape[2]
-
-        def e_step(block: slice) -> None:
-            rows = _view(outside[block])
-            scores = self.fitted.model.log_ratios(self.served[rows], self.fitted.average)
-            fill(rows, runs.e_step(scores / self.fitted.bandwidths, evidence[rows]))
-
-        fill(inside, runs.responsibilities[own[inside]])
-        for _ in map_blocks(e_step, spans(len(outside), _ROWS)):
-            pass
-        for part in parts:
-            part[known] = np.isfinite(evidence[known])[:, :, None]
 
 
 def _view(rows: Ints) -> Ints | slice:

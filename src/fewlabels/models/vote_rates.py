@@ -97,10 +97,6 @@ class LabelDraws:
         """Number of draws."""
         return self.draws.size
 
-    def prepare(self) -> None:
-        """Find P(label) of every distinct row once, where that fits in memory."""
-        _ = self._probabilities
-
     @cached_property
     def _probabilities(self) -> Floats | None:
         table = self.data.table
