@@ -1,7 +1,6 @@
-"""Label models: one method per file."""
+"""Label models: one method, or one family of them, per file."""
 
 from fewlabels.models.active_testing import ActiveTesting
-from fewlabels.models.agreement_ensemble import AgreementEnsemble
 from fewlabels.models.agreement_rates import AgreementRates
 from fewlabels.models.autoeval import AutoEval
 from fewlabels.models.base import FittedLabelModel, LabelModel
@@ -12,10 +11,10 @@ from fewlabels.models.constraints import Constraints
 from fewlabels.models.crowd_svm import CrowdSVM
 from fewlabels.models.dawid_skene import DawidSkene
 from fewlabels.models.ensemble import Ensemble
+from fewlabels.models.ensembles import AgreementEnsemble, LearnedEnsemble, TemperedEnsemble
 from fewlabels.models.hcbee import CBCC, HCBEE, ConfusionHCBEE
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
-from fewlabels.models.learned_ensemble import LearnedEnsemble
 from fewlabels.models.majority_vote import MajorityVote
 from fewlabels.models.method import Method
 from fewlabels.models.monotone_curves import MonotoneCurves
@@ -25,7 +24,6 @@ from fewlabels.models.spe import SPE
 from fewlabels.models.ssme_flow import SSMEFlow
 from fewlabels.models.ssme_kde import SSMEKDE
 from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.models.vote_selection import VoteSelection
 
 __all__ = [

@@ -10,7 +10,6 @@ from typing import Any
 from fewlabels.errors import UsageError
 from fewlabels.models import (
     active_testing,
-    agreement_ensemble,
     agreement_rates,
     autoeval,
     bayesian_calibration,
@@ -19,9 +18,9 @@ from fewlabels.models import (
     crowd_svm,
     dawid_skene,
     ensemble,
+    ensembles,
     hcbee,
     labeled,
-    learned_ensemble,
     majority_vote,
     monotone_curves,
     pseudo_label,
@@ -29,7 +28,6 @@ from fewlabels.models import (
     ssme_flow,
     ssme_kde,
     ssme_kde_marginal,
-    tempered_ensemble,
     vote_selection,
 )
 from fewlabels.models.base import LabelModel
@@ -38,9 +36,9 @@ from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, unknown
 
 _ALL = (
-    learned_ensemble.METHOD,
-    tempered_ensemble.METHOD,
-    agreement_ensemble.METHOD,
+    ensembles.LEARNED_METHOD,
+    ensembles.TEMPERED_METHOD,
+    ensembles.AGREEMENT_METHOD,
     monotone_curves.METHOD,
     spe.METHOD,
     ssme_kde.METHOD,
@@ -91,7 +89,7 @@ def resolve(
         return (known[0] if known else type(method).__name__), _with_reference(method, reference)
     check_reference(method, reference)
     if method == "auto":
-        method = _automatic(predictions) if reference is None else learned_ensemble.METHOD.name
+        method = _automatic(predictions) if reference is None else ensembles.LEARNED_METHOD.name
     if not isinstance(method, str) or method not in METHODS:
         raise UsageError(unknown("method", method, ["auto", *METHODS]))
     return method, _with_reference(METHODS[method].make(), reference)

@@ -15,8 +15,8 @@ from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.normal_mixture import NormalDraws, NormalPrior, gibbs, quadratic_basis
 from fewlabels.kernels.simplex import centred_log, clip, logsumexp, softmax
 from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of
+from fewlabels.models.ensembles import TemperedEnsemble
 from fewlabels.models.spe_check import LEVEL, surprise_of_labels
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 

@@ -11,9 +11,9 @@ from fewlabels import __version__
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import plain_values as plain
 from fewlabels.models.base import LabelModel, refuse_multiplicity
+from fewlabels.models.ensembles import TemperedEnsemble
 from fewlabels.models.label_shift import LabelShift, sides, weightless
 from fewlabels.models.registry import resolve as resolve_method
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.correction import (
     LEARN_FREQUENCIES,

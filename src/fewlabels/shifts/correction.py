@@ -12,8 +12,8 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.models.base import LabelModel
+from fewlabels.models.ensembles import TemperedEnsemble
 from fewlabels.models.label_shift import FittedLabelShift, LabelShift, one_sided, sides
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.covariate import ImportanceWeights, covariate_weights, importance
