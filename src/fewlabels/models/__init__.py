@@ -5,14 +5,20 @@ from fewlabels.models.agreement_rates import AgreementRates
 from fewlabels.models.autoeval import AutoEval
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.models.bayesian_calibration import BayesianCalibration
-from fewlabels.models.bee import BEE, ConfusionBEE
-from fewlabels.models.cbee import CBEE, ConfusionCBEE
+from fewlabels.models.bee import (
+    BEE,
+    CBCC,
+    CBEE,
+    HCBEE,
+    ConfusionBEE,
+    ConfusionCBEE,
+    ConfusionHCBEE,
+)
 from fewlabels.models.constraints import Constraints
 from fewlabels.models.crowd_svm import CrowdSVM
 from fewlabels.models.dawid_skene import DawidSkene
 from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.ensembles import AgreementEnsemble, LearnedEnsemble, TemperedEnsemble
-from fewlabels.models.hcbee import CBCC, HCBEE, ConfusionHCBEE
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.labeled import Labeled
 from fewlabels.models.majority_vote import MajorityVote
