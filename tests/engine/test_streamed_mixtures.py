@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.kernels.gaussian import KernelSums, SupportSums
 from fewlabels.models import SSMEKDE, SSMEFlow
 from fewlabels.models.base import FittedLabelModel
-from fewlabels.models.kde_mixture import choose_support
+from fewlabels.models.kde_mixture import KernelSums, SupportSums, choose_support
 
 KNOWN = 100
 KDE = SSMEKDE(bandwidth=0.4, epochs=10, replicates=5)

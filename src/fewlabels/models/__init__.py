@@ -28,8 +28,7 @@ from fewlabels.models.pseudo_label import PseudoLabel
 from fewlabels.models.registry import METHODS, resolve
 from fewlabels.models.spe import SPE
 from fewlabels.models.ssme_flow import SSMEFlow
-from fewlabels.models.ssme_kde import SSMEKDE
-from fewlabels.models.ssme_kde_marginal import SSMEKDEMarginal
+from fewlabels.models.ssme_kde import SSMEKDE, SSMEKDEMarginal
 from fewlabels.models.vote_selection import VoteSelection
 
 __all__ = [

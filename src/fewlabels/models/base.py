@@ -142,3 +142,42 @@ def check_count(name: str, value: object) -> None:
     """
     if not isinstance(value, Integral) or value < 1:
         raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")
+
+
+# --- checks of hyperparameters ------------------------------------------------------------
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices.
+
+    Raises
+    ------
+    UsageError
+        Naming all of them.
+    """
+    if value not in choices:
+        raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+
+
+def check_not_negative(name: str, value: object) -> None:
+    """Refuse what is not a number of at least 0.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+        raise UsageError(f"`{name}` must not be negative; got {value!r}")
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse what is not a number above 0.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise UsageError(f"`{name}` must be a number above 0; got {value!r}")

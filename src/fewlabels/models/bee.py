@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from fewlabels.kernels.vote_table import ALONE, DOMAINS, FRANCHISE, TABLES, Rules
-from fewlabels.models.checks import check_choice
+from fewlabels.models.base import check_choice
 from fewlabels.models.method import Method
 from fewlabels.models.vote_heldout import SELECTIONS, Selection, chosen_strengths
 from fewlabels.models.vote_model import Strength, VoteModel, check_strength

@@ -25,8 +25,7 @@ from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.base import FittedLabelModel, with_probabilities
 from fewlabels.models.informants import Informants
-from fewlabels.models.pooled_index import Feature, PooledIndex, PoolName
-from fewlabels.models.reference_map import ReferenceMap
+from fewlabels.models.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 

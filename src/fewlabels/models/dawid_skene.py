@@ -19,8 +19,14 @@ from fewlabels.kernels.votes import (
     most_voted,
     vote_shares,
 )
-from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
-from fewlabels.models.checks import check_choice, check_not_negative
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_choice,
+    check_count,
+    check_not_negative,
+    with_hard_votes,
+)
 from fewlabels.models.em import EMResult, expectation_maximisation
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method

@@ -25,7 +25,6 @@ from fewlabels.models import (
     spe,
     ssme_flow,
     ssme_kde,
-    ssme_kde_marginal,
     vote_selection,
 )
 from fewlabels.models.base import LabelModel
@@ -40,7 +39,7 @@ _ALL = (
     monotone_curves.METHOD,
     spe.METHOD,
     ssme_kde.METHOD,
-    ssme_kde_marginal.METHOD,
+    ssme_kde.MARGINAL_METHOD,
     ssme_flow.METHOD,
     vote_selection.METHOD,
     *bee.METHODS,

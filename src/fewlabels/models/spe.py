@@ -10,8 +10,7 @@ from scipy.special import expit
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.score_density import Truncation
-from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES
+from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Truncation
 from fewlabels.kernels.simplex import two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
@@ -24,7 +23,6 @@ from fewlabels.models.per_model import fit_each
 from fewlabels.models.scores import is_probability, score_of, with_scores
 from fewlabels.models.spe_check import Fit, check_fit, gap_in_words
 from fewlabels.models.spe_classes import ManyClasses
-from fewlabels.models.spe_data import ScoreScale, lacks_a_class, score_data
 from fewlabels.models.spe_fit import (
     OddsDraws,
     PairDraws,
@@ -35,6 +33,7 @@ from fewlabels.models.spe_fit import (
     fit_pairs,
     rates,
 )
+from fewlabels.models.spe_mixture import ScoreScale, lacks_a_class, score_data
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown

@@ -13,11 +13,9 @@ from scipy.special import expit, logit
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks
-from fewlabels.kernels.score_density import Points, Truncation
-from fewlabels.kernels.score_families import FAMILIES
-from fewlabels.kernels.score_mixture import ClassDensity, ScoreData, ScoreMixture
+from fewlabels.kernels.score_families import FAMILIES, Points, Truncation
 from fewlabels.kernels.simplex import softmax
-from fewlabels.models.spe_data import ScoreScale
+from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture, ScoreScale
 from fewlabels.models.spe_sampling import (
     Sampled,
     Sampler,

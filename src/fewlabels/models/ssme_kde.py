@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from typing import Literal
 
 import numpy as np
+import scipy.fft
+from scipy.optimize import brentq
 
 from fewlabels.errors import Status, UsageError
-from fewlabels.kernels import bandwidth as rules
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import (
@@ -31,9 +32,90 @@ from fewlabels.models.base import (
 from fewlabels.models.em import EMResult
 from fewlabels.models.kde_mixture import EMRuns, KDEMixture, MixtureOptions, choose_support
 from fewlabels.models.method import Method
+from fewlabels.models.per_model import fit_each
 from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+
+# --- bandwidths, one per dimension --------------------------------------------------------
+
+_GRID = 2**12
+_STAGES = 7
+
+
+def normal_reference(x: Floats) -> Floats:
+    """1.059 min(sd, IQR / 1.349) n^(-1/5) per dimension of x (n, d)."""
+    sd = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
+    iqr = np.subtract(*np.quantile(x, [0.75, 0.25], axis=0)) / 1.349
+    spread = np.where(iqr > 0, np.minimum(sd, iqr), sd)
+    result: Floats = 1.059 * spread * len(x) ** -0.2
+    return result
+
+
+def official_rule(x: Floats) -> Floats:
+    """The released SSME code's: normal reference / 4, the minimum over dimensions for all."""
+    h = normal_reference(x)
+    return np.full(x.shape[1], h[h > 0].min(initial=np.inf) / 4 if (h > 0).any() else 0.0)
+
+
+def scott(x: Floats) -> Floats:
+    """Scott's rule: sd n^(-1/(d+4)) per dimension."""
+    n, d = x.shape
+    result: Floats = x.std(axis=0, ddof=1) * n ** (-1 / (d + 4))
+    return result
+
+
+def improved_sheather_jones(x: Floats) -> tuple[Floats, int]:
+    """Botev, Grotowski, Kroese (2010) per dimension of x (n, d).
+
+    Returns the bandwidths (d,) and in how many dimensions the fixed point was not found; the
+    normal reference stands in there.
+    """
+    fallback = normal_reference(x)
+    found = [_sheather_jones(column) for column in x.T]
+    failed = [value is None for value in found]
+    h = np.where(failed, fallback, np.array([value or 0.0 for value in found]))
+    return h, int(np.sum(failed))
+
+
+def _sheather_jones(x: Floats) -> float | None:
+    low, high = x.min(), x.max()
+    span = high - low
+    if span <= 0:
+        return None
+    low, span = low - span / 10, span * 1.2
+    count = np.bincount(((x - low) * (_GRID / span)).astype(np.int64), minlength=_GRID)[:_GRID]
+    a = scipy.fft.dct(count / len(x))[1:]
+    squares = np.arange(1.0, _GRID) ** 2
+    energy = (a / 2) ** 2
+    n = len(np.unique(x))
+    # The smallest t at which t crosses its own fixed-point map, on a logarithmic grid first.
+    grid = np.logspace(-14, -1, 80)
+    gaps = np.array([t - _fixed_point(t, n, squares, energy) for t in grid])
+    crossing = np.flatnonzero((gaps[:-1] < 0) & (gaps[1:] >= 0))
+    if not len(crossing):
+        return None
+    j = int(crossing[0])
+    t = brentq(lambda t: t - _fixed_point(t, n, squares, energy), grid[j], grid[j + 1])
+    return float(np.sqrt(t) * span)
+
+
+def _fixed_point(t: float, n: int, squares: Floats, energy: Floats) -> float:
+    """Map whose fixed point is the squared bandwidth on [0, 1] (Botev et al., Algorithm 1)."""
+    f = 2 * np.pi ** (2 * _STAGES) * _moment(_STAGES, t, squares, energy)
+    for s in range(_STAGES - 1, 1, -1):
+        odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
+        constant = (1 + 0.5 ** (s + 0.5)) / 3
+        if f <= 0:
+            return 0.0
+        time = (2 * constant * odd / (n * f)) ** (2 / (3 + 2 * s))
+        f = 2 * np.pi ** (2 * s) * _moment(s, time, squares, energy)
+    return float((2 * n * np.sqrt(np.pi) * f) ** (-2 / 5)) if f > 0 else 0.0
+
+
+def _moment(s: int, t: float, squares: Floats, energy: Floats) -> float:
+    return float((squares**s * energy * np.exp(-squares * np.pi**2 * t)).sum())
+
 
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""
@@ -42,9 +124,9 @@ _ROWS = 4096
 """Items at a time, of those that are no support points."""
 
 _RULES = {
-    "official": rules.official,
-    "scott": rules.scott,
-    "normal-reference": rules.normal_reference,
+    "official": official_rule,
+    "scott": scott,
+    "normal-reference": normal_reference,
 }
 
 
@@ -165,7 +247,7 @@ class SSMEKDE(LabelModel):
         n, d = scores.shape
         failed = 0
         if rule == "isj":
-            h, failed = rules.improved_sheather_jones(scores)
+            h, failed = improved_sheather_jones(scores)
         elif isinstance(rule, str):
             h = _RULES[rule](scores)
         else:
@@ -282,6 +364,26 @@ def _view(rows: Ints) -> Ints | slice:
     return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
+@dataclass(frozen=True)
+class SSMEKDEMarginal(LabelModel):
+    """One mixture of kernel densities per classifier, in K-1 dimensions each.
+
+    Source: Shanmugam et al. (2025), SSME-KDE-M.
+
+    Parameters
+    ----------
+    mixture
+        Bandwidth, epochs and the other settings of every mixture.
+    """
+
+    mixture: SSMEKDE = field(default_factory=SSMEKDE)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Fit a mixture to every classifier alone."""
+        served, _ = with_probabilities(predictions, "ssme-kde-marginal")
+        return fit_each(self.mixture, served, rng)
+
+
 METHOD = Method(
     "ssme-kde",
     SSMEKDE,
@@ -309,4 +411,25 @@ METHOD = Method(
         "bandwidths_not_found": "dimensions where the bandwidth rule had no solution",
     },
     exempt={"classes": "log-ratios have a reference class, on which a product kernel depends"},
+)
+
+MARGINAL_METHOD = Method(
+    "ssme-kde-marginal",
+    SSMEKDEMarginal,
+    "SSME-KDE of one classifier at a time",
+    "For each classifier alone, the density of its scores in each class is estimated by kernels; "
+    "EM starts from what the classifier itself says and alternates between the items' class "
+    "probabilities and these densities. Known labels stay.",
+    (
+        "labeled items are a random sample of all items",
+        "items of near scores tend to share their class",
+        "the classifier is roughly calibrated: EM starts from what it says",
+    ),
+    (
+        "the classifier is over- or under-confident: nothing but the labels contradicts it",
+        "several classifiers are at hand: what they say of each other is not used",
+    ),
+    "Shanmugam, Sadhuka, Raghavan, Guttag, Berger, Pierson (NeurIPS 2025), SSME-KDE-M",
+    diagnostics=METHOD.diagnostics,
+    exempt=METHOD.exempt,
 )

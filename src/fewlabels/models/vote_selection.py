@@ -13,7 +13,7 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import report, reporting
 from fewlabels.kernels.keyed_counts import some_items
-from fewlabels.models.base import FittedLabelModel, LabelModel, with_hard_votes
+from fewlabels.models.base import FittedLabelModel, LabelModel, check_choice, with_hard_votes
 from fewlabels.models.bee import (
     BEE,
     CBEE,
@@ -25,7 +25,6 @@ from fewlabels.models.bee import (
     ConfusionCBEE,
     ConfusionHCBEE,
 )
-from fewlabels.models.checks import check_choice
 from fewlabels.models.method import Method
 from fewlabels.models.vote_data import domains_of
 from fewlabels.models.vote_heldout import (
