@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.special
-from fewlabels.kernels.gaussian import KernelSums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, multivariate_normal
@@ -15,6 +14,7 @@ from fewlabels.kernels import keyed, simplex
 from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.models import ssme_kde
+from fewlabels.models.kde_mixture import KernelSums
 
 
 class TestKeyed:
