@@ -29,7 +29,7 @@ from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import ItemPatterns
-from fewlabels.models.vote_warnings import not_identified
+from fewlabels.models.vote_warnings import INDEPENDENT, UNLABELED, not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -185,16 +185,7 @@ def _majority(ballots: Ballots) -> Floats:
 
 def _assumptions(predictions: Predictions) -> tuple[str, ...]:
     """What is taken for granted, and what the votes leave open."""
-    if (predictions.evidence != 0).any():
-        first = (
-            "assumption: classifiers err independently of each other, given the class; where "
-            "they share mistakes their error rates come out too low"
-        )
-    else:
-        first = (
-            "assumption: no labels; error rates rest on classifiers that err independently of "
-            "each other and are right more often than not"
-        )
+    first = INDEPENDENT if (predictions.evidence != 0).any() else UNLABELED
     everywhere = np.zeros(predictions.n_items, dtype=np.int64)
     return (first, *not_identified(predictions, everywhere, (None,)))
 

@@ -37,7 +37,7 @@ from fewlabels.models.vote_data import (
     domains_of,
     vote_totals,
 )
-from fewlabels.models.vote_warnings import not_identified
+from fewlabels.models.vote_warnings import INDEPENDENT, UNLABELED, not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
@@ -294,17 +294,7 @@ class _FittedDawidSkene(FittedLabelModel):
         return Status.ASSUMPTION if self.result.converged else Status.NOT_CONVERGED
 
     def _warnings(self, swapped: list[str]) -> tuple[str, ...]:
-        said = []
-        if not self.n_informed:
-            said.append(
-                "assumption: no labels; error rates rest on classifiers that err independently of "
-                "each other and are right more often than not"
-            )
-        else:
-            said.append(
-                "assumption: classifiers err independently of each other, given the class; where "
-                "they share mistakes their error rates come out too low"
-            )
+        said = [INDEPENDENT if self.n_informed else UNLABELED]
         if swapped:
             said.append(
                 f"assumption: items of {listed(swapped)} are mostly called otherwise by the "

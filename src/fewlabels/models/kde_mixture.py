@@ -229,20 +229,17 @@ class Support(NamedTuple):
     counts: Floats
 
 
-def choose_support(
-    keys: UInts, informed: Bools, most: int, salt: int, multiplicity: Floats | None = None
-) -> Support:
+def choose_support(keys: UInts, informed: Bools, most: int, salt: int, times: Floats) -> Support:
     """Support points among n items, which weigh as all items do.
 
     All of them up to `most`; beyond, half as many, of which at most half are informed. Which ones
-    depends on the items' keys alone. `multiplicity` (n,) is how many items each stands for, one
-    unless given: where the items are all labeled ones and a sample of the others, labels would
-    otherwise weigh far more than they do among all items.
+    depends on the items' keys alone. `times` (n,) is how many items each stands for: where the
+    items are all labeled ones and a sample of the others, labels would otherwise weigh far more
+    than they do among all items.
     """
     n = len(keys)
     if n <= most:
-        chosen = np.arange(n)
-        return Support(chosen, *_weighing(informed, chosen, multiplicity))
+        return _weighed(np.arange(n), informed, times)
     size = max(most // 2, 2)
     place = uniforms(keys, np.arange(1), salt ^ _SUPPORT_SALT)[:, 0]
     n_informed = int(informed.sum())
@@ -251,23 +248,21 @@ def choose_support(
     for mask, count in ((informed, take), (~informed, size - take)):
         rows = np.flatnonzero(mask)
         parts.append(rows[np.argsort(place[rows], kind="stable")[:count]])
-    chosen = np.sort(np.concatenate(parts))
-    return Support(chosen, *_weighing(informed, chosen, multiplicity))
+    return _weighed(np.sort(np.concatenate(parts)), informed, times)
 
 
-def _weighing(informed: Bools, chosen: Ints, multiplicity: Floats | None) -> tuple[float, Floats]:
-    """`label_scale` and `counts` of a `Support`."""
-    every = np.ones(len(informed)) if multiplicity is None else multiplicity
-    counts, inside = every[chosen], informed[chosen]
+def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
+    """Support points that weigh as the items do that they stand for."""
+    counts, inside = times[chosen], informed[chosen]
     labeled, others = counts[inside].sum(), int((~inside).sum())
     if not others:
-        return 1.0, counts / (counts.mean() if len(counts) else 1.0)
+        return Support(chosen, 1.0, counts / (counts.mean() if len(counts) else 1.0))
     unit = counts[~inside].mean()
     counts = np.where(inside, counts, counts / unit)
     if not labeled:
-        return 1.0, counts
-    taken = others / every[~informed].sum(), labeled / every[informed].sum()
-    return float(taken[0] / taken[1]), counts
+        return Support(chosen, 1.0, counts)
+    taken = others / times[~informed].sum(), labeled / times[informed].sum()
+    return Support(chosen, float(taken[0] / taken[1]), counts)
 
 
 # --- sums of kernels ----------------------------------------------------------------------

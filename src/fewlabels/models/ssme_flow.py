@@ -32,7 +32,10 @@ from fewlabels.models.base import (
 )
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.flow_training import (
+    Expectation,
     Items,
+    LatentMixture,
+    MixturePrior,
     Trained,
     Training,
     TrainingOptions,
@@ -40,7 +43,6 @@ from fewlabels.models.flow_training import (
     mean_log_likelihood,
 )
 from fewlabels.models.kde_mixture import choose_support, posterior
-from fewlabels.models.latent_mixture import Expectation, LatentMixture, MixturePrior
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
@@ -145,7 +147,7 @@ class SSMEFlow(LabelModel):
         salt = int(rng.integers(2**63))
         average = mean_probability(p)
         informed = (served.evidence != 0).any(axis=1)
-        chosen = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
+        chosen = choose_support(served.keys, informed, self.max_support, salt, served.times)
         # In the order of the keys, so that no sum depends on the order of the items.
         order = np.argsort(served.keys[chosen.rows])
         support = chosen.rows[order]

@@ -203,7 +203,7 @@ class SSMEKDE(LabelModel):
         scores = self.log_ratios(probabilities, average)
         h, failed = self._bandwidths(scores, served.times.sum())
         informed = (served.evidence != 0).any(axis=1)
-        support = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
+        support = choose_support(served.keys, informed, self.max_support, salt, served.times)
         rows = support.rows
         mixture = KDEMixture(
             options=self._options(),

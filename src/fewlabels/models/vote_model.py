@@ -35,6 +35,7 @@ from fewlabels.models.constraints import Constraints
 from fewlabels.models.vote_data import States, VoteData, by_domain, domain_texts, domains_of
 from fewlabels.models.vote_rates import LabelDraws, RateDraws, VoteRates
 from fewlabels.models.vote_warnings import (
+    INDEPENDENT,
     announce_wait,
     not_identified,
     straddling,
@@ -316,10 +317,7 @@ class FittedVoteModel(FittedLabelModel):
         if doubt:
             said.append(doubt)
         if not predictions.labeled.all():
-            said.append(
-                "assumption: classifiers err independently of each other, given the class; where "
-                "they share mistakes their error rates come out too low"
-            )
+            said.append(INDEPENDENT)
         if np.isnan(r_hat):
             said.append("not-converged: too few draws to tell whether the chains agree; keep more")
         elif r_hat > CONVERGED:
