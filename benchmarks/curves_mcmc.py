@@ -15,9 +15,15 @@ from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from curves_spe import FREEDOM, PROPOSALS, WORLDS, draw_world, target_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
-from fewlabels.kernels.importance import Proposal, laplace_root
 from fewlabels.models.spe import SPE
-from fewlabels.models.spe_sampling import Modes, Target, find_modes, importance_ladder
+from fewlabels.models.spe_sampling import (
+    Modes,
+    Proposal,
+    Target,
+    find_modes,
+    importance_ladder,
+    laplace_root,
+)
 from fewlabels.operating.rates import GRID
 
 _LABELED = 20

@@ -12,13 +12,19 @@ from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.ascent import climb, summit
-from fewlabels.kernels.importance import ImportanceSample, Proposal, laplace_root, slice_scales
-from fewlabels.kernels.score_density import Family, Points
-from fewlabels.kernels.score_families import FAMILIES
-from fewlabels.kernels.score_mixture import BOUND, ClassDensity, ScoreMixture
-from fewlabels.models.spe_data import ScoreScale, score_data
-from fewlabels.models.spe_sampling import Modes, Target, find_modes
+from fewlabels.kernels.score_families import FAMILIES, Family, Points
+from fewlabels.models.spe_mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
+from fewlabels.models.spe_sampling import (
+    ImportanceSample,
+    Modes,
+    Proposal,
+    Target,
+    climb,
+    find_modes,
+    laplace_root,
+    slice_scales,
+    summit,
+)
 
 PROPOSALS = 2_000
 FREEDOM = 5.0

@@ -4,7 +4,7 @@
     python benchmarks/prior_judged.py [--sets 100] [--seed 1] [--workers 2] [--page-only]
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
-the allowance that the method adds (`learned_ensemble.STRETCH`). Kept in prior_judged.json; the
+the allowance that the method adds (`ensembles.STRETCH`). Kept in prior_judged.json; the
 tables are those of docs/default.md.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 import fewlabels as fl
 import prior_tables
 from curves_parts import number, table
-from fewlabels.models import LearnedEnsemble, learned_ensemble
+from fewlabels.models import LearnedEnsemble, ensembles
 from paper import fill
 from score_lists import spread
 
@@ -49,7 +49,7 @@ def judged(job: Job) -> list[dict[str, Any]]:
     fold = prior_tables.targets()[job.target].family
     truth = fl.estimate(whole, "labeled", list(METRICS))
     order = np.random.default_rng([job.seed, 5]).permutation(whole.n_items)
-    learned_ensemble.STRETCH = 0.0
+    ensembles.STRETCH = 0.0
     rows = []
     for n in LABELED:
         some = whole.take(order[: n + UNLABELED])

@@ -10,10 +10,13 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.lazily import lazily
 
 _LABELS_SALT = 0x1ABE1
+_CELLS = 2**21
+"""Probabilities of a block of items, class by class and draw by draw, when draws are averaged."""
 
 
 class ParameterDraws(Protocol):
@@ -23,11 +26,11 @@ class ParameterDraws(Protocol):
     def size(self) -> int:
         """How many draws there are."""
 
-    def prepare(self) -> None:
-        """Do once what every block needs, before blocks are asked for from several threads."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D)."""
+        """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D).
+
+        What every block needs, such as refits, is done by the first and kept: see `first_block`.
+        """
 
 
 class MeanEstimator(Protocol):
@@ -127,12 +130,23 @@ class Fixed:
     probabilities: Floats
     size: int = 1
 
-    def prepare(self) -> None:
-        """Nothing to do."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items, shape (n, K, D)."""
         return np.repeat(self.probabilities[rows][:, :, None], len(index), axis=2)
+
+
+def first_block(parameters: ParameterDraws) -> Floats:
+    """A block of no items, (0, K, size): what every block needs is then there, before threads."""
+    return parameters.block(np.arange(parameters.size), slice(0, 0))
+
+
+def mean_of_draws(parameters: ParameterDraws, n: int) -> Floats:
+    """Mean of P(label) of n items over all parameter draws, (n, K)."""
+    every = np.arange(parameters.size)
+    k = first_block(parameters).shape[1]
+    blocks = spans(n, max(_CELLS // (k * len(every)), 1))
+    parts = map_blocks(lambda rows: parameters.block(every, rows).mean(axis=2), blocks)
+    return np.concatenate([np.empty((0, k)), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +154,8 @@ class LabelPosterior:
     """Posterior over the labels of n items, with the parameters' uncertainty.
 
     `given` is P(label) per item, (n, K), or a function that computes it when somebody asks: whoever
-    streams items takes some parameter draws alone. Known labels keep probability 1. `value_from`
+    streams items takes some parameter draws alone. None is the mean over the parameter draws. Known
+    labels keep probability 1. `value_from`
     says what a point estimate is computed from: the parameter draws (a Bayesian model), or the
     marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
     the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
@@ -159,7 +174,7 @@ class LabelPosterior:
     how far that distribution is from P(label), its mean. None is a label of one class.
     """
 
-    given: Floats | Callable[[], Floats]
+    given: Floats | Callable[[], Floats] | None
     parameters: ParameterDraws
     keys: UInts
     salt: int = 0
@@ -192,6 +207,8 @@ class LabelPosterior:
     @lazily
     def probabilities(self) -> Floats:
         """P(label) per item, shape (n, K)."""
+        if self.given is None:
+            return mean_of_draws(self.parameters, len(self.keys))
         return self.given() if callable(self.given) else self.given
 
     def of(self, j: int) -> LabelPosterior:
@@ -200,9 +217,10 @@ class LabelPosterior:
 
     def prepare(self) -> None:
         """Have done once, before there are threads, what parameter draws do once."""
-        for parameters in (self.parameters, self.interval_parameters):
-            if parameters is not None:
-                parameters.prepare()
+        every = [self, *(own for own in self.per_model if own is not None)]
+        both = (p for own in every for p in (own.parameters, own.interval_parameters))
+        for parameters in {id(p): p for p in both if p is not None}.values():
+            first_block(parameters)
 
     def marginals(self) -> Floats:
         """P(label) per item, shape (n, K); rows sum to 1."""

@@ -13,6 +13,7 @@ from contract_methods import n_classes_of, quick, served
 import fewlabels as fl
 from fewlabels.errors import InputError
 from fewlabels.models import METHODS
+from fewlabels.posterior import first_block
 
 NAMES = list(METHODS)
 
@@ -54,6 +55,12 @@ class TestPosterior:
             assert q.shape == (240, n_classes)
             assert (q >= 0).all()
             np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+
+    def test_a_block_of_no_items_has_every_draw(self, method, n_classes):
+        posterior = quick(method).infer(world(n_classes), 0)
+        for parameters in (posterior.parameters, posterior.interval_parameters):
+            if parameters is not None:
+                assert first_block(parameters).shape == (0, n_classes, parameters.size)
 
     def test_known_labels_are_kept(self, method, n_classes):
         predictions = world(n_classes)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Points
-from fewlabels.kernels.score_mixture import ClassDensity, ScoreData, ScoreMixture
+from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture
 
 
 @pytest.fixture(scope="module")

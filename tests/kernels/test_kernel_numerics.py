@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, multivariate_normal
 
-from fewlabels.kernels import bandwidth, keyed, simplex
+from fewlabels.kernels import keyed, simplex
 from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
-from fewlabels.kernels.gaussian import KernelSums
 from fewlabels.kernels.multinomial import fit_map
+from fewlabels.models import ssme_kde
+from fewlabels.models.kde_mixture import KernelSums
 
 
 class TestKeyed:
@@ -197,7 +198,7 @@ class TestBandwidth:
         rng = np.random.default_rng(0)
         mixed = np.concatenate([rng.normal(-3, 0.5, 600), rng.normal(2, 1.5, 900)])
         for x in (rng.normal(size=1000), mixed, rng.gamma(2, size=500)):
-            ours, failed = bandwidth.improved_sheather_jones(x[:, None])
+            ours, failed = ssme_kde.improved_sheather_jones(x[:, None])
             # KDEpy 1.1 pads its grid by six units of whatever scale the data have (so a hundred
             # times the data are taken), doubles the range, and forgets the doubling when it
             # returns to the data's scale. Its root is right, and so twice its bandwidth is.
@@ -207,8 +208,8 @@ class TestBandwidth:
 
     def test_improved_sheather_jones_follows_the_scale(self):
         x = np.random.default_rng(1).normal(size=(800, 1))
-        once, _ = bandwidth.improved_sheather_jones(x)
-        thousandth, _ = bandwidth.improved_sheather_jones(x / 1000 + 7)
+        once, _ = ssme_kde.improved_sheather_jones(x)
+        thousandth, _ = ssme_kde.improved_sheather_jones(x / 1000 + 7)
         assert thousandth[0] == pytest.approx(once[0] / 1000, rel=1e-3)
 
     def test_improved_sheather_jones_is_near_the_optimum_of_a_known_density(self):
@@ -222,11 +223,11 @@ class TestBandwidth:
         second = (0.5 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) / sds**3 * (z**2 - 1)).sum(axis=1)
         roughness = (second**2).sum() * (grid[1] - grid[0])
         best = (1 / (2 * np.sqrt(np.pi) * n * roughness)) ** 0.2
-        assert bandwidth.improved_sheather_jones(x[:, None])[0][0] == pytest.approx(best, rel=0.1)
+        assert ssme_kde.improved_sheather_jones(x[:, None])[0][0] == pytest.approx(best, rel=0.1)
 
     def test_constant_and_few_values_fall_back(self):
         x = np.column_stack([np.zeros(50), np.repeat([0.0, 1.0], 25)])
-        h, failed = bandwidth.improved_sheather_jones(x)
+        h, failed = ssme_kde.improved_sheather_jones(x)
         assert failed >= 1
         assert np.isfinite(h).all()
 
@@ -235,6 +236,8 @@ class TestBandwidth:
         expected = 1.059 * min(
             x[:, 0].std(ddof=1), np.subtract(*np.percentile(x[:, 0], [75, 25])) / 1.349
         )
-        assert bandwidth.normal_reference(x)[0] == pytest.approx(expected * 400**-0.2)
-        np.testing.assert_allclose(bandwidth.official(x), bandwidth.normal_reference(x).min() / 4)
-        np.testing.assert_allclose(bandwidth.scott(x), x.std(axis=0, ddof=1) * 400 ** (-1 / 6))
+        assert ssme_kde.normal_reference(x)[0] == pytest.approx(expected * 400**-0.2)
+        np.testing.assert_allclose(
+            ssme_kde.official_rule(x), ssme_kde.normal_reference(x).min() / 4
+        )
+        np.testing.assert_allclose(ssme_kde.scott(x), x.std(axis=0, ddof=1) * 400 ** (-1 / 6))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from fewlabels.kernels.adam import Adam
 from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace
+from fewlabels.models.flow_training import Adam
 from naive_flow import BOUND, naive_flow
 
 

@@ -12,8 +12,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from fewlabels.kernels.score_families import FAMILIES
-from fewlabels.kernels.score_mixture import ClassDensity, ScoreMixture
-from fewlabels.models.spe_data import score_data
+from fewlabels.models.spe_mixture import ClassDensity, ScoreMixture, score_data
 from fewlabels.models.spe_sampling import (
     Target,
     find_modes,

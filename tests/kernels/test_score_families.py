@@ -7,9 +7,14 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from fewlabels.kernels.score_families import FAMILIES, Points
-from fewlabels.kernels.score_priors import Prior
-from fewlabels.kernels.score_tails import log_gamma_tail, log_less, log_student_tail
+from fewlabels.kernels.score_families import (
+    FAMILIES,
+    Points,
+    Prior,
+    log_gamma_tail,
+    log_less,
+    log_student_tail,
+)
 
 U = {
     "normal": (0.3, -1.6),
@@ -195,14 +200,14 @@ def test_deep_tails_do_not_underflow():
 
 @pytest.mark.parametrize("freedom", [2.0, 30.0, 1e3, 1e6])
 def test_continued_fractions_meet_the_library(freedom):
-    from fewlabels.kernels import score_tails
+    from fewlabels.kernels import score_families
 
     z = np.array([10.0, 20.0, 37.0])
     expected = stats.t.logsf(z, freedom)
-    found = score_tails._deep_student(z, np.full(3, freedom))
+    found = score_families._deep_student(z, np.full(3, freedom))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     x = freedom + np.array([5.0, 20.0, 30.0]) * np.sqrt(freedom) + 1
-    found = score_tails._deep_gamma(x, np.full(3, freedom))
+    found = score_families._deep_gamma(x, np.full(3, freedom))
     np.testing.assert_allclose(found, stats.gamma.logsf(x, freedom), rtol=1e-10)
 
 

@@ -9,14 +9,17 @@ import pytest
 import scipy.sparse
 
 import fewlabels as fl
-from fewlabels.kernels.agreement import Agreement, agreement, closed_form, rank_one
-from fewlabels.kernels.joint_errors import (
+from fewlabels.kernels.votes import in_triangle
+from fewlabels.models.agreement_rates import (
+    Agreement,
+    AgreementRates,
+    agreement,
     agreement_rates,
+    closed_form,
     nearest_to_independence,
+    rank_one,
     subsets,
 )
-from fewlabels.kernels.votes import in_triangle
-from fewlabels.models.agreement_rates import AgreementRates
 
 
 def world(

@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import fewlabels as fl
-from fewlabels.kernels.beta_calibration import (
+from fewlabels.models.bayesian_calibration import (
+    BayesianCalibration,
     log_posterior,
     log_scores,
     logits,
     sample_posterior,
     slope_and_curvature,
 )
-from fewlabels.models.bayesian_calibration import BayesianCalibration
 
 SDS = np.array([0.43, 0.43, 2.14])
 

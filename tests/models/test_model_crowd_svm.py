@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, ndtri
 
 import fewlabels as fl
-from fewlabels.kernels.max_margin import (
+from fewlabels.models.crowd_svm import (
     Ballots,
+    CrowdSVM,
     Penalty,
     Prior,
     State,
@@ -22,7 +23,6 @@ from fewlabels.kernels.max_margin import (
     maximum_margin,
     sweep,
 )
-from fewlabels.models.crowd_svm import CrowdSVM
 
 
 def crowd(

@@ -8,9 +8,8 @@ from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from fewlabels.kernels.normal_scores import NormalScores
 from fewlabels.models import LearnedEnsemble
-from fewlabels.models.informants import Informants
+from fewlabels.models.informants import Informants, NormalScores
 from fewlabels.models.registry import resolve
 
 

@@ -6,13 +6,6 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.kernels.annotator_labels import (
-    concentration_draws,
-    draw_labels_of_annotators,
-    effective_labels,
-    likeliest_concentration,
-    round_at_random,
-)
 from fewlabels.kernels.keyed import hash_columns
 from fewlabels.models import (
     SSMEKDE,
@@ -20,6 +13,13 @@ from fewlabels.models import (
     Labeled,
     SSMEKDEMarginal,
     TemperedEnsemble,
+)
+from fewlabels.models.label_distribution import (
+    concentration_draws,
+    draw_labels_of_annotators,
+    effective_labels,
+    likeliest_concentration,
+    round_at_random,
 )
 
 

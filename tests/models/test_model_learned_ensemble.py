@@ -9,7 +9,7 @@ import fewlabels as fl
 from fewlabels.bench.study.sets import FAMILIES
 from fewlabels.errors import UsageError
 from fewlabels.models import LearnedEnsemble
-from fewlabels.models.learned_ensemble import EVEN, REFERENCE, STRETCH, WIDE_WEIGHT, beliefs_of
+from fewlabels.models.ensembles import EVEN, REFERENCE, STRETCH, WIDE_WEIGHT, beliefs_of
 
 
 def overconfident(columns: int, labeled: int, copies: int = 1) -> fl.Predictions:
@@ -136,7 +136,7 @@ def test_intervals_of_these_very_items_are_stretched_too():
     widths = []
     for stretch in (STRETCH, 0.0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fewlabels.models.learned_ensemble.STRETCH", stretch)
+            patch.setattr("fewlabels.models.ensembles.STRETCH", stretch)
             row = fl.estimate(p, LearnedEnsemble(), "brier", estimand="sample").rows[0]
         widths.append(row.high - row.low)
     assert widths[0] == pytest.approx((1 + STRETCH) * widths[1], rel=0.05)

@@ -68,8 +68,8 @@ def test_draws_spread_around_the_weights():
     right = (votes[:50] == truth[:50, None]).mean(axis=0)
     # The Bayesian bootstrap of a mean of 50: sd sqrt(p (1 - p) / 51).
     sd = np.sqrt(right * (1 - right) / 51)
-    np.testing.assert_allclose(fitted.draws.mean(axis=1), right, atol=4 * sd.max() / np.sqrt(2000))
-    np.testing.assert_allclose(fitted.draws.std(axis=1), sd, rtol=0.08)
+    np.testing.assert_allclose(fitted.refits.mean(axis=1), right, atol=4 * sd.max() / np.sqrt(2000))
+    np.testing.assert_allclose(fitted.refits.std(axis=1), sd, rtol=0.08)
 
 
 def test_annotators_can_speak_against_unanimous_votes():

@@ -8,10 +8,16 @@ from scipy.special import expit
 
 import fewlabels as fl
 from fewlabels.kernels.score_families import FAMILIES
-from fewlabels.kernels.score_mixture import ClassDensity, ScoreMixture
 from fewlabels.models.spe import SPE
 from fewlabels.models.spe_check import check_fit, label_test, smooth_test
-from fewlabels.models.spe_data import ScoreScale, grouped, score_data, spread_ties
+from fewlabels.models.spe_mixture import (
+    ClassDensity,
+    ScoreMixture,
+    ScoreScale,
+    grouped,
+    score_data,
+    spread_ties,
+)
 from fewlabels.models.spe_sampling import (
     Target,
     find_modes,
@@ -322,7 +328,7 @@ def test_groups_keep_the_likelihood():
 
 
 def _open(x, weight=None):
-    from fewlabels.kernels.score_mixture import ScoreData
+    from fewlabels.models.spe_mixture import ScoreData
 
     none = _points(np.empty(0)), np.empty(0)
     weight = np.ones(len(x)) if weight is None else weight

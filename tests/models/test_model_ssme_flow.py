@@ -8,12 +8,15 @@ import pytest
 import fewlabels as fl
 from fewlabels.kernels.real_nvp import RealNVP
 from fewlabels.models.ensemble import Ensemble
-from fewlabels.models.flow_training import Items, Training, TrainingOptions, mean_log_likelihood
-from fewlabels.models.latent_mixture import (
+from fewlabels.models.flow_training import (
     Expectation,
+    Items,
     LatentMixture,
     MixturePrior,
     Moments,
+    Training,
+    TrainingOptions,
+    mean_log_likelihood,
 )
 from fewlabels.models.ssme_flow import SSMEFlow
 from naive_flow import naive_flow

@@ -69,9 +69,9 @@ def test_draws_follow_the_posterior_mean():
 @pytest.mark.slow
 def test_simulation_based_calibration():
     """Ranks of the true slope among its draws are uniform on data from the model's own prior."""
+    from fewlabels.models.ensembles import PRIORS
     from fewlabels.models.informants import Informants
     from fewlabels.models.pooled_index import Feature, PooledIndex
-    from fewlabels.models.tempered_ensemble import PRIORS
 
     ranks = []
     for seed in range(300):

@@ -27,7 +27,7 @@ from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
 from fewlabels.metrics.base import Metric, Plan
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
-from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 NOISE_ROWS = 4_000
@@ -118,8 +118,7 @@ class Measurer:
 
     def _sample(self, rows: Predictions) -> _Sample:
         posterior = self.scorer.posterior(rows)
-        for parameters in {id(p): p for p in _parameters(posterior)}.values():
-            parameters.prepare()
+        posterior.prepare()
         return _Sample(self.scorer.judged(rows), posterior)
 
     def _finished(
@@ -273,10 +272,3 @@ class _SampleState(NamedTuple):
     plan: Plan
     state: Floats
     mass: float
-
-
-def _parameters(posterior: LabelPosterior) -> list[ParameterDraws]:
-    """Every draws of parameters in a posterior, those of single classifiers too."""
-    every = [posterior, *(part for part in posterior.per_model if part is not None)]
-    both = [p for q in every for p in (q.parameters, q.interval_parameters)]
-    return [p for p in both if p is not None]

@@ -98,8 +98,8 @@ class Question:
             fit_to = with_keys(votes.predictions(models, classes), support.accuracy)
         rng = np.random.default_rng(seed_of(self.random_state))
         fitted = model.fit(fit_to, rng)
-        fitted.prepare()
         posterior = fitted.posterior(support.sample)
+        posterior.prepare()  # what the workers then need is made once, before they are
         scorer = Scorer.of(
             fitted,
             posterior,

@@ -6,23 +6,306 @@ distribution beside it. Parameters u are unconstrained; see `score_density`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple, final
 
 import numpy as np
-from scipy.special import digamma, gamma, gammaln, log_ndtr
+from scipy.special import betaln, digamma, gamma, gammaincc, gammaln, log_ndtr, stdtr
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.score_density import (
-    CurvedFamily,
-    ExponentialFamily,
-    Family,
-    Points,
-    Truncation,
-)
-from fewlabels.kernels.score_priors import Prior
-from fewlabels.kernels.score_tails import log_gamma_tail, log_student_tail
+from fewlabels.kernels.lazily import lazily
+
+# --- what a family is ---------------------------------------------------------------------
+
+# --- tails --------------------------------------------------------------------------------
+
+_TINY = 1e-290
+"""Below it the library's probability loses digits, and a continued fraction takes over."""
+
+_STEPS = 300
+
+
+def log_student_tail(z: Floats, freedom: Floats) -> Floats:
+    """Log P(T > z) of Student's t; `freedom` broadcasts against z."""
+    z, freedom = np.broadcast_arrays(z, freedom)
+    far = stdtr(freedom, -np.abs(z))
+    deep = far < _TINY
+    log_far: Floats = np.log(np.maximum(far, _TINY))
+    if deep.any():
+        log_far[deep] = _deep_student(np.abs(z[deep]), freedom[deep])
+    return np.where(z > 0, log_far, np.log1p(-far))
+
+
+def log_gamma_tail(x: Floats, shape: Floats) -> Floats:
+    """Log P(X > x) of a gamma distribution of rate 1; `shape` broadcasts against x."""
+    x, shape = np.broadcast_arrays(x, shape)
+    tail = gammaincc(shape, x)
+    deep = ~(tail >= _TINY)
+    out: Floats = np.log(np.maximum(np.nan_to_num(tail), _TINY))
+    if deep.any():
+        out[deep] = _deep_gamma(x[deep], shape[deep])
+    return out
+
+
+def log_less(a: Floats, b: Floats) -> Floats:
+    """Log(e^a - e^b) for a >= b; -inf where they are equal."""
+    gap = np.minimum(b - a, 0.0)
+    near = gap > -np.log(2)
+    with np.errstate(divide="ignore"):
+        rest = np.where(near, np.log(-np.expm1(np.where(near, gap, -1.0))), np.log1p(-np.exp(gap)))
+    out: Floats = a + rest
+    return out
+
+
+def _deep_student(z: Floats, freedom: Floats) -> Floats:
+    """Half the incomplete beta function I_x(freedom/2, 1/2), x = freedom / (freedom + z^2)."""
+    a, b = freedom / 2, 0.5
+    # z^2 may overflow: its logarithm does not.
+    log_x = -np.logaddexp(0.0, 2 * np.log(z) - np.log(freedom))
+    x = np.exp(log_x)
+    front = a * log_x + b * np.log1p(-x) - np.log(a) - betaln(a, b)
+
+    def step(m: int) -> tuple[Floats, float]:
+        half = m // 2
+        if m % 2:
+            return -(a + half) * (a + b + half) * x / ((a + 2 * half) * (a + 2 * half + 1)), 1.0
+        return half * (b - half) * x / ((a + 2 * half - 1) * (a + 2 * half)), 1.0
+
+    return front - np.log(_continued_fraction(np.ones_like(x), step)) - np.log(2)
+
+
+def _deep_gamma(x: Floats, shape: Floats) -> Floats:
+    """Upper incomplete gamma function by Legendre's continued fraction."""
+
+    def step(m: int) -> tuple[Floats, Floats]:
+        return -m * (m - shape), x + 2 * m + 1 - shape
+
+    return shape * np.log(x) - x - gammaln(shape) - np.log(_continued_fraction(x + 1 - shape, step))
+
+
+def _continued_fraction(
+    start: Floats, step: Callable[[int], tuple[Floats, Floats | float]]
+) -> Floats:
+    """b0 + a1 / (b1 + a2 / (b2 + ...)) by Lentz's modified method (Thompson, Barnett 1986)."""
+    floor = 1e-300
+    value = np.where(start == 0, floor, start)
+    c, d = value.copy(), np.zeros_like(value)
+    for m in range(1, _STEPS):
+        a, b = step(m)
+        d = b + a * d
+        d = 1 / np.where(d == 0, floor, d)
+        c = b + a / c
+        c = np.where(c == 0, floor, c)
+        ratio = c * d
+        value = value * ratio
+        if (np.abs(ratio - 1) < 1e-15).all():
+            break
+    return value
+
+
+# --- priors of the parameters -------------------------------------------------------------
+
+
+class Prior(NamedTuple):
+    """A normal (mean, sd) or gamma (shape, rate) law of a parameter v, and its link to u.
+
+    v = u ("identity"), e^u ("log"), or 1 + e^u ("one-plus").
+    """
+
+    law: Literal["normal", "gamma"]
+    first: float
+    second: float
+    link: Literal["identity", "log", "one-plus"] = "identity"
+
+    def log_density(self, u: Floats) -> tuple[Floats, Floats]:
+        """Log density of u, the Jacobian of the link included, and its derivative, both (D,)."""
+        if self.link == "identity":
+            return self._law(u)
+        grown = np.exp(u)
+        value, slope = self._law(1 + grown if self.link == "one-plus" else grown)
+        return value + u, slope * grown + 1
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draws of u, (size,)."""
+        if self.law == "gamma":
+            v = rng.gamma(self.first, 1 / self.second, size)
+        else:
+            v = rng.normal(self.first, self.second, size)
+        if self.link == "identity":
+            return v
+        offset = 1.0 if self.link == "one-plus" else 0.0
+        # The law lives where the link reaches: what falls outside is drawn again.
+        outside = v <= offset
+        if outside.any():
+            v[outside] = offset + np.exp(self.draw(int(outside.sum()), rng))
+        return np.log(v - offset)
+
+    def _law(self, v: Floats) -> tuple[Floats, Floats]:
+        if self.law == "normal":
+            z = (v - self.first) / self.second
+            constant = -0.5 * np.log(2 * np.pi) - np.log(self.second)
+            return constant - 0.5 * z**2, -z / self.second
+        shape, rate = self.first, self.second
+        constant = shape * np.log(rate) - gammaln(shape)
+        return constant + (shape - 1) * np.log(v) - rate * v, (shape - 1) / v - rate
+
+
+Truncation = Literal["left", "unit"]
+"""Where densities end: at 0 (families on the whole line but Gumbel's), or at 0 and 1 (all)."""
+
+_LEAST_LOG_MASS = -690.0
+_STEP = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Scores x (n,), with what densities need of them computed once."""
+
+    x: Floats
+
+    @lazily
+    def log(self) -> Floats:
+        """Log x, (n,)."""
+        return np.log(self.x)
+
+    @lazily
+    def basis(self) -> Floats:
+        """1, x, x^2, log x, log^2 x: every exponential family here is linear in them, (n, 5)."""
+        return np.column_stack([np.ones(len(self.x)), self.x, self.x**2, self.log, self.log**2])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def rows(self, block: slice) -> Points:
+        """Some of the scores."""
+        part = Points(self.x[block])
+        for name in ("log", "basis"):
+            if name in self.__dict__:
+                part.__dict__[name] = self.__dict__[name][block]
+        return part
+
+
+class Family(ABC):
+    """A family of densities with p parameters; `prior` holds one law per coordinate of u."""
+
+    prior: ClassVar[tuple[Prior, ...]]
+    left_truncated: ClassVar[bool] = False
+
+    @abstractmethod
+    def log_density(self, points: Points, u: Floats) -> Floats:
+        """Log density before truncation, (n, D)."""
+
+    @abstractmethod
+    def log_tail(self, x: Floats, u: Floats) -> Floats:
+        """Log P(X > x) before truncation, (n, D)."""
+
+    @abstractmethod
+    def pull(self, points: Points, u: Floats, weights: Floats) -> Floats:
+        """Gradient in u of sum_i weights_i log density(x_i), (D, p), for weights (n, D)."""
+
+    @abstractmethod
+    def from_moments(self, mean: float, sd: float) -> Floats:
+        """Parameters (p,) whose mean and standard deviation are about these."""
+
+    @property
+    @final
+    def size(self) -> int:
+        """Number of parameters, p."""
+        return len(self.prior)
+
+    @final
+    def log_prior(self, u: Floats) -> tuple[Floats, Floats]:
+        """Log prior density in u, Jacobian included, (D,), and its gradient (D, p)."""
+        value, slope = np.zeros(len(u)), np.empty_like(u)
+        for k, prior in enumerate(self.prior):
+            part, slope[:, k] = prior.log_density(u[:, k])
+            value += part
+        return value, slope
+
+    @final
+    def log_mass(self, u: Floats, truncation: Truncation) -> Floats:
+        """Log of the probability that truncation keeps, (D,)."""
+        if truncation == "unit":
+            low, high = self.log_tail(np.array([0.0, 1.0]), u)
+            return np.maximum(log_less(low, high), _LEAST_LOG_MASS)
+        if self.left_truncated:
+            return self.log_tail(np.zeros(1), u)[0]
+        return np.zeros(len(u))
+
+    def log_mass_gradient(self, u: Floats, truncation: Truncation) -> Floats:
+        """Gradient of `log_mass`, (D, p).
+
+        Shape parameters of incomplete gamma and beta functions have no closed derivative; the
+        five-point stencil is good to about 1e-11, and there is one number per draw to compute.
+        """
+        out = np.zeros_like(u)
+        if truncation == "left" and not self.left_truncated:
+            return out
+        for k in range(self.size):
+            step = np.zeros(self.size)
+            step[k] = _STEP
+            near, far = (
+                self.log_mass(u + m * step, truncation) - self.log_mass(u - m * step, truncation)
+                for m in (1, 2)
+            )
+            out[:, k] = (8 * near - far) / (12 * _STEP)
+        return out
+
+    @final
+    def log_survival(self, x: Floats, u: Floats, truncation: Truncation) -> Floats:
+        """Log P(X > x) after truncation, (n, D)."""
+        tail = self.log_tail(x, u)
+        if truncation == "unit":
+            top = self.log_tail(np.ones(1), u)
+            inside = np.minimum(x, 1.0)[:, None]
+            tail = np.where(inside < 1, log_less(np.maximum(tail, top), top), -np.inf)
+        out: Floats = np.minimum(tail - self.log_mass(u, truncation), 0.0)
+        return out
+
+
+class ExponentialFamily(Family):
+    """A family whose log density is linear in `Points.basis`: matrix products do the work."""
+
+    @abstractmethod
+    def coefficients(self, u: Floats) -> Floats:
+        """Coefficients of the basis, (D, 5)."""
+
+    @abstractmethod
+    def jacobian(self, u: Floats) -> Floats:
+        """Derivative of the coefficients, (D, 5, p)."""
+
+    @final
+    def log_density(self, points: Points, u: Floats) -> Floats:
+        """Log density before truncation, (n, D)."""
+        out: Floats = points.basis @ self.coefficients(u).T
+        return out
+
+    @final
+    def pull(self, points: Points, u: Floats, weights: Floats) -> Floats:
+        """Gradient in u of sum_i weights_i log density(x_i), (D, p)."""
+        return self.pull_statistics(weights.T @ points.basis, u)
+
+    @final
+    def pull_statistics(self, statistics: Floats, u: Floats) -> Floats:
+        """`pull` for sums of weights times basis, (D, 5)."""
+        return np.einsum("db,dbp->dp", statistics, self.jacobian(u))
+
+
+class CurvedFamily(Family):
+    """A family that is not linear in a fixed basis: derivatives score by score."""
+
+    @abstractmethod
+    def derivatives(self, points: Points, u: Floats) -> Floats:
+        """Derivative of the log density by each parameter, (p, n, D)."""
+
+    @final
+    def pull(self, points: Points, u: Floats, weights: Floats) -> Floats:
+        """Gradient in u of sum_i weights_i log density(x_i), (D, p)."""
+        return np.einsum("pnd,nd->dp", self.derivatives(points, u), weights)
+
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _LARGEST_LOG = 700.0

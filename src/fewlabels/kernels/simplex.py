@@ -25,6 +25,14 @@ def logsumexp(logits: Floats, axis: int = 1) -> Floats:
     return total
 
 
+def two_classes(one: Floats) -> Floats:
+    """P(class) (n, 2, D) of two classes by the probability of the second, (n, D)."""
+    out = np.empty((len(one), 2, one.shape[1]))
+    np.subtract(1, one, out=out[:, 0])
+    out[:, 1] = one
+    return out
+
+
 def clip(p: Floats) -> Floats:
     """Clip to [1e-6, 1 - 1e-6] and renormalise over the last axis."""
     clipped = np.clip(p, CLIP, 1 - CLIP)

@@ -18,7 +18,7 @@ def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats)
     """
     n, k = counts.shape[0], len(empty)
     votes = by_class(counts, k)
-    out: Floats = (votes @ weights).reshape(n, k, -1)
+    out: Floats = (votes @ weights).reshape(n, k, weights.shape[1])
     total = out.sum(axis=1)
     if (total == 0).any():
         equal = (votes @ np.ones((votes.shape[1], 1))).reshape(n, k, 1)

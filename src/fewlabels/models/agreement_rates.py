@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.optimize import minimize
 
 from fewlabels.errors import InputError, Status
-from fewlabels.kernels.agreement import agreement, closed_form, rank_one
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.joint_errors import (
-    agreement_rates,
-    nearest_to_independence,
-)
-from fewlabels.kernels.keyed_counts import exponential_sums
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP
-from fewlabels.kernels.votes import Patterns, by_group, by_item, class_votes, patterns, vote_shares
-from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
-from fewlabels.models.checks import check_choice
+from fewlabels.kernels.votes import by_group, by_item, vote_shares
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_choice,
+    check_count,
+    with_hard_votes,
+)
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import (
+    ItemPatterns,
     by_domain,
     domain_codes,
     domain_texts,
     domains_of,
+    vote_totals,
     votes_given,
 )
 from fewlabels.models.vote_rates import VoteRates
@@ -43,7 +46,7 @@ MOST_FOR_ALL_SUBSETS = 6
 MOST_FOR_SUBSETS = 8
 """Classifiers up to which subsets of more than two can be asked for."""
 
-_REFIT_SALT, _ROWS, _RATE_DRAWS = 0xA63EE, 65_536, 400
+_REFIT_SALT, _RATE_DRAWS = 0xA63EE, 400
 
 
 @dataclass(frozen=True)
@@ -98,19 +101,17 @@ class AgreementRates(LabelModel):
             )
         domains = domains_of(served) if self.by_domain else (None,)
         domain = domain_codes(served, domains)
-        items = patterns(served.vote_counts, served.evidence, domain)
-        votes = served.vote_counts[items.first]
-        total = class_votes(served.vote_counts, 2, served.multiplicity)
+        items = ItemPatterns.of(served, domain)
+        first, total = items.first, vote_totals(served)
+        votes = served.vote_counts[first]
         fitted = _FittedAgreement(
             model=self,
             models=served.models,
             domains=domains,
-            rows=tuple(np.flatnonzero(domain[items.first] == d) for d in range(len(domains))),
-            voted=by_item(votes.sign(), np.ones((len(items.first), 2))).sign(),
-            signs=_signs(votes),
+            rows=tuple(np.flatnonzero(domain[first] == d) for d in range(len(domains))),
+            voted=by_item(votes.sign(), np.ones((len(items), 2))).sign(),
+            signs=_mean_votes(votes),
             items=items,
-            keys=served.keys,
-            times=served.multiplicity,
             average=total / total.sum(),
             informed=bool((served.evidence != 0).any()),
             doubts=not_identified(served, domain, domains),
@@ -120,7 +121,7 @@ class AgreementRates(LabelModel):
         return fitted
 
 
-def _signs(votes: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+def _mean_votes(votes: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     """Mean vote of each classifier on each item, (U, M), -1 for class 0 and 1 for class 1."""
     u = votes.shape[0]
     total = by_item(votes, np.ones((u, 2)))
@@ -151,9 +152,7 @@ class _FittedAgreement(FittedLabelModel):
     rows: tuple[Ints, ...]
     voted: scipy.sparse.csr_matrix
     signs: scipy.sparse.csr_matrix
-    items: Patterns
-    keys: UInts
-    times: Floats | None
+    items: ItemPatterns
     average: Floats
     informed: bool
     doubts: tuple[str, ...]
@@ -168,20 +167,12 @@ class _FittedAgreement(FittedLabelModel):
 
     @cached_property
     def result(self) -> _Solution:
-        times = np.ones(len(self.keys)) if self.times is None else self.times
-        counts = self.items.sums(times[:, None])[:, 0]
-        return self._solve(counts, None)
+        return self._solve(self.items.counts, None)
 
     @cached_property
     def refits(self) -> Floats:
         """Error rates (D, M, B) of bootstrap replicates: Exp(1) weights of the items."""
-        streams = np.arange(self.model.replicates)
-        counts = np.zeros((len(self.items.first), len(streams)))
-        for block in spans(len(self.keys), _ROWS):
-            times = None if self.times is None else self.times[block]
-            salt = self.salt ^ _REFIT_SALT
-            rows = exponential_sums(self.keys[block], streams, times, salt)
-            counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
+        counts = self.items.bootstrapped(self.model.replicates, self.salt ^ _REFIT_SALT)
         return np.stack([self._solve(c, self.result).error for c in counts.T], axis=2)
 
     @cached_property
@@ -228,7 +219,7 @@ class _FittedAgreement(FittedLabelModel):
         marginals = self.probabilities(votes, predictions.evidence, error[:, :, None])[:, :, 0]
         return LabelPosterior(
             marginals,
-            _Refits(self, votes, predictions.evidence),
+            Refits(self.model.replicates, self, votes, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -238,7 +229,7 @@ class _FittedAgreement(FittedLabelModel):
             diagnostics={
                 "error_rate": by_domain(error, self.domains, self.models),
                 "subset_size": self.order if self.model.solver == "optimisation" else 2,
-                "vote_patterns": len(self.items.first),
+                "vote_patterns": len(self.items),
             },
         )
 
@@ -378,25 +369,249 @@ class _RefitRates:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Refits:
-    """Bootstrap refits as parameter draws, run when the first interval is asked for."""
+# --- joint error rates of subsets ---------------------------------------------------------
 
-    fitted: _FittedAgreement
-    votes: scipy.sparse.csr_matrix
-    evidence: Floats
 
-    @property
-    def size(self) -> int:
-        return self.fitted.model.replicates
+START = 0.25
 
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.fitted.refits
 
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        error = self.fitted.refits[:, :, index]
-        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], error)
+class JointErrors(NamedTuple):
+    """e_A of every subset (S,), singles first, and whether the solver found a feasible minimum."""
+
+    values: Floats
+    converged: bool
+
+
+@cache
+def subsets(m: int, order: int) -> tuple[tuple[int, ...], ...]:
+    """Subsets of m classifiers of 1 to `order` members, smaller ones first."""
+    return tuple(a for size in range(1, order + 1) for a in combinations(range(m), size))
+
+
+def agreement_rates(votes: Array, weights: Floats, order: int) -> Floats:
+    """How often all of each even subset agree, (E,): votes (n, M) of 0 and 1, -1 = missing.
+
+    Over the items where all of the subset vote; NaN where there are none. The rates of odd subsets
+    follow from those of the even ones.
+    """
+    out = []
+    for a in _even(votes.shape[1], order):
+        part = votes[:, a]
+        given = (part >= 0).all(axis=1)
+        agree = given & (part == part[:, :1]).all(axis=1)
+        total = weights[given].sum()
+        out.append(weights[agree].sum() / total if total > 0 else np.nan)
+    return np.array(out)
+
+
+def _even(m: int, order: int) -> list[tuple[int, ...]]:
+    return [a for a in subsets(m, order) if len(a) % 2 == 0]
+
+
+@cache
+def _equalities(m: int, order: int) -> tuple[Floats, Floats]:
+    """Matrix (E, S) and constants (E,): matrix @ e + constants are the agreement rates.
+
+    a_A = P(none errs) + P(all err), the first by inclusion and exclusion.
+    """
+    place = {a: s for s, a in enumerate(subsets(m, order))}
+    even = _even(m, order)
+    matrix = np.zeros((len(even), len(place)))
+    for row, a in enumerate(even):
+        for size in range(1, len(a)):
+            for part in combinations(a, size):
+                matrix[row, place[part]] = (-1.0) ** size
+        matrix[row, place[a]] = 2.0
+    return matrix, np.ones(len(even))
+
+
+@cache
+def _inclusions(m: int, order: int) -> scipy.sparse.csr_matrix:
+    """Rows (I, S) that are not negative: e_{A without i} - e_A."""
+    place = {a: s for s, a in enumerate(subsets(m, order))}
+    rows = [
+        (place[a[:i] + a[i + 1 :]], s)
+        for a, s in place.items()
+        if len(a) > 1
+        for i in range(len(a))
+    ]
+    larger, smaller = np.array(rows).T
+    at = np.arange(len(rows))
+    return scipy.sparse.csr_matrix(
+        (np.r_[np.ones(len(rows)), -np.ones(len(rows))], (np.r_[at, at], np.r_[larger, smaller])),
+        shape=(len(rows), len(place)),
+    )
+
+
+@cache
+def _membership(m: int, order: int) -> Bools:
+    """Which classifier is in which subset, (S, M)."""
+    return np.array([[i in a for i in range(m)] for a in subsets(m, order)])
+
+
+def _dependence(e: Floats, member: Bools) -> tuple[float, Floats]:
+    """Sum over subsets A of two and more of (e_A - prod e_i)^2, and its gradient."""
+    m = member.shape[1]
+    factors = np.where(member, e[:m], 1.0)
+    gap = e - factors.prod(axis=1)
+    gap[:m] = 0.0
+    # The product without classifier i, from both ends: some e_i may be 0.
+    left = np.cumprod(np.c_[np.ones(len(e)), factors[:, :-1]], axis=1)
+    right = np.cumprod(np.c_[np.ones(len(e)), factors[:, :0:-1]], axis=1)[:, ::-1]
+    slope = 2 * gap
+    slope[:m] = -2 * (gap[:, None] * left * right * member).sum(axis=0)
+    return float((gap**2).sum()), slope
+
+
+def nearest_to_independence(
+    rates: Floats, m: int, order: int, start: Floats | None = None
+) -> JointErrors:
+    """Minimise sum (e_A - prod_{i in A} e_i)^2 under the agreement rates (E,), NaN = not observed.
+
+    Constraints: a_A of every even subset, e_A <= e_{A without i}, 0 <= e <= 1/2. Solver: sequential
+    least-squares programming; 2^M variables, so for few classifiers.
+    """
+    member = _membership(m, order)
+    matrix, constant = _equalities(m, order)
+    seen = ~np.isnan(rates)
+    equal, target = matrix[seen], (rates - constant)[seen]
+    inside = _inclusions(m, order).toarray()
+    scale = 100.0  # the loss is of the order 1e-3: the solver stops at absolute changes
+
+    def loss(e: Floats) -> tuple[float, Floats]:
+        value, slope = _dependence(e, member)
+        return scale * value, scale * slope
+
+    found = minimize(
+        loss,
+        np.full(len(member), START) if start is None else start,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 0.5)] * len(member),
+        constraints=[
+            {"type": "eq", "fun": lambda e: equal @ e - target, "jac": lambda _: equal},
+            {"type": "ineq", "fun": lambda e: inside @ e, "jac": lambda _: inside},
+        ],
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    feasible = bool(seen.any()) and float(np.abs(equal @ found.x - target).max()) < 1e-6
+    return JointErrors(found.x, feasible and bool(found.success))
+
+
+# --- error rates from the agreement of pairs ----------------------------------------------
+
+
+class Agreement(NamedTuple):
+    """Weighted overlap (M, M) of each two classifiers, and c (M, M), 0 where they never meet.
+
+    Diagonals are 0: a classifier's agreement with itself says nothing.
+    """
+
+    c: Floats
+    overlap: Floats
+
+
+class ErrorRates(NamedTuple):
+    """Error rates (M,), NaN without any overlap; where three classifiers overlap; what was clipped.
+
+    `clipped` marks classifiers whose agreement rates no error rate in [0, 1] explains.
+    """
+
+    error: Floats
+    identified: Bools
+    clipped: Bools
+
+
+def agreement(
+    signs: scipy.sparse.csr_matrix, voted: scipy.sparse.csr_matrix, weights: Floats
+) -> Agreement:
+    """Pairs on the items where both vote: signs (n, M) in [-1, 1], voted (n, M), weights (n,).
+
+    A sign is the mean of a classifier's votes on an item, -1 for class 0 and 1 for class 1.
+    """
+    scale = scipy.sparse.diags_array(weights)
+    total = (signs.T @ (scale @ signs)).toarray()
+    overlap = (voted.T @ (scale @ voted)).toarray()
+    np.fill_diagonal(overlap, 0.0)
+    c = np.divide(total, overlap, out=np.zeros_like(total), where=overlap > 0)
+    return Agreement(c, overlap)
+
+
+def closed_form(pairs: Agreement) -> ErrorRates:
+    """Error rates from triples: u_i^2 = c_ij c_ik / c_jk, so e_i = (1 - sqrt(...)) / 2.
+
+    Several triples give one ratio of sums, in which a triple weighs the product of its three
+    overlaps: c_jk near 0 then does no harm. The sign of u_i says whether classifier i is more
+    often right than wrong; that most are is what tells a solution from its mirror image. Those
+    that are not are turned round first, or positive and negative c would cancel in the sums.
+    """
+    w = pairs.overlap / max(pairs.overlap.max(initial=0.0), 1e-300)
+    signs = _signs(pairs.c * w)
+    a = pairs.c * w * np.outer(signs, signs)
+    above, below = ((a @ w) * a).sum(axis=1), ((w @ a) * w).sum(axis=1)
+    identified = ((w @ w) * w).sum(axis=1) > 0
+    solved = identified & (below > 0)
+    square = np.divide(above, below, out=np.zeros_like(above), where=solved)
+    clipped = identified & (~solved | (square < 0) | (square > 1 + 1e-9))
+    u = _from_pairs(a, w, np.sqrt(np.clip(square, 0.0, 1.0)), identified) * signs
+    return ErrorRates((1 - u) / 2, identified, clipped)
+
+
+def _signs(a: Floats) -> Floats:
+    """Signs (M,) of the rank-one factor of a (M, M), near to all positive.
+
+    Greedy ascent of s' a s from ones: the classifier that agrees least with the others is turned
+    round, until none disagrees. (The leading eigenvector settles in one corner of a sparse crowd,
+    and its signs elsewhere are noise.)
+    """
+    signs = np.ones(len(a))
+    total = a.sum(axis=1)
+    while len(a):
+        worst = int(np.argmin(signs * total))
+        if signs[worst] * total[worst] >= 0:
+            break
+        total -= 2 * signs[worst] * a[:, worst]
+        signs[worst] *= -1
+    return signs
+
+
+def _from_pairs(a: Floats, w: Floats, u: Floats, identified: Bools) -> Floats:
+    """Fill in u (M,) of classifiers that no three overlap with, NaN where they meet nobody.
+
+    A pair with a classifier that is known gives u_i by least squares. Where nobody is, both of a
+    pair are taken to be equally good.
+    """
+    out = np.where(identified, u, np.nan)
+    known = identified.copy()
+    while known.any():
+        square = w[:, known] @ np.where(known, out, 0.0)[known] ** 2
+        new = ~known & (square > 0)
+        if not new.any():
+            break
+        out[new] = np.clip((a[:, known] @ out[known])[new] / square[new], -1.0, 1.0)
+        known |= new
+    total = w.sum(axis=1)
+    rest = ~known & (total > 0)
+    out[rest] = np.sqrt(np.clip(a.sum(axis=1)[rest] / total[rest], 0.0, 1.0))
+    return out
+
+
+def rank_one(pairs: Agreement, start: Floats) -> Floats:
+    """Error rates (M,) that minimise the sum over pairs of n_ij (c_ij - u_i u_j)^2, n_ij overlaps.
+
+    With equal overlaps this is the optimisation over all subsets of at most two classifiers, as
+    e_ij - e_i e_j = (c_ij - u_i u_j) / 4.
+    """
+    w = pairs.overlap / max(pairs.overlap.sum(), 1e-300)
+
+    def loss(u: Floats) -> tuple[float, Floats]:
+        gap = w * (pairs.c - np.outer(u, u))
+        return float((gap * (pairs.c - np.outer(u, u))).sum()), -4 * gap @ u
+
+    u = 1 - 2 * np.where(np.isnan(start), 0.25, start)
+    found = minimize(loss, u, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * len(u),
+                     options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
+    return np.where(w.any(axis=1), (1 - found.x) / 2, np.nan)
 
 
 METHOD = Method(

@@ -16,18 +16,15 @@ from fewlabels.predictions import Predictions
 
 
 class FittedLabelModel(ABC):
-    """What a label model learned; it applies to any rows of the same classifiers and classes."""
+    """What a label model learned; it applies to any rows of the same classifiers and classes.
+
+    What it computes once for all rows, such as refits, it keeps from the first block of draws on
+    (`LabelPosterior.prepare`). It may be pickled, and serves several threads.
+    """
 
     @abstractmethod
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior over the labels of these items."""
-
-    def prepare(self) -> None:  # noqa: B027 - most have nothing to do
-        """Do once all work that needs no items, before many parts of the items get a posterior.
-
-        A prepared model computes P(label) and all parameter draws of a part in one pass. It may
-        be pickled, and serves several threads.
-        """
 
 
 class LabelModel(ABC):
@@ -145,3 +142,42 @@ def check_count(name: str, value: object) -> None:
     """
     if not isinstance(value, Integral) or value < 1:
         raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")
+
+
+# --- checks of hyperparameters ------------------------------------------------------------
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices.
+
+    Raises
+    ------
+    UsageError
+        Naming all of them.
+    """
+    if value not in choices:
+        raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+
+
+def check_not_negative(name: str, value: object) -> None:
+    """Refuse what is not a number of at least 0.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+        raise UsageError(f"`{name}` must not be negative; got {value!r}")
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse what is not a number above 0.
+
+    Raises
+    ------
+    UsageError
+        If it is not.
+    """
+    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise UsageError(f"`{name}` must be a number above 0; got {value!r}")

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.beta_calibration import (
-    BetaPosterior,
-    log_scores,
-    logits,
-    sample_posterior,
-)
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.simplex import CLIP, softmax, two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -134,11 +131,10 @@ class _FittedBetaCalibration(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
-        parameters = _CalibrationDraws(self, scores, predictions.evidence)
         slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
         return LabelPosterior(
-            parameters.mean,
-            parameters,
+            None,
+            _CalibrationDraws(self, scores, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="draws",
@@ -183,28 +179,7 @@ class _CalibrationDraws:
     def size(self) -> int:
         return len(self.fitted.found.draws)
 
-    def prepare(self) -> None:
-        """Find what stands in for missing scores."""
-        if np.isnan(self.scores).any():
-            _ = self.fitted.shares
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        one = self._positive(index, rows)
-        out = np.empty((len(one), 2, len(index)))
-        np.subtract(1, one, out=out[:, 0])
-        out[:, 1] = one
-        return out
-
-    def mean(self) -> Floats:
-        self.prepare()
-        every = np.arange(self.size)
-        blocks = spans(len(self.scores), 4096)
-        parts = map_blocks(lambda rows: self._positive(every, rows).mean(axis=1), blocks)
-        one = np.concatenate([np.empty(0), *parts])
-        return np.column_stack([1 - one, one])
-
-    def _positive(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(y=1 | s, evidence), (n, D)."""
         scores, evidence = self.scores[rows], self.evidence[rows]
         z = logits(self.fitted.found.draws[index], log_scores(scores))
         missing = np.flatnonzero(np.isnan(scores))
@@ -212,7 +187,105 @@ class _CalibrationDraws:
             z[missing] = logit(self.fitted.shares[index])
         # A known label is evidence without end, whose probability is exactly 0 or 1.
         z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return expit(z, out=z)
+        return two_classes(expit(z, out=z))
+
+
+# --- the posterior of the calibration map -------------------------------------------------
+
+
+_FREEDOM = 5
+"""Degrees of freedom of the proposals: tails heavier than those of any posterior here."""
+
+_BLOCK = 2**21
+
+
+class BetaPosterior(NamedTuple):
+    """Draws (D, 3) of log a, log b and c, equally weighted, and how they came about."""
+
+    draws: Floats
+    mode: Floats
+    effective_sample_size: float
+    converged: bool
+
+
+def log_scores(s: Floats) -> Floats:
+    """Log s and log(1 - s) of P(class 1), (n,) -> (n, 2)."""
+    s = np.clip(s, CLIP, 1 - CLIP)
+    return np.column_stack([np.log(s), np.log1p(-s)])
+
+
+def logits(theta: Floats, x: Floats) -> Floats:
+    """Calibrated log-odds a log s - b log(1 - s) + c, (D, 3) and (n, 2) -> (n, D).
+
+    Source: Kull, Silva Filho, Flach (2017), equation 6; theta = (log a, log b, c).
+    """
+    slopes = np.exp(theta[:, :2]) * (1.0, -1.0)
+    out: Floats = x @ slopes.T
+    out += theta[:, 2]
+    return out
+
+
+def log_posterior(theta: Floats, x: Floats, evidence: Floats, sds: Floats) -> Floats:
+    """Unnormalised log posterior of parameters (D, 3), priors N(0, sds^2): (D,).
+
+    The likelihood of an item is sum_k exp(evidence_k) P(y = k | s), evidence (n, 2).
+    """
+    out: Floats = -0.5 * ((theta / sds) ** 2).sum(axis=1)
+    for block in spans(len(x), max(_BLOCK // len(theta), 1)):
+        z = logits(theta, x[block])
+        told = evidence[block]
+        out += (np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)).sum(axis=0)
+    return out
+
+
+def slope_and_curvature(
+    theta: Floats, x: Floats, evidence: Floats, sds: Floats
+) -> tuple[Floats, Floats]:
+    """Gradient (3,) and Hessian (3, 3) of the log posterior at one theta (3,)."""
+    z = logits(theta[None], x)[:, 0]
+    p, known = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
+    # dz/dtheta: a log s and -b log(1 - s), which are also their own second derivatives.
+    inner = np.column_stack([x * np.exp(theta[:2]) * (1.0, -1.0), np.ones(len(x))])
+    error = known - p
+    bend = known * (1 - known) - p * (1 - p)
+    hessian = inner.T @ (inner * bend[:, None]) - np.diag(sds**-2.0)
+    hessian[[0, 1], [0, 1]] += error @ inner[:, :2]
+    return error @ inner - theta / sds**2, hessian
+
+
+def sample_posterior(
+    x: Floats,
+    evidence: Floats,
+    sds: Floats,
+    *,
+    size: int,
+    proposals: int,
+    rng: np.random.Generator,
+) -> BetaPosterior:
+    """Draws by importance sampling from a multivariate t around the mode, then resampling.
+
+    Three parameters: the t covers the posterior well, and systematic resampling leaves little
+    Monte Carlo error, so no chain has to be run or judged.
+    """
+    found = minimize(
+        lambda t: -log_posterior(t[None], x, evidence, sds)[0],
+        np.zeros(3),
+        jac=lambda t: -slope_and_curvature(t, x, evidence, sds)[0],
+        hess=lambda t: -slope_and_curvature(t, x, evidence, sds)[1],
+        method="trust-exact",
+        options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
+    )
+    values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, sds)[1])
+    # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
+    root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
+    t = rng.standard_normal((proposals, 3))
+    t /= np.sqrt(rng.chisquare(_FREEDOM, size=(proposals, 1)) / _FREEDOM)
+    theta = found.x + t @ root.T
+    log_proposal = -(_FREEDOM + 3) / 2 * np.log1p((t**2).sum(axis=1) / _FREEDOM)
+    weights = softmax(log_posterior(theta, x, evidence, sds) - log_proposal, axis=0)
+    points = (np.arange(size) + rng.random()) / size
+    chosen = np.minimum(np.searchsorted(np.cumsum(weights), points), proposals - 1)
+    return BetaPosterior(theta[chosen], found.x, float(1 / (weights**2).sum()), bool(found.success))
 
 
 METHOD = Method(

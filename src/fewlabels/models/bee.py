@@ -1,20 +1,23 @@
-"""BEE: an error rate for every classifier and domain, with the labels, from votes alone."""
+"""BEE and what couples its rates: error rates and labels from votes alone, by Gibbs sampling.
+
+Who may share rates: nobody (BEE), domains with each other (CBEE), classifiers within a domain
+(CBCC) or over all of them (HCBEE). What is shared: one error rate per classifier, or its confusion
+matrix.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
-from fewlabels.kernels.vote_table import ALONE, Rules
+import numpy as np
+
+from fewlabels.kernels.vote_table import ALONE, DOMAINS, FRANCHISE, TABLES, Rules
+from fewlabels.models.base import check_choice
 from fewlabels.models.method import Method
-from fewlabels.models.vote_model import VoteModel
-from fewlabels.models.vote_words import (
-    ASSUMES,
-    CONFUSION_ASSUMES,
-    CONFUSION_HOW,
-    DIAGNOSTICS,
-    FAILS,
-    SOURCE,
-)
+from fewlabels.models.vote_heldout import SELECTIONS, Selection, chosen_strengths
+from fewlabels.models.vote_model import Strength, VoteModel, check_strength
+from fewlabels.predictions import Predictions
 
 
 @dataclass(frozen=True)
@@ -67,30 +70,288 @@ class ConfusionBEE(BEE):
     one_rate = False
 
 
-METHOD = Method(
-    "bee",
-    BEE,
-    "one error rate per classifier and domain, from votes alone, by Gibbs sampling",
-    "Every item has an unknown label, and every classifier votes for it except where it errs. "
-    "Labels, error rates and class shares are drawn in turns, from several chains; each domain by "
-    "itself. Known labels stay. Probabilities are not used, only what is predicted.",
-    ASSUMES,
-    FAILS,
-    SOURCE,
-    diagnostics=DIAGNOSTICS,
-    learns_from="hard predictions",
-    counts_rows=True,
+@dataclass(frozen=True)
+class CoupledVoteModel(VoteModel):
+    """A model of votes with a concentration alpha; see `CBEE` for the parameters."""
+
+    concentration: Strength = 1.0
+    selection: Selection = "folds"
+    sampler: str = "collapsed"
+
+    samplers: ClassVar[tuple[str, ...]] = ("collapsed", "uncollapsed")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_strength("concentration", self.concentration)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_choice("sampler", self.sampler, self.samplers)
+
+    @property
+    def strengths(self) -> tuple[Strength, Strength]:
+        """alpha; there is no gamma."""
+        return self.concentration, 1.0
+
+    def with_strengths(self, predictions: Predictions, rng: np.random.Generator) -> VoteModel:
+        """Choose alpha, gamma or both by held-out likelihood where that is asked for."""
+        names = ("concentration", "top_concentration")
+        open_ = [n for n, s in zip(names, self.strengths, strict=True) if s == "held-out"]
+        if not open_:
+            return self
+
+        def made(alpha: float, gamma: float) -> VoteModel:
+            pair: dict[str, Any] = dict(zip(names, (alpha, gamma), strict=True))
+            return replace(self, **{name: pair[name] for name in open_})
+
+        return chosen_strengths(made, self.selection, predictions, rng, both=len(open_) == 2)
+
+    def rules(self) -> tuple[Rules, Rules]:
+        """Sampler and which concentrations are learned."""
+        alpha, gamma = (s == "learned" for s in self.strengths)
+        collapsed = self.sampler in ("collapsed", "partially collapsed")
+        rules = Rules(self.coupling, self.flip, collapsed, False, alpha, gamma)
+        return rules, rules
+
+
+@dataclass(frozen=True)
+class CBEE(CoupledVoteModel):
+    """BEE whose domains are clustered by a Dirichlet process: e^d = phi_{z_d}, z ~ CRP(alpha).
+
+    Domains in one cluster share the error rates of all their classifiers. Source: Platanios,
+    Dubey, Mitchell (2016), section 4.2. Parameters beyond these are those of `BEE`.
+
+    Parameters
+    ----------
+    concentration
+        alpha: a number, "learned" (Gamma(1, 1) prior, Escobar and West 1995), or "held-out":
+        chosen on a grid by held-out likelihood.
+    selection
+        For "held-out": "folds" (cross-validation) or "split" (one split, a tenth held out: the
+        paper's, and noisy).
+    sampler
+        "partially collapsed": clusters with the rates integrated out, then rates, then labels;
+        "uncollapsed": clusters under current rates (Neal 2000, algorithm 2); "collapsed then
+        uncollapsed": burn-in with the rates integrated out of labels too, as in the paper.
+    """
+
+    sampler: Literal["partially collapsed", "uncollapsed", "collapsed then uncollapsed"] = (
+        "partially collapsed"
+    )
+
+    name = "cbee"
+    one_rate = True
+    coupling = DOMAINS
+    samplers = ("partially collapsed", "uncollapsed", "collapsed then uncollapsed")
+
+    def rules(self) -> tuple[Rules, Rules]:
+        """Burn-in may integrate the rates out of the labels too."""
+        rules, after = super().rules()
+        if self.sampler == "collapsed then uncollapsed":
+            rules = after._replace(collapsed=True, collapsed_labels=True)
+        return rules, after
+
+
+@dataclass(frozen=True)
+class ConfusionCBEE(CBEE):
+    """CBEE with confusion matrices: domains in one cluster share those of all their classifiers.
+
+    Parameters are those of `CBEE`. Source: Platanios, Dubey, Mitchell (2016), sections 4.2, 6.
+    """
+
+    name = "confusion-cbee"
+    one_rate = False
+
+
+@dataclass(frozen=True)
+class CBCC(CoupledVoteModel):
+    """BEE whose classifiers are clustered within every domain by itself, by CRP(alpha).
+
+    Clustered Bayesian classifier combination (Moreno, Teh, Perez-Cruz, Artes-Rodriguez 2015) with
+    one error rate per cluster, as Platanios, Dubey, Mitchell (2016) adapt it. Parameters beyond
+    these are those of `BEE`.
+
+    Parameters
+    ----------
+    concentration, selection
+        As in `CBEE`.
+    sampler
+        "collapsed": clusters with the rates integrated out; "uncollapsed": under current rates.
+    """
+
+    sampler: Literal["collapsed", "uncollapsed"] = "collapsed"
+
+    name = "cbcc"
+    one_rate = True
+    coupling = TABLES
+
+
+@dataclass(frozen=True)
+class HCBEE(CBCC):
+    """BEE with a hierarchical Dirichlet process over error rates (Chinese restaurant franchise).
+
+    In every domain classifiers share tables, CRP(alpha); tables of all domains share dishes,
+    CRP(gamma): error rates. Source: Platanios, Dubey, Mitchell (2016), section 4.3 and figure 3;
+    Teh, Jordan, Beal, Blei (2006). Parameters beyond these are those of `CBCC`.
+
+    Parameters
+    ----------
+    top_concentration
+        gamma: a number, "learned" or "held-out", as `concentration` is.
+    """
+
+    top_concentration: Strength = 1.0
+
+    name = "hcbee"
+    coupling = FRANCHISE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_strength("top_concentration", self.top_concentration)
+
+    @property
+    def strengths(self) -> tuple[Strength, Strength]:
+        """Both: alpha and gamma."""
+        return self.concentration, self.top_concentration
+
+
+@dataclass(frozen=True)
+class ConfusionHCBEE(HCBEE):
+    """HCBEE with confusion matrices as dishes.
+
+    Parameters are those of `HCBEE`. Source: Platanios, Dubey, Mitchell (2016), sections 4.3, 6.
+    """
+
+    name = "confusion-hcbee"
+    one_rate = False
+
+
+# --- what people should know before they use them ----------
+
+SOURCE = "Platanios, Dubey, Mitchell (2016)"
+
+_ASSUMES = (
+    "classifiers err independently of each other, given the label",
+    "a classifier errs equally often in every class",
+    "most classifiers are right more often than wrong",
 )
 
-CONFUSION_METHOD = Method(
-    "confusion-bee",
-    ConfusionBEE,
-    "confusion matrices of the classifiers from votes alone, by Gibbs sampling",
-    CONFUSION_HOW + " Each domain is fitted by itself.",
-    CONFUSION_ASSUMES,
-    FAILS,
-    SOURCE,
-    diagnostics=DIAGNOSTICS,
-    learns_from="hard predictions",
-    counts_rows=True,
+_CONFUSION_ASSUMES = (
+    "classifiers err independently of each other, given the label",
+    "most classifiers are right more often than wrong in every class",
 )
+
+FAILS = (
+    "classifiers make the same mistakes: their agreement then looks like accuracy",
+    "fewer than three classifiers vote on the same items and no label is known",
+    "most classifiers are worse than a guess: right and wrong trade places",
+)
+
+_CONFUSION_HOW = (
+    "Every item has an unknown label, and every classifier has a confusion matrix: how often it "
+    "predicts each class for items of each class. Labels, matrices and class shares are drawn in "
+    "turns, from several chains. Known labels stay. Probabilities are not used, only what is "
+    "predicted."
+)
+
+_DIAGNOSTICS = {
+    "error_rate": "mean error rate of every classifier (in every domain); none where nothing "
+    "is known of it",
+    "class_share": "mean share of the items in each class (in every domain)",
+    "vote_patterns": "distinct combinations of domain, votes and labels",
+    "chains": "chains that were run",
+    "r_hat": "largest ratio of spread between chains to spread within (1: they agree)",
+    "effective_draws": "least effective number of draws of any rate",
+}
+
+COUPLED_DIAGNOSTICS = {
+    **_DIAGNOSTICS,
+    "concentration": "mean concentration alpha: larger means more groups",
+    "top_concentration": "mean concentration gamma (hcbee): larger means fewer shared error rates",
+    "clusters": "mean number of groups that share rates",
+    "domain_similarity": "probability that two domains share a classifier's rates",
+    "classifier_similarity": "probability that two classifiers share rates in a domain",
+    "partition": "the most probable partition into groups that share rates",
+    "partition_probability": "share of the draws that have it",
+}
+
+_ONE_HOW = (
+    "Every item has an unknown label, and every classifier votes for it except where it errs. "
+)
+
+
+def _method(
+    make: type[VoteModel],
+    summary: str,
+    how: str,
+    assumes: str | None = None,
+    fails: str | None = None,
+    source: str = SOURCE,
+) -> Method:
+    """What people should know of one of the models, beyond what is so of all of them."""
+    begins, common = (_ONE_HOW, _ASSUMES) if make.one_rate else (_CONFUSION_HOW, _CONFUSION_ASSUMES)
+    return Method(
+        make.name,
+        make,
+        summary,
+        begins + how,
+        common if assumes is None else (*common, assumes),
+        FAILS if fails is None else (*FAILS, fails),
+        source,
+        diagnostics=_DIAGNOSTICS if make.coupling == ALONE else COUPLED_DIAGNOSTICS,
+        learns_from="hard predictions",
+        counts_rows=True,
+    )
+
+
+METHODS = (
+    _method(
+        ConfusionBEE,
+        "confusion matrices of the classifiers from votes alone, by Gibbs sampling",
+        " Each domain is fitted by itself.",
+    ),
+    _method(
+        BEE,
+        "one error rate per classifier and domain, from votes alone, by Gibbs sampling",
+        "Labels, error rates and class shares are drawn in turns, from several chains; each domain "
+        "by itself. Known labels stay. Probabilities are not used, only what is predicted.",
+    ),
+    _method(
+        ConfusionCBEE,
+        "as confusion-bee; domains where the classifiers err alike share confusion matrices",
+        " Domains are clustered meanwhile, and share matrices within a cluster.",
+        "some domains are alike in the confusion matrices of all classifiers",
+        "there is one domain: it is then confusion-bee",
+    ),
+    _method(
+        CBEE,
+        "as bee; domains where the classifiers err alike share their error rates",
+        "Domains are clustered while labels and error rates are drawn: those in a cluster share "
+        "the error rates of all classifiers, so that small domains learn from others.",
+        "some domains are alike in the error rates of all classifiers",
+        "there is one domain: it is then bee",
+    ),
+    _method(
+        ConfusionHCBEE,
+        "as confusion-bee; classifiers that err alike, in any domain, share confusion matrices",
+        " Matrices are clustered meanwhile, within domains and across them.",
+        "some classifiers are alike, in one domain or in several",
+        "matrices are all different and items few: it then merges what is not alike",
+    ),
+    _method(
+        HCBEE,
+        "as bee; classifiers that err alike, in any domain, share their error rates",
+        "Error rates are clustered while they and the labels are drawn: classifiers of one domain "
+        "share tables, and tables of all domains share error rates.",
+        "some classifiers are alike, in one domain or in several",
+        "error rates are all different and items few: it then merges what is not alike",
+    ),
+    _method(
+        CBCC,
+        "as bee; classifiers that err alike within a domain share their error rates",
+        "Classifiers of a domain are clustered while labels and error rates are drawn, and share "
+        "an error rate within a cluster; each domain by itself.",
+        "some classifiers of a domain are alike",
+        "error rates are all different and items few: it then merges what is not alike",
+        "Moreno et al. (2015), as in " + SOURCE,
+    ),
+)
+"""What people should know before they use each of them."""

@@ -21,13 +21,11 @@ import numpy as np
 
 from fewlabels.errors import InputError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.base import FittedLabelModel, with_probabilities
 from fewlabels.models.informants import Informants
-from fewlabels.models.pooled_index import Feature, PooledIndex, PoolName
-from fewlabels.models.reference_map import ReferenceMap
+from fewlabels.models.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
@@ -275,7 +273,7 @@ class FittedBeliefs(FittedLabelModel):
             for draws in (self.draws, self.interval_draws)
         )
         return LabelPosterior(
-            parameters.mean,
+            None,
             parameters,
             predictions.keys,
             salt=self.salt,
@@ -631,9 +629,6 @@ class _Draws:
     def size(self) -> int:
         return len(self.coefficients)
 
-    def prepare(self) -> None:
-        """Nothing to do: a block is a matrix product."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         logits = self.design.logits(rows, self.coefficients[index].T)
         evidence = self.evidence[rows]
@@ -650,18 +645,6 @@ class _Draws:
             out[:, k] = of_class
         out[informed] += evidence[informed][:, :, None]
         return softmax(out, out=out)
-
-    def mean(self) -> Floats:
-        n = len(self.evidence)
-        out = np.empty(self.evidence.shape)
-        every = np.arange(self.size)
-
-        def fill(rows: slice) -> None:
-            out[rows] = self.block(every, rows).mean(axis=2)
-
-        for _ in map_blocks(fill, spans(n, 4096)):
-            pass
-        return out
 
 
 def _logistic(z: Floats, out: Floats) -> None:

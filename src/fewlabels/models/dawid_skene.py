@@ -11,25 +11,33 @@ import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
 from fewlabels.errors import Status
-from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import (
-    Patterns,
     by_group,
-    class_votes,
     most_voted,
-    patterns,
     vote_shares,
 )
-from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
-from fewlabels.models.checks import check_choice, check_not_negative
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_choice,
+    check_count,
+    check_not_negative,
+    with_hard_votes,
+)
 from fewlabels.models.em import EMResult, expectation_maximisation
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
-from fewlabels.models.vote_data import by_domain, domain_codes, domains_of
-from fewlabels.models.vote_warnings import not_identified
+from fewlabels.models.vote_data import (
+    ItemPatterns,
+    by_domain,
+    domain_codes,
+    domains_of,
+    vote_totals,
+)
+from fewlabels.models.vote_warnings import INDEPENDENT, UNLABELED, not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed
@@ -38,7 +46,7 @@ FLOOR = 1e-10
 """Least count, in items, of a vote under a class, and least class share: what has not been seen is
 nearly impossible, as in maximum likelihood, but has a logarithm."""
 
-_REFIT_SALT, _ROWS, _MOST = 0xDA51D, 65_536, 2**22
+_REFIT_SALT, _MOST = 0xDA51D, 2**22
 
 
 @dataclass(frozen=True)
@@ -98,13 +106,7 @@ class DawidSkene(LabelModel):
             classes=tuple(map(str, served.classes)),
             table=table,
             items=items,
-            keys=served.keys,
-            times=served.multiplicity,
-            start=self._starts(
-                votes[items.first],
-                class_votes(votes, served.n_classes, served.multiplicity),
-                table,
-            ),
+            start=self._starts(votes[items.first], vote_totals(served), table),
             n_informed=served.size_of((served.evidence != 0).any(axis=1)),
             doubts=not_identified(served, domain, domains),
             salt=int(rng.integers(2**63)),
@@ -146,14 +148,14 @@ class _Table:
     @staticmethod
     def of(
         predictions: Predictions, domain: Ints, n_domains: int, model: DawidSkene
-    ) -> tuple[Patterns, _Table]:
+    ) -> tuple[ItemPatterns, _Table]:
         """The distinct rows, and where each item is among them."""
-        items = patterns(predictions.vote_counts, predictions.evidence, domain)
-        domain, u = domain[items.first], len(items.first)
-        votes = by_group(predictions.vote_counts[items.first], domain, n_domains)
+        items = ItemPatterns.of(predictions, domain)
+        first, u = items.first, len(items)
+        domain, evidence = domain[first], predictions.evidence[first]
+        votes = by_group(predictions.vote_counts[first], domain, n_domains)
         gather = scipy.sparse.csr_matrix((np.ones(u), (domain, np.arange(u))), (n_domains, u))
-        evidence, one_rate = predictions.evidence[items.first], model.rates == "one"
-        by_vote = votes.T.tocsr()
+        by_vote, one_rate = votes.T.tocsr(), model.rates == "one"
         return items, _Table(votes, by_vote, evidence, domain, gather, one_rate, model.smoothing)
 
     def maximise(self, responsibilities: Floats, counts: Floats) -> _Rates:
@@ -197,9 +199,7 @@ class _FittedDawidSkene(FittedLabelModel):
     domains: tuple[str | None, ...]
     classes: tuple[str, ...]
     table: _Table
-    items: Patterns
-    keys: UInts
-    times: Floats | None
+    items: ItemPatterns
     start: Floats
     n_informed: int
     doubts: tuple[str, ...]
@@ -208,8 +208,7 @@ class _FittedDawidSkene(FittedLabelModel):
     @cached_property
     def counts(self) -> Floats:
         """Items of each distinct row, (U, 1)."""
-        times = np.ones(len(self.keys)) if self.times is None else self.times
-        return self.items.sums(times[:, None])
+        return self.items.counts[:, None]
 
     @cached_property
     def result(self) -> EMResult:
@@ -226,20 +225,14 @@ class _FittedDawidSkene(FittedLabelModel):
 
         They start where EM ended: other maxima of the likelihood are classes that trade names.
         """
-        streams = np.arange(self.model.replicates)
-        counts = np.zeros((len(self.items.first), len(streams)))
-        for block in spans(len(self.keys), _ROWS):
-            times = None if self.times is None else self.times[block]
-            salt = self.salt ^ _REFIT_SALT
-            rows = exponential_sums(self.keys[block], streams, times, salt)
-            counts += self.items._replace(of_item=self.items.of_item[block]).sums(rows)
+        counts = self.items.bootstrapped(self.model.replicates, self.salt ^ _REFIT_SALT)
         # EM holds a few arrays of all patterns, which are as many as the items in the worst case.
         width = max(_MOST // self.start.size, 1)
         parts = [
             self.table.maximise(
                 self._run(self.result.responsibilities, counts[:, part]).before, counts[:, part]
             )
-            for part in spans(len(streams), width)
+            for part in spans(counts.shape[1], width)
         ]
         return _Rates(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
 
@@ -269,7 +262,7 @@ class _FittedDawidSkene(FittedLabelModel):
                 "class_share": by_domain(self.rates.shares[:, :, 0], self.domains, self.classes),
                 "iterations": self.result.iterations,
                 "last_change": self.result.change,
-                "vote_patterns": len(self.items.first),
+                "vote_patterns": len(self.items),
             },
         )
 
@@ -301,17 +294,7 @@ class _FittedDawidSkene(FittedLabelModel):
         return Status.ASSUMPTION if self.result.converged else Status.NOT_CONVERGED
 
     def _warnings(self, swapped: list[str]) -> tuple[str, ...]:
-        said = []
-        if not self.n_informed:
-            said.append(
-                "assumption: no labels; error rates rest on classifiers that err independently of "
-                "each other and are right more often than not"
-            )
-        else:
-            said.append(
-                "assumption: classifiers err independently of each other, given the class; where "
-                "they share mistakes their error rates come out too low"
-            )
+        said = [INDEPENDENT if self.n_informed else UNLABELED]
         if swapped:
             said.append(
                 f"assumption: items of {listed(swapped)} are mostly called otherwise by the "
@@ -331,7 +314,7 @@ class _Refits:
 
     fitted: _FittedDawidSkene
     table: _Table
-    items: Patterns
+    items: ItemPatterns
 
     @property
     def size(self) -> int:
@@ -341,10 +324,6 @@ class _Refits:
     def probabilities(self) -> Floats:
         """P(class) of every distinct row, (U, K, B)."""
         return self.table.expect(self.fitted.refits)
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.probabilities
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         return self.probabilities[:, :, index][self.items.of_item[rows]]

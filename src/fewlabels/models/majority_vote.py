@@ -8,14 +8,16 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.errors import Status
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import by_item, class_votes, most_voted, vote_shares
+from fewlabels.kernels.votes import by_item, most_voted, vote_shares
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Refits
+from fewlabels.models.vote_data import vote_totals
 from fewlabels.models.vote_warnings import not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -69,13 +71,13 @@ class MajorityVote(LabelModel):
             rows = exponential_sums(keys, streams, times, salt ^ _DRAWS_SALT)
             return _accuracies(voted, told, rows)
 
-        total = class_votes(votes, served.n_classes, served.multiplicity)
+        total = vote_totals(served)
         parts = spans(self.n_draws, max(_BLOCK // len(informed), 1)) if len(informed) else []
         return _FittedMajority(
             hard=self.hard,
             models=served.models,
             weights=once[:, 0],
-            draws=np.hstack([drawn(part) for part in parts]) if parts else once,
+            refits=np.hstack([drawn(part) for part in parts]) if parts else once,
             average=total / total.sum(),
             salt=salt,
             doubts=not_identified(served, np.zeros(served.n_items, dtype=np.int64), (None,)),
@@ -103,17 +105,16 @@ class _FittedMajority(FittedLabelModel):
     hard: bool
     models: tuple[str, ...]
     weights: Floats
-    draws: Floats
+    refits: Floats
     average: Floats
     salt: int
     doubts: tuple[str, ...]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         votes = predictions.select_models(self.models).vote_counts
-        draws = _WeightDraws(self, votes, predictions.evidence)
         return LabelPosterior(
             self.probabilities(votes, predictions.evidence, self.weights[:, None])[:, :, 0],
-            draws,
+            Refits(self.refits.shape[1], self, votes, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -141,24 +142,6 @@ class _FittedMajority(FittedLabelModel):
         if self.hard:
             shares = most_voted(shares)
         return with_evidence(shares, evidence, floor=CLIP)
-
-
-@dataclass(frozen=True, eq=False)
-class _WeightDraws:
-    fitted: _FittedMajority
-    votes: scipy.sparse.csr_matrix
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return self.fitted.draws.shape[1]
-
-    def prepare(self) -> None:
-        """Nothing to do: a block is a few matrix products."""
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        weights = self.fitted.draws[:, index]
-        return self.fitted.probabilities(self.votes[rows], self.evidence[rows], weights)
 
 
 METHOD = Method(

@@ -12,7 +12,6 @@ import numpy as np
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels import smc
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.monotone_curves import (
     PARAMETERS,
     Flat,
@@ -39,7 +38,7 @@ from fewlabels.models.monotone_prior import (
 )
 from fewlabels.models.per_model import fit_each
 from fewlabels.models.scores import is_probability, margin, score_of, with_scores
-from fewlabels.posterior import LabelPosterior
+from fewlabels.posterior import LabelPosterior, mean_of_draws
 from fewlabels.predictions import Predictions
 
 PRIOR_SHARE = 0.05
@@ -379,11 +378,6 @@ class _CurveDraws:
     def size(self) -> int:
         return self.curves[0].size
 
-    def prepare(self) -> None:
-        """Compute the curves at their knots."""
-        for curve in self.curves:
-            _ = curve.shares
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         margins, evidence = self.margins[rows], self.evidence[rows]
         out = np.empty((len(margins), evidence.shape[1], len(index)))
@@ -401,22 +395,16 @@ class _CurveDraws:
         return out
 
     def mean(self) -> Floats:
-        self.prepare()
+        if len(self.curves) > 1:
+            return mean_of_draws(self, len(self.evidence))
+        # Straight lines between knots: their mean is the line between the means.
         out = np.empty(self.evidence.shape)
-        every = np.arange(self.size)
-        rows = np.arange(len(out))
-        if len(self.curves) == 1:
-            # Straight lines between knots: their mean is the line between the means.
-            curve = self.curves[0]
-            out[:, curve.k] = curve.mean(self.margins[:, 0])
-            out[:, 1 - curve.k] = 1 - out[:, curve.k]
-            rows = np.flatnonzero((self.evidence != 0).any(axis=1))
-
-        def fill(block: slice) -> None:
-            out[rows[block]] = self.block(every, rows[block]).mean(axis=2)
-
-        for _ in map_blocks(fill, spans(len(rows), 1024)):
-            pass
+        curve = self.curves[0]
+        out[:, curve.k] = curve.mean(self.margins[:, 0])
+        out[:, 1 - curve.k] = 1 - out[:, curve.k]
+        rows = np.flatnonzero((self.evidence != 0).any(axis=1))
+        informed = _CurveDraws(self.curves, self.margins[rows], self.evidence[rows])
+        out[rows] = mean_of_draws(informed, len(rows))
         return out
 
 

@@ -36,10 +36,6 @@ def fit_each(model: LabelModel, served: Predictions, rng: np.random.Generator) -
 class _FittedEach(FittedLabelModel):
     fitted: Mapping[str, FittedLabelModel]
 
-    def prepare(self) -> None:
-        for fitted in self.fitted.values():
-            fitted.prepare()
-
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         parts = {
             name: fitted.posterior(predictions.select_models([name]))
@@ -101,10 +97,6 @@ class _Mixed:
     @property
     def size(self) -> int:
         return max(part.size for part in self.parts)
-
-    def prepare(self) -> None:
-        for part in self.parts:
-            part.prepare()
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         blocks = (part.block(index % part.size, rows) for part in self.parts)

@@ -29,6 +29,7 @@ from fewlabels.models.base import (
 )
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
+from fewlabels.models.replicates import Refits
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -181,7 +182,7 @@ class _FittedPseudoLabel(FittedLabelModel):
         probabilities = self.probabilities(scores, predictions.evidence, coefficients[:, :, None])
         return LabelPosterior(
             probabilities[:, :, 0],
-            _Refits(self, scores, predictions.evidence),
+            Refits(self.model.replicates, self, scores, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
@@ -211,27 +212,6 @@ def _warnings(only: str | None, converged: bool) -> tuple[str, ...]:
     if not converged:
         return ("not-converged: the logistic regression did not reach its optimum",)
     return ("assumption: what a regression learned from the labels is taken at its word",)
-
-
-@dataclass(frozen=True, eq=False)
-class _Refits:
-    """Refits as parameter draws, run when the first interval is asked for."""
-
-    fitted: _FittedPseudoLabel
-    scores: Floats
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return self.fitted.model.replicates
-
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.fitted.refits
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        coefficients = self.fitted.refits[:, :, index]
-        return self.fitted.probabilities(self.scores[rows], self.evidence[rows], coefficients)
 
 
 METHOD = Method(

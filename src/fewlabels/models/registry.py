@@ -10,26 +10,21 @@ from typing import Any
 from fewlabels.errors import UsageError
 from fewlabels.models import (
     active_testing,
-    agreement_ensemble,
     agreement_rates,
     autoeval,
     bayesian_calibration,
     bee,
-    cbee,
     crowd_svm,
     dawid_skene,
     ensemble,
-    hcbee,
+    ensembles,
     labeled,
-    learned_ensemble,
     majority_vote,
     monotone_curves,
     pseudo_label,
     spe,
     ssme_flow,
     ssme_kde,
-    ssme_kde_marginal,
-    tempered_ensemble,
     vote_selection,
 )
 from fewlabels.models.base import LabelModel
@@ -38,22 +33,16 @@ from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, unknown
 
 _ALL = (
-    learned_ensemble.METHOD,
-    tempered_ensemble.METHOD,
-    agreement_ensemble.METHOD,
+    ensembles.LEARNED_METHOD,
+    ensembles.TEMPERED_METHOD,
+    ensembles.AGREEMENT_METHOD,
     monotone_curves.METHOD,
     spe.METHOD,
     ssme_kde.METHOD,
-    ssme_kde_marginal.METHOD,
+    ssme_kde.MARGINAL_METHOD,
     ssme_flow.METHOD,
     vote_selection.METHOD,
-    bee.CONFUSION_METHOD,
-    bee.METHOD,
-    cbee.CONFUSION_METHOD,
-    cbee.METHOD,
-    hcbee.CONFUSION_METHOD,
-    hcbee.METHOD,
-    hcbee.CLUSTERED_METHOD,
+    *bee.METHODS,
     dawid_skene.METHOD,
     agreement_rates.METHOD,
     crowd_svm.METHOD,
@@ -91,7 +80,7 @@ def resolve(
         return (known[0] if known else type(method).__name__), _with_reference(method, reference)
     check_reference(method, reference)
     if method == "auto":
-        method = _automatic(predictions) if reference is None else learned_ensemble.METHOD.name
+        method = _automatic(predictions) if reference is None else ensembles.LEARNED_METHOD.name
     if not isinstance(method, str) or method not in METHODS:
         raise UsageError(unknown("method", method, ["auto", *METHODS]))
     return method, _with_reference(METHODS[method].make(), reference)

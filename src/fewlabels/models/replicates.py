@@ -2,80 +2,87 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar, final
+from typing import Any, Protocol
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.lazily import lazily
+from fewlabels.predictions import Predictions
 
-_T = TypeVar("_T")
+
+class Replicated(Protocol):
+    """A fitted model and its refits, side by side."""
+
+    def class_probabilities(
+        self, predictions: Predictions, p: Floats
+    ) -> Iterator[tuple[Ints | slice, Array]]:
+        """Some items and their P(label), (n, K, 1 + R): the fit, and R refits after it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates(ABC):
-    """P(label) of some items under a fit, and in each of `size` refits.
+class Replicates:
+    """P(label) of some items under a fit and in each of `size` refits, as parameter draws.
 
-    The refits are run when the first interval is asked for. Where the model has been prepared
-    (`FittedLabelModel.prepare`) they are there already: one pass over the items then gives both.
+    One pass over the items gives both, for whoever asks first: what is common to fit and refits
+    (kernels between items, the flow) takes longer than what is not. `served` (n, M, K) are the
+    probabilities of the classifiers that the model was fitted on.
     """
 
     size: int
+    fitted: Replicated
+    predictions: Predictions
+    served: Floats
 
-    @property
-    @abstractmethod
-    def prepared(self) -> bool:
-        """Whether the refits have been run before."""
+    @lazily
+    def _passed(self) -> tuple[Floats, Array]:
+        """The fit (n, K), and the refits (n, K, size) at half the memory."""
+        n, k = self.predictions.n_items, self.predictions.n_classes
+        fit, refits = np.empty((n, k)), np.empty((n, k, self.size), np.float32)
+        for rows, p in self.fitted.class_probabilities(self.predictions, self.served):
+            one = p[:, :, 0].astype(np.float64)
+            fit[rows] = one / one.sum(axis=1, keepdims=True)
+            refits[rows] = p[:, :, 1:]
+        # Rounding, and the released code's unclamped EM, leave labeled items off their label.
+        evidence = self.predictions.evidence
+        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
+        fit[known] = np.isfinite(evidence[known])
+        refits[known] = fit[known][:, :, None]
+        return fit, refits
 
-    @abstractmethod
-    def alone(self) -> Floats:
-        """P(label) of every item under the fit, (n, K)."""
-
-    @abstractmethod
-    def refitted(self) -> Array:
-        """P(label) of every item in each refit, (n, K, size)."""
-
-    @abstractmethod
-    def together(self) -> tuple[Floats, Array]:
-        """What `alone` and `refitted` give, in one pass over the items."""
-
-    @final
     def marginals(self) -> Floats:
         """P(label) of every item under the fit, (n, K)."""
-        return self._once("_both", self._together)[0] if self.prepared else self.alone()
+        return self._passed[0]
 
-    @property
-    def probabilities(self) -> Array:
-        """P(label) of every item in each refit, (n, K, size), at half the memory."""
-        if self.prepared:
-            return self._once("_both", self._together)[1]
-        return self._once("_refitted", lambda: self.refitted().astype(np.float32))
-
-    @final
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.probabilities
-
-    @final
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these refits, (n, K, D)."""
-        block: Floats = self.probabilities[rows][:, :, index].astype(np.float64)
+        block: Floats = self._passed[1][rows][:, :, index].astype(np.float64)
         return block / block.sum(axis=1, keepdims=True)
 
-    def _together(self) -> tuple[Floats, Array]:
-        marginals, refitted = self.together()
-        return marginals, refitted.astype(np.float32, copy=False)
 
-    def _once(self, name: str, compute: Callable[[], _T]) -> _T:
-        """What `compute` gives, kept.
+class Refitted(Protocol):
+    """A fitted model whose parameters (..., R) in each of its refits say P(label) by a formula."""
 
-        Not a cached property: before Python 3.12 all instances share its lock, and parts of the
-        items that are worked on in several threads would wait for each other.
-        """
-        found = self.__dict__.get(name)
-        if found is None:
-            found = self.__dict__[name] = compute()
-        kept: _T = found
-        return kept
+    @property
+    def refits(self) -> Floats:
+        """The parameters, (..., R): refitted when they are asked for first, and kept."""
+
+    def probabilities(self, features: Any, evidence: Floats, parameters: Floats, /) -> Floats:
+        """P(label) (n, K, D) of items under parameters (..., D)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Parameter draws that are refitted parameters of items with features and evidence (n, K)."""
+
+    size: int
+    fitted: Refitted
+    features: Any
+    evidence: Floats
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label) of these items in these refits, (n, K, D)."""
+        parameters = self.fitted.refits[..., index]
+        return self.fitted.probabilities(self.features[rows], self.evidence[rows], parameters)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.score_density import Truncation
-from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES
+from fewlabels.kernels.blocks import map_blocks
+from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Points, Truncation
+from fewlabels.kernels.simplex import softmax, two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -24,22 +27,28 @@ from fewlabels.models.per_model import fit_each
 from fewlabels.models.scores import is_probability, score_of, with_scores
 from fewlabels.models.spe_check import Fit, check_fit, gap_in_words
 from fewlabels.models.spe_classes import ManyClasses
-from fewlabels.models.spe_data import ScoreScale, lacks_a_class, score_data
-from fewlabels.models.spe_fit import (
-    OddsDraws,
-    PairDraws,
-    PairFit,
-    PairOptions,
-    PrevalenceDraws,
-    Selection,
-    fit_pairs,
-    rates,
+from fewlabels.models.spe_mixture import (
+    ClassDensity,
+    ScoreData,
+    ScoreMixture,
+    ScoreScale,
+    lacks_a_class,
+    score_data,
+)
+from fewlabels.models.spe_sampling import (
+    Sampled,
+    Target,
+    find_modes,
+    importance_ladder,
+    run_chains,
+    unsampled,
 )
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import unknown
 
-_ROWS = 4096
+Selection = Literal["evidence", "likelihood", "average"]
+
 _FEWEST = 3
 _MOST_DOUBT = 0.1
 """Pairs that no sampler could be relied on for may have this weight together."""
@@ -161,11 +170,7 @@ class _TwoDensities(LabelModel):
             draws = PrevalenceDraws.of(scores, evidence, weight, settings.n_draws, rng)
             return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()))
         data = score_data(scale.unit(scores), evidence, weight, keys)
-        options = PairOptions(
-            settings.families, settings.components, settings.truncation, settings.selection,
-            settings.sampler, settings.proposals, settings.n_draws,
-        )  # fmt: skip
-        pairs = fit_pairs(data, options, ordered=bool(no_class.any()), rng=rng)
+        pairs = fit_pairs(data, settings, ordered=bool(no_class.any()), rng=rng)
         found = PairDraws.of(pairs, scale, settings.n_draws, rng)
         best = max(pairs, key=lambda pair: pair.weight)
         labeled = rows[np.argsort(keys, kind="stable")]
@@ -193,12 +198,12 @@ class _FittedSPE(FittedLabelModel):
         parameters = _ScoreDraws(self.draws, score_of(served, 0), predictions.evidence)
         status, warnings = self._verdict()
         return LabelPosterior(
-            parameters.mean,
+            None,
             parameters,
             predictions.keys,
             salt=self.salt,
             value_from="draws",
-            score_rates=_Rates(self.draws),
+            score_rates=self.draws,
             status=status,
             warnings=warnings,
             diagnostics=self._diagnostics(),
@@ -264,15 +269,6 @@ def _facts(pair: PairFit) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rates:
-    draws: OddsDraws
-
-    def rates(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats, Floats]:
-        """Prevalence (D,), recall (T, D) and false-positive rate (T, D) of parameter draws."""
-        return rates(self.draws, thresholds, index)
-
-
-@dataclass(frozen=True, eq=False)
 class _ScoreDraws:
     draws: OddsDraws
     scores: Floats
@@ -282,25 +278,8 @@ class _ScoreDraws:
     def size(self) -> int:
         return self.draws.size
 
-    def prepare(self) -> None:
-        """Nothing to do."""
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        one = self._positive(index, rows)
-        out = np.empty((len(one), 2, len(index)))
-        np.subtract(1, one, out=out[:, 0])
-        out[:, 1] = one
-        return out
-
-    def mean(self) -> Floats:
-        every = np.arange(self.size)
-        blocks = spans(len(self.scores), _ROWS)
-        parts = map_blocks(lambda rows: self._positive(every, rows).mean(axis=1), blocks)
-        one = np.concatenate([np.empty(0), *parts])
-        return np.column_stack([1 - one, one])
-
-    def _positive(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(y=1 | s, evidence), (n, D); an item without a score has the prevalence."""
+        """P(label | s, evidence), (n, 2, D); an item without a score has the prevalence."""
         scores, evidence = self.scores[rows], self.evidence[rows]
         missing = np.isnan(scores)
         z = np.empty((len(scores), len(index)))
@@ -308,7 +287,199 @@ class _ScoreDraws:
         z[missing] = self.draws.logit_prevalence[index]
         # A known label is evidence without end, whose probability is exactly 0 or 1.
         z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return expit(z, out=z)
+        return two_classes(expit(z, out=z))
+
+
+# --- pairs of families, and draws of what turns scores into odds --------------------------
+
+
+_LEAST_WEIGHT = 0.01
+_WORTH_CHAINS = 0.05
+"""Pairs of less weight than this keep their importance sample, trusted or not."""
+
+_OUT_OF_REACH = 12.0
+"""Pairs whose evidence, by Laplace's approximation, is smaller by e^12 are not sampled."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairFit:
+    """One pair of families, positive class first, and its weight among the pairs."""
+
+    families: tuple[str, str]
+    found: Sampled
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """Families of the positive and the negative class, "normal/gamma"."""
+        return "/".join(self.families)
+
+
+def fit_pairs(
+    data: ScoreData, settings: SPE, *, ordered: bool, rng: np.random.Generator
+) -> list[PairFit]:
+    """Fit every pair; those that the selection gives weight are sampled until it can be trusted."""
+    names = list(product(settings.families, settings.families))
+    seeds = rng.integers(2**63, size=(len(names), 2))
+
+    def search(i: int) -> Sampled:
+        one, zero = (
+            ClassDensity(FAMILIES[name], settings.components, settings.truncation)
+            for name in names[i]
+        )
+        target = Target(ScoreMixture(one, zero), data, ordered)
+        return unsampled(target, find_modes(target))
+
+    searched = list(map_blocks(search, range(len(names))))
+    # A pair that cannot get any weight is not worth a sample.
+    height = max(each.log_evidence for each in searched) - _OUT_OF_REACH
+    likeliest = int(np.argmax([each.modes.log_likelihood for each in searched]))
+
+    def sample(i: int) -> Sampled:
+        each, own = searched[i], np.random.default_rng(int(seeds[i, 0]))
+        if each.log_evidence < height and i != likeliest:
+            return each
+        return importance_ladder(each.target, each.modes, settings.proposals, settings.sampler, own)
+
+    found = list(map_blocks(sample, range(len(names))))
+    weights = _weights(found, settings.selection)
+    out = []
+    for i, (pair, each) in enumerate(zip(names, found, strict=True)):
+        if weights[i] >= _WORTH_CHAINS and not each.trusted:
+            each = run_chains(each, np.random.default_rng(int(seeds[i, 1])))
+        out.append(PairFit(pair, each, float(weights[i])))
+    return out
+
+
+def _weights(found: Sequence[Sampled], selection: Selection) -> Floats:
+    """Weight of each pair, summing to 1."""
+    if selection == "likelihood":
+        best = int(np.argmax([f.modes.log_likelihood for f in found]))
+        return np.eye(len(found))[best]
+    evidence = np.array([f.log_evidence for f in found])
+    if not np.isfinite(evidence).any():
+        return np.eye(len(found))[int(np.argmax([f.modes.values[0] for f in found]))]
+    if selection == "evidence":
+        return np.eye(len(found))[int(np.argmax(evidence))]
+    weights = softmax(evidence, axis=0)
+    weights = np.where(weights < _LEAST_WEIGHT, 0.0, weights)
+    return weights / weights.sum()
+
+
+class OddsDraws(ABC):
+    """Draws of what turns one classifier's scores, in the units of the file, into log-odds.
+
+    They are the population's rates as well (`fewlabels.posterior.ScoreRates`).
+    """
+
+    logit_prevalence: Floats
+    """Logit of the share of the positive class, (D,)."""
+
+    @property
+    def size(self) -> int:
+        """How many draws there are, D."""
+        return len(self.logit_prevalence)
+
+    @abstractmethod
+    def log_odds(self, scores: Floats, index: Ints) -> Floats:
+        """Log-odds of the positive class, (n, D), of scores (n,) that are not missing."""
+
+    @abstractmethod
+    def survival(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats]:
+        """P(score >= threshold) in the positive and in the negative class, both (T, D)."""
+
+    def rates(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats, Floats]:
+        """Prevalence (D,), recall (T, D) and false-positive rate (T, D)."""
+        return expit(self.logit_prevalence[index]), *self.survival(thresholds, index)
+
+
+@dataclass(frozen=True, eq=False)
+class PairDraws(OddsDraws):
+    """Draws from the posterior of one pair of densities, or of several by their weights."""
+
+    scale: ScoreScale
+    mixtures: tuple[ScoreMixture, ...]
+    thetas: tuple[Floats, ...]
+    part: Ints
+    place: Ints
+    logit_prevalence: Floats
+
+    @classmethod
+    def of(
+        cls, pairs: Sequence[PairFit], scale: ScoreScale, size: int, rng: np.random.Generator
+    ) -> PairDraws:
+        """`size` draws, shared out by the weights of the pairs, in random order."""
+        used = [p for p in pairs if p.weight > 0]
+        edges = np.round(np.cumsum([p.weight for p in used]) * size).astype(int)
+        counts = np.diff(np.r_[0, edges])
+        thetas = tuple(p.found.draw(int(c), rng) for p, c in zip(used, counts, strict=True))
+        part = np.repeat(np.arange(len(used)), counts)
+        place = np.concatenate([np.arange(c) for c in counts])
+        order = rng.permutation(size)
+        mixtures = tuple(p.found.target.mixture for p in used)
+        prevalence = np.concatenate([theta[:, -1] for theta in thetas])[order]
+        return cls(scale, mixtures, thetas, part[order], place[order], prevalence)
+
+    def log_odds(self, scores: Floats, index: Ints) -> Floats:
+        """Log-odds of the positive class, (n, D), of scores (n,) that are not missing."""
+        points = Points(self.scale.unit(scores))
+        out = np.empty((len(scores), len(index)))
+        for mixture, theta, columns in self._parts(index):
+            out[:, columns] = mixture.log_odds(points, theta)
+        return out
+
+    def survival(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats]:
+        """P(score >= threshold) in the positive and in the negative class, both (T, D)."""
+        x = self.scale.cut(thresholds)
+        inside = np.isfinite(x)
+        one = np.repeat(np.where(x < 0, 1.0, 0.0)[:, None], len(index), axis=1)
+        zero = one.copy()
+        for mixture, theta, columns in self._parts(index):
+            rows = np.ix_(inside, columns)
+            one[rows], zero[rows] = mixture.survival(x[inside], theta)
+        return one, zero
+
+    def _parts(self, index: Ints) -> list[tuple[ScoreMixture, Floats, Ints]]:
+        """Mixture, parameters and columns of the draws that belong to each pair."""
+        part, place = self.part[index], self.place[index]
+        columns = [np.flatnonzero(part == k) for k in range(len(self.mixtures))]
+        return [
+            (mixture, theta[place[c]], c)
+            for mixture, theta, c in zip(self.mixtures, self.thetas, columns, strict=True)
+            if len(c)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class PrevalenceDraws(OddsDraws):
+    """Draws for scores that say nothing: every item has the prevalence of the draw."""
+
+    scores: Floats
+    logit_prevalence: Floats
+
+    @classmethod
+    def of(
+        cls, scores: Floats, evidence: Floats, weight: Floats, size: int, rng: np.random.Generator
+    ) -> PrevalenceDraws:
+        """Posterior of the prevalence under a uniform prior, given evidence (n, 2), on a grid."""
+        grid = (np.arange(2000) + 0.5) / 2000
+        told = np.flatnonzero((evidence != 0).any(axis=1))
+        first = evidence[told, 1, None] + np.log(grid)
+        second = evidence[told, 0, None] + np.log1p(-grid)
+        p = softmax(weight[told] @ np.logaddexp(first, second), axis=0)
+        at = np.searchsorted(np.cumsum(p), (np.arange(size) + rng.random()) / size)
+        drawn = grid[np.minimum(at, len(grid) - 1)] + (rng.random(size) - 0.5) / len(grid)
+        return cls(scores, rng.permutation(logit(drawn)))
+
+    def log_odds(self, scores: Floats, index: Ints) -> Floats:
+        """The prevalence's log-odds for every item, (n, D)."""
+        return np.tile(self.logit_prevalence[index], (len(scores), 1))
+
+    def survival(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats]:
+        """Share of the scores that are at least the threshold, the same in both classes."""
+        share = (self.scores >= thresholds[:, None]).mean(axis=1)
+        one = np.repeat(share[:, None], len(index), axis=1)
+        return one, one.copy()
 
 
 METHOD = Method(

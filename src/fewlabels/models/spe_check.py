@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import chdtrc, expit
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.score_density import Points
-from fewlabels.kernels.score_mixture import ScoreData, ScoreMixture
+from fewlabels.kernels.score_families import Points
+from fewlabels.models.spe_mixture import ScoreData, ScoreMixture
 
 LEVEL = 0.05
 """Share of worlds that follow the model in which the check is to object all the same."""

@@ -8,23 +8,19 @@ local modes, fitted to the sample so far; Hamiltonian Monte Carlo from there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import gammaln
 
-from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.ascent import climb, summit
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.hmc import hamiltonian_monte_carlo
-from fewlabels.kernels.importance import (
-    AdaptivePool,
-    ImportanceSample,
-    Proposal,
-    laplace_root,
-    slice_scales,
-)
-from fewlabels.kernels.score_mixture import BOUND, ScoreData, ScoreMixture
-from fewlabels.models.spe_data import starting_points
+from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.models.spe_mixture import BOUND, ScoreData, ScoreMixture, starting_points
 
 Sampler = Literal["laplace", "diagonal", "full", "mixture", "hmc"]
 
@@ -247,4 +243,336 @@ def _root(covariance: Floats, fallback: Floats) -> Floats:
         root: Floats = np.linalg.cholesky(covariance + floor).astype(np.float64)
     except np.linalg.LinAlgError:
         return fallback
+    return root
+
+
+# --- ascent to a mode ---------------------------------------------------------------------
+
+
+Gradient = Callable[[Floats], tuple[Floats, Floats]]
+"""Values (S,) and gradients (S, q) of points (S, q)."""
+
+_LONGEST = 1.0
+_HALVINGS = 12
+
+
+class Summit(NamedTuple):
+    """A maximum (q,), its value, and whether the search ended there by itself."""
+
+    point: Floats
+    value: float
+    converged: bool
+
+
+def climb(
+    target: Gradient, starts: Floats, *, bound: float, iterations: int
+) -> tuple[Floats, Floats]:
+    """Points (S, q) after steps of BFGS from every start, and their values (S,).
+
+    All starts move in step, so that one evaluation serves all: where an evaluation costs little
+    more for ten points than for one, this is several times faster than one search after another.
+    """
+    at = np.clip(starts, -bound, bound)
+    value, slope = target(at)
+    inverse = (
+        np.tile(np.eye(at.shape[1]), (len(at), 1, 1))
+        / (1 + np.abs(slope).max(axis=1))[:, None, None]
+    )
+    going = np.isfinite(value)
+    for _ in range(iterations):
+        if not going.any():
+            break
+        direction = np.einsum("sij,sj->si", inverse, slope)
+        uphill = (direction * slope).sum(axis=1)
+        direction = np.where((uphill > 0)[:, None], direction, slope)
+        direction *= np.minimum(1, _LONGEST / np.maximum(np.abs(direction).max(axis=1), 1e-300))[
+            :, None
+        ]
+        uphill = (direction * slope).sum(axis=1)
+        size = np.where(going, 1.0, 0.0)
+        for _ in range(_HALVINGS):
+            trial = np.clip(at + size[:, None] * direction, -bound, bound)
+            reached, after = target(trial)
+            good = ~going | (reached >= value + 1e-4 * size * uphill)
+            if good.all():
+                break
+            size = np.where(good, size, size / 3)
+        moved = good & going & np.isfinite(reached)
+        inverse = _updated(inverse, trial - at, slope - after, moved)
+        gain = np.where(moved, reached - value, 0.0)
+        at = np.where(moved[:, None], trial, at)
+        slope = np.where(moved[:, None], after, slope)
+        value = np.where(moved, reached, value)
+        going = moved & (gain > 1e-4)
+    return at, value
+
+
+def _updated(inverse: Floats, step: Floats, change: Floats, moved: Bools) -> Floats:
+    """BFGS update of inverse Hessians (S, q, q) of what is minimised."""
+    along = (step * change).sum(axis=1)
+    usable = moved & (along > 1e-12)
+    rho = 1 / np.where(usable, along, 1.0)
+    pushed = np.einsum("sij,sj->si", inverse, change)
+    bend = (change * pushed).sum(axis=1)
+    outer = step[:, :, None] * step[:, None, :]
+    cross = pushed[:, :, None] * step[:, None, :]
+    new = (
+        inverse
+        + (rho + rho**2 * bend)[:, None, None] * outer
+        - rho[:, None, None] * (cross + cross.transpose(0, 2, 1))
+    )
+    return np.where(usable[:, None, None], new, inverse)
+
+
+def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
+    """The maximum that L-BFGS-B finds from one start (q,) within [-bound, bound]."""
+
+    def descend(point: Floats) -> tuple[float, Floats]:
+        value, slope = target(point[None])
+        return -float(value[0]), -slope[0]
+
+    found = minimize(
+        descend,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-bound, bound)] * len(start),
+        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-5},
+    )
+    # A line search that can gain no more digits ends "abnormally" at a maximum all the same.
+    flat = bool(np.abs(found.jac).max() < 1e-2 * (1 + abs(found.fun)) ** 0.5)
+    return Summit(found.x, -float(found.fun), bool(found.success) or flat)
+
+
+# --- importance sampling ------------------------------------------------------------------
+
+
+LogDensity = Callable[[Floats], Floats]
+"""Unnormalised log density of points (M, q): (M,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A mixture of multivariate Student's t: centres (C, q), roots (C, q, q), weights (C,).
+
+    A root R has covariance R R' (times freedom / (freedom - 2)); infinite freedom is normal.
+    """
+
+    centres: Floats
+    roots: Floats
+    weights: Floats
+    freedom: float = np.inf
+
+    @classmethod
+    def of(cls, centre: Floats, root: Floats, freedom: float = np.inf) -> Proposal:
+        """One component."""
+        return cls(centre[None], root[None], np.ones(1), freedom)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Points, (size, q); every component gives its share of them, to within one."""
+        edges = np.round(np.cumsum(self.weights) / self.weights.sum() * size).astype(int)
+        which = np.searchsorted(edges, np.arange(size), side="right")
+        z = rng.standard_normal((size, self.centres.shape[1]))
+        if np.isfinite(self.freedom):
+            z /= np.sqrt(rng.chisquare(self.freedom, (size, 1)) / self.freedom)
+        for c in range(len(self.centres)):
+            z[which == c] = self.centres[c] + z[which == c] @ self.roots[c].T
+        return z
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Log density of points, (M,)."""
+        q, shares = theta.shape[1], np.log(self.weights / self.weights.sum())
+        parts = np.empty((len(self.centres), len(theta)))
+        for c, (centre, root) in enumerate(zip(self.centres, self.roots, strict=True)):
+            z = np.linalg.solve(root, (theta - centre).T)
+            square = (z**2).sum(axis=0)
+            half = np.linalg.slogdet(root)[1]
+            if np.isfinite(self.freedom):
+                v = self.freedom
+                constant = gammaln((v + q) / 2) - gammaln(v / 2) - 0.5 * q * np.log(v * np.pi)
+                parts[c] = constant - half - (v + q) / 2 * np.log1p(square / v)
+            else:
+                parts[c] = -0.5 * q * np.log(2 * np.pi) - half - 0.5 * square
+            parts[c] += shares[c]
+        return logsumexp(parts, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class ImportanceSample:
+    """Points (M, q) and the log of target over proposal density there, (M,)."""
+
+    points: Floats
+    log_weights: Floats
+
+    @classmethod
+    def draw(
+        cls, target: LogDensity, proposal: Proposal, size: int, rng: np.random.Generator
+    ) -> ImportanceSample:
+        """Draw from a proposal and weigh."""
+        points = proposal.draw(size, rng)
+        return cls(points, target(points) - proposal.log_density(points))
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Self-normalised weights, (M,); all zero where no point has any density."""
+        if not np.isfinite(self.log_weights).any():
+            return np.zeros(len(self.log_weights))
+        return softmax(self.log_weights, axis=0)
+
+    @cached_property
+    def effective_size(self) -> float:
+        """1 / sum of squared weights: how many equal draws they are worth."""
+        total = float((self.weights**2).sum())
+        return 1 / total if total > 0 else 0.0
+
+    @cached_property
+    def pareto_k(self) -> float:
+        """Shape of the weights' tail: beyond .7 the estimates cannot be relied on."""
+        return pareto_shape(self.log_weights)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Log of the target's integral."""
+        if not np.isfinite(self.log_weights).any():
+            return -np.inf
+        return float(logsumexp(self.log_weights, axis=0) - np.log(len(self.log_weights)))
+
+    def resample(self, size: int, rng: np.random.Generator) -> Ints:
+        """Indices of equally weighted points, (size,), by systematic resampling."""
+        at = (np.arange(size) + rng.random()) / size
+        chosen = np.searchsorted(np.cumsum(self.weights), at)
+        return np.minimum(chosen, len(self.weights) - 1)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Weighted mean (q,) and covariance (q, q)."""
+        mean = self.weights @ self.points
+        away = self.points - mean
+        return mean, (away * self.weights[:, None]).T @ away
+
+
+class AdaptivePool:
+    """Points of several proposals, weighed against the mixture of all of them.
+
+    Source: Cornuet, Marin, Mira, Robert (2012), Adaptive multiple importance sampling: a point
+    that one proposal would hardly draw does not weigh much if another one does.
+    """
+
+    def __init__(self, target: LogDensity) -> None:
+        self._target = target
+        self._proposals: list[Proposal] = []
+        self._points: list[Floats] = []
+        self._heights: list[Floats] = []
+
+    def add(self, proposal: Proposal, points: Floats) -> None:
+        """Add points (M, q) drawn from a proposal."""
+        self._proposals.append(proposal)
+        self._points.append(points)
+        self._heights.append(self._target(points))
+
+    @property
+    def sample(self) -> ImportanceSample:
+        """All points so far."""
+        points = np.concatenate(self._points)
+        parts = np.stack([proposal.log_density(points) for proposal in self._proposals])
+        sizes = np.array([len(p) for p in self._points], dtype=np.float64)
+        parts += np.log(sizes / sizes.sum())[:, None]
+        return ImportanceSample(points, np.concatenate(self._heights) - logsumexp(parts, axis=0))
+
+
+def pareto_shape(log_weights: Floats) -> float:
+    """Shape k of a generalised Pareto distribution fitted to the largest weights.
+
+    Source: Vehtari, Simpson, Gelman, Yao, Gabry (2024), Pareto smoothed importance sampling,
+    section 3; the fit is Zhang and Stephens (2009), with their weak prior centred at .5.
+    """
+    size = len(log_weights)
+    length = int(np.ceil(min(0.2 * size, 3 * np.sqrt(size))))
+    if length < 5 or not np.isfinite(log_weights).any():
+        return np.inf
+    log_weights = log_weights - log_weights.max()
+    ordered = np.sort(log_weights)
+    cutoff = max(ordered[-length - 1], np.log(np.finfo(float).tiny))
+    tail = np.exp(ordered[ordered > cutoff]) - np.exp(cutoff)
+    if len(tail) <= 4:
+        return np.inf
+    if tail[-1] - tail[0] <= 1e-12 * tail[-1]:
+        return -np.inf
+    return _fit_pareto(tail)
+
+
+def _fit_pareto(tail: Floats) -> float:
+    """Zhang and Stephens' estimate of the shape from ascending excesses (n,)."""
+    n = len(tail)
+    count = 30 + int(np.sqrt(n))
+    b = 1 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
+    b /= 3 * tail[int(n / 4 + 0.5) - 1]
+    b += 1 / tail[-1]
+    k = np.log1p(-b[:, None] * tail).mean(axis=1)
+    profile = n * (np.log(-b / k) - k - 1)
+    weights = softmax(profile, axis=0)
+    weights = np.where(weights >= 10 * np.finfo(float).eps, weights, 0)
+    best = float((b * weights).sum() / weights.sum())
+    shape = float(np.log1p(-best * tail).mean())
+    return (n * shape + 10 * 0.5) / (n + 10)
+
+
+def slice_scales(target: LogDensity, mode: Floats) -> Floats:
+    """Standard deviation of each coordinate on the slice through a mode, (q,).
+
+    A least-squares parabola through nine points within twice the width at which the density
+    falls by half a unit.
+    """
+    q = len(mode)
+    widths: Floats = np.exp2(np.arange(-12.0, 5.0))
+    axes = np.eye(q)
+
+    def slices(distance: Floats) -> Floats:
+        """Log density at mode + distance (q, m) along each axis, (q, m)."""
+        points = mode + distance[:, :, None] * axes[:, None, :]
+        return target(points.reshape(-1, q)).reshape(distance.shape)
+
+    top = target(mode[None])[0]
+    if not np.isfinite(top):  # beyond the support there is no curvature to find
+        return np.ones(q)
+    away = np.tile(widths, (q, 1))
+    drop = top - 0.5 * (slices(away) + slices(-away))
+    reached = drop >= 0.5
+    first = np.where(reached.any(axis=1), np.argmax(reached, axis=1), len(widths) - 1)
+    rows = np.arange(q)
+    after, before = drop[rows, first], drop[rows, np.maximum(first - 1, 0)]
+    share = np.ones(q)
+    usual = np.isfinite(after) & (after > before) & (before < 0.5) & (first > 0)
+    share[usual] = (0.5 - before[usual]) / (after[usual] - before[usual])
+    # Between two widths the fall grows about as the square of the distance.
+    w = widths[first] * np.sqrt(0.25 + 0.75 * np.clip(share, 0, 1))
+    t = np.linspace(-2, 2, 9)
+    fall = slices(w[:, None] * t) - top
+    usable = np.where(np.isfinite(fall), 1.0, 0.0)
+    # Through the mode the parabola is a t + b t^2.
+    design = np.column_stack([t, t**2])
+    out: Floats = w.astype(np.float64)
+    for k in range(q):
+        weighted = design * usable[k, :, None]
+        bend = np.linalg.lstsq(weighted, np.where(usable[k] > 0, fall[k], 0.0))[0][1]
+        if bend < 0:
+            out[k] = w[k] / np.sqrt(-2 * bend)
+    return out
+
+
+def laplace_root(gradient: Gradient, mode: Floats, *, floor: float = 0.05) -> Floats:
+    """Root (q, q) of the inverse of the negative Hessian at a mode.
+
+    Eigenvalues of the negative Hessian, in units of its diagonal, are at least `floor`: where the
+    curvature is weaker, or the wrong way, a wider proposal would leave the region it stands for.
+    """
+    q, step = len(mode), 1e-4
+    points = np.concatenate([mode + step * np.eye(q), mode - step * np.eye(q)])
+    slopes = gradient(points)[1]
+    hessian = -(slopes[:q] - slopes[q:]) / (2 * step)
+    hessian = (hessian + hessian.T) / 2
+    scale = 1 / np.sqrt(np.maximum(np.diag(hessian), floor))
+    values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
+    root: Floats = (scale[:, None] * vectors / np.sqrt(np.maximum(values, floor))).astype(
+        np.float64
+    )
     return root

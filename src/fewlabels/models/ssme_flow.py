@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from numbers import Real
@@ -11,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fewlabels.errors import InputError, Status, UsageError
-from fewlabels.kernels.arrays import Array, Floats, UInts
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace
@@ -31,7 +32,10 @@ from fewlabels.models.base import (
 )
 from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.flow_training import (
+    Expectation,
     Items,
+    LatentMixture,
+    MixturePrior,
     Trained,
     Training,
     TrainingOptions,
@@ -39,7 +43,6 @@ from fewlabels.models.flow_training import (
     mean_log_likelihood,
 )
 from fewlabels.models.kde_mixture import choose_support, posterior
-from fewlabels.models.latent_mixture import Expectation, LatentMixture, MixturePrior
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
@@ -144,7 +147,7 @@ class SSMEFlow(LabelModel):
         salt = int(rng.integers(2**63))
         average = mean_probability(p)
         informed = (served.evidence != 0).any(axis=1)
-        chosen = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
+        chosen = choose_support(served.keys, informed, self.max_support, salt, served.times)
         # In the order of the keys, so that no sum depends on the order of the items.
         order = np.argsort(served.keys[chosen.rows])
         support = chosen.rows[order]
@@ -236,7 +239,7 @@ class _FittedFlow(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         p = probabilities_of(predictions, self.models, "ssme-flow")
-        draws = _Replicates(self.model.replicates, self, predictions.evidence, p)
+        draws = Replicates(self.model.replicates, self, predictions, p)
         labeled = bool((self.items.evidence != 0).any())
         return LabelPosterior(
             draws.marginals,
@@ -256,25 +259,28 @@ class _FittedFlow(FittedLabelModel):
             },
         )
 
-    def prepare(self) -> None:
-        """Run the refits."""
-        for mixture in self.every_mixture:
-            _ = mixture.precisions, mixture.log_factors
-
-    @property
-    def prepared(self) -> bool:
-        """Whether fit and refits are there, side by side."""
-        return "every_mixture" in self.__dict__
-
     @cached_property
-    def every_mixture(self) -> list[LatentMixture]:
+    def mixtures(self) -> list[LatentMixture]:
         """The latent mixture of the fit, and those of the refits after it."""
-        return [self.trained.mixture, *self.refits]
+        return [self.trained.mixture, *self.refit(self.model.replicates)]
 
-    @cached_property
-    def refits(self) -> list[LatentMixture]:
-        """The latent mixtures of the refits that intervals take."""
-        return self.refit(self.model.replicates)
+    def class_probabilities(
+        self, predictions: Predictions, p: Floats
+    ) -> Iterator[tuple[Ints | slice, Array]]:
+        """P(label) under each of the mixtures, from one pass through the flow."""
+        evidence, mixtures = predictions.evidence, self.mixtures
+        d, n_classes = self.flow.n_dimensions, evidence.shape[1]
+        # The joint has the shares in it already.
+        even = np.ones((n_classes, len(mixtures)))
+
+        def run(rows: slice) -> Floats:
+            z = self.latent(p[rows])
+            step = Expectation(n_classes, d, z.shape[1], np.float64)
+            joint = [step.log_joint(mixture, z).T for mixture in mixtures]
+            return posterior(np.stack(joint, axis=2), even, evidence[rows])
+
+        blocks = spans(len(evidence), 4 * BLOCK)
+        yield from zip(blocks, map_blocks(run, blocks), strict=True)
 
     def latent(self, p: Floats) -> Floats:
         """Latent scores (d, n) of probabilities (n, M, K).
@@ -345,47 +351,6 @@ def _refit_mixture(
             parts.append(step.moments())
         mixture = prior.update(reduce(add, parts), mixture.means)
     return mixture
-
-
-@dataclass(frozen=True, eq=False)
-class _Replicates(Replicates):
-    """What is known of the items' labels (n, K), and predictions (n, M, K)."""
-
-    fitted: _FittedFlow
-    evidence: Floats
-    served: Floats
-
-    @property
-    def prepared(self) -> bool:
-        return self.fitted.prepared
-
-    def alone(self) -> Floats:
-        return self._under([self.fitted.trained.mixture])[:, :, 0]
-
-    def refitted(self) -> Array:
-        return self._under(self.fitted.refits)
-
-    def together(self) -> tuple[Floats, Array]:
-        every = self._under(self.fitted.every_mixture)
-        return every[:, :, 0].copy(), every[:, :, 1:]
-
-    def _under(self, mixtures: list[LatentMixture]) -> Floats:
-        """P(label) of every item under each mixture, (n, K, B), known labels at 1."""
-        d, n_classes = self.fitted.flow.n_dimensions, self.evidence.shape[1]
-        # The joint has the shares in it already.
-        even = np.ones((n_classes, len(mixtures)))
-
-        def run(rows: slice) -> Floats:
-            z = self.fitted.latent(self.served[rows])
-            step = Expectation(n_classes, d, z.shape[1], np.float64)
-            joint = [step.log_joint(mixture, z).T for mixture in mixtures]
-            return posterior(np.stack(joint, axis=2), even, self.evidence[rows])
-
-        out = np.empty((len(self.evidence), n_classes, len(mixtures)))
-        blocks = spans(len(out), 4 * BLOCK)
-        for rows, part in zip(blocks, map_blocks(run, blocks), strict=True):
-            out[rows] = part
-        return out
 
 
 METHOD = Method(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import scipy.fft
+from scipy.optimize import brentq
 
 from fewlabels.errors import Status, UsageError
-from fewlabels.kernels import bandwidth as rules
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import (
@@ -30,9 +32,90 @@ from fewlabels.models.base import (
 from fewlabels.models.em import EMResult
 from fewlabels.models.kde_mixture import EMRuns, KDEMixture, MixtureOptions, choose_support
 from fewlabels.models.method import Method
+from fewlabels.models.per_model import fit_each
 from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+
+# --- bandwidths, one per dimension --------------------------------------------------------
+
+_GRID = 2**12
+_STAGES = 7
+
+
+def normal_reference(x: Floats) -> Floats:
+    """1.059 min(sd, IQR / 1.349) n^(-1/5) per dimension of x (n, d)."""
+    sd = x.std(axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
+    iqr = np.subtract(*np.quantile(x, [0.75, 0.25], axis=0)) / 1.349
+    spread = np.where(iqr > 0, np.minimum(sd, iqr), sd)
+    result: Floats = 1.059 * spread * len(x) ** -0.2
+    return result
+
+
+def official_rule(x: Floats) -> Floats:
+    """The released SSME code's: normal reference / 4, the minimum over dimensions for all."""
+    h = normal_reference(x)
+    return np.full(x.shape[1], h[h > 0].min(initial=np.inf) / 4 if (h > 0).any() else 0.0)
+
+
+def scott(x: Floats) -> Floats:
+    """Scott's rule: sd n^(-1/(d+4)) per dimension."""
+    n, d = x.shape
+    result: Floats = x.std(axis=0, ddof=1) * n ** (-1 / (d + 4))
+    return result
+
+
+def improved_sheather_jones(x: Floats) -> tuple[Floats, int]:
+    """Botev, Grotowski, Kroese (2010) per dimension of x (n, d).
+
+    Returns the bandwidths (d,) and in how many dimensions the fixed point was not found; the
+    normal reference stands in there.
+    """
+    fallback = normal_reference(x)
+    found = [_sheather_jones(column) for column in x.T]
+    failed = [value is None for value in found]
+    h = np.where(failed, fallback, np.array([value or 0.0 for value in found]))
+    return h, int(np.sum(failed))
+
+
+def _sheather_jones(x: Floats) -> float | None:
+    low, high = x.min(), x.max()
+    span = high - low
+    if span <= 0:
+        return None
+    low, span = low - span / 10, span * 1.2
+    count = np.bincount(((x - low) * (_GRID / span)).astype(np.int64), minlength=_GRID)[:_GRID]
+    a = scipy.fft.dct(count / len(x))[1:]
+    squares = np.arange(1.0, _GRID) ** 2
+    energy = (a / 2) ** 2
+    n = len(np.unique(x))
+    # The smallest t at which t crosses its own fixed-point map, on a logarithmic grid first.
+    grid = np.logspace(-14, -1, 80)
+    gaps = np.array([t - _fixed_point(t, n, squares, energy) for t in grid])
+    crossing = np.flatnonzero((gaps[:-1] < 0) & (gaps[1:] >= 0))
+    if not len(crossing):
+        return None
+    j = int(crossing[0])
+    t = brentq(lambda t: t - _fixed_point(t, n, squares, energy), grid[j], grid[j + 1])
+    return float(np.sqrt(t) * span)
+
+
+def _fixed_point(t: float, n: int, squares: Floats, energy: Floats) -> float:
+    """Map whose fixed point is the squared bandwidth on [0, 1] (Botev et al., Algorithm 1)."""
+    f = 2 * np.pi ** (2 * _STAGES) * _moment(_STAGES, t, squares, energy)
+    for s in range(_STAGES - 1, 1, -1):
+        odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
+        constant = (1 + 0.5 ** (s + 0.5)) / 3
+        if f <= 0:
+            return 0.0
+        time = (2 * constant * odd / (n * f)) ** (2 / (3 + 2 * s))
+        f = 2 * np.pi ** (2 * s) * _moment(s, time, squares, energy)
+    return float((2 * n * np.sqrt(np.pi) * f) ** (-2 / 5)) if f > 0 else 0.0
+
+
+def _moment(s: int, t: float, squares: Floats, energy: Floats) -> float:
+    return float((squares**s * energy * np.exp(-squares * np.pi**2 * t)).sum())
+
 
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""
@@ -41,9 +124,9 @@ _ROWS = 4096
 """Items at a time, of those that are no support points."""
 
 _RULES = {
-    "official": rules.official,
-    "scott": rules.scott,
-    "normal-reference": rules.normal_reference,
+    "official": official_rule,
+    "scott": scott,
+    "normal-reference": normal_reference,
 }
 
 
@@ -120,7 +203,7 @@ class SSMEKDE(LabelModel):
         scores = self.log_ratios(probabilities, average)
         h, failed = self._bandwidths(scores, served.times.sum())
         informed = (served.evidence != 0).any(axis=1)
-        support = choose_support(served.keys, informed, self.max_support, salt, served.multiplicity)
+        support = choose_support(served.keys, informed, self.max_support, salt, served.times)
         rows = support.rows
         mixture = KDEMixture(
             options=self._options(),
@@ -164,7 +247,7 @@ class SSMEKDE(LabelModel):
         n, d = scores.shape
         failed = 0
         if rule == "isj":
-            h, failed = rules.improved_sheather_jones(scores)
+            h, failed = improved_sheather_jones(scores)
         elif isinstance(rule, str):
             h = _RULES[rule](scores)
         else:
@@ -193,7 +276,7 @@ class _FittedKDE(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         p = probabilities_of(predictions, self.models, "ssme-kde")
-        draws = _Replicates(self.model.replicates, self, predictions, p)
+        draws = Replicates(self.model.replicates, self, predictions, p)
         share, neighbours = self._self_share
         narrow = share > NARROW and not self.model.leave_one_out
         return LabelPosterior(
@@ -215,44 +298,28 @@ class _FittedKDE(FittedLabelModel):
             },
         )
 
-    def prepare(self) -> None:
-        """Run the refits."""
-        _ = self.every_run, self._self_share
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Of a prepared model, what all runs are made of may stay behind.
-        spare = ("_refits", "fit_alone", "refits_alone") if self.prepared else ()
-        return {name: value for name, value in self.__dict__.items() if name not in spare}
-
-    @property
-    def prepared(self) -> bool:
-        """Whether fit and refits are there, side by side."""
-        return "every_run" in self.__dict__
-
     @cached_property
-    def every_run(self) -> EMRuns:
+    def runs(self) -> EMRuns:
         """The fit, and the refits after it."""
-        refits, row_weights = self._refits
-        pairs = (self.result, np.ones((len(row_weights), 1))), (refits, row_weights)
-        return EMRuns.from_weights(
-            self.mixture,
-            np.concatenate([result.responsibilities for result, _ in pairs], axis=2),
-            np.concatenate([self.mixture.weighted(r.before, w) for r, w in pairs], axis=2),
+        whole = np.ones((len(self.mixture.points), 1))
+        return EMRuns.of(
+            self.mixture, [(self.result, whole), self.mixture.refit(self.model.replicates)]
         )
 
-    @cached_property
-    def fit_alone(self) -> EMRuns:
-        """The fit."""
-        return EMRuns.of(self.mixture, self.result, np.ones((len(self.mixture.points), 1)))
+    def class_probabilities(
+        self, predictions: Predictions, p: Floats
+    ) -> Iterator[tuple[Ints | slice, Array]]:
+        """P(label) by the runs: support points keep EM's result, the others get one E-step."""
+        own = self.mixture.places(predictions.keys)
+        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
+        yield inside, self.runs.responsibilities[own[inside]]
+        blocks = [_view(outside[block]) for block in spans(len(outside), _ROWS)]
 
-    @cached_property
-    def refits_alone(self) -> EMRuns:
-        """The refits."""
-        return EMRuns.of(self.mixture, *self._refits)
+        def e_step(rows: Ints | slice) -> Array:
+            scores = self.model.log_ratios(p[rows], self.average)
+            return self.runs.e_step(scores / self.bandwidths, predictions.evidence[rows])
 
-    @cached_property
-    def _refits(self) -> tuple[EMResult, Floats]:
-        return self.mixture.refit(self.model.replicates)
+        yield from zip(blocks, map_blocks(e_step, blocks), strict=True)
 
     @cached_property
     def _self_share(self) -> tuple[float, float]:
@@ -291,73 +358,30 @@ class _FittedKDE(FittedLabelModel):
         return tuple(said)
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicates(Replicates):
-    """Support points keep EM's result, the other items get one E-step.
-
-    `served` (n, M, K) are the probabilities of the classifiers that the model was fitted on.
-    """
-
-    fitted: _FittedKDE
-    predictions: Predictions
-    served: Floats
-
-    @property
-    def prepared(self) -> bool:
-        return self.fitted.prepared
-
-    def alone(self) -> Floats:
-        out = np.empty(self._shape(1))
-        self._extend(self.fitted.fit_alone, out)
-        return out[:, :, 0]
-
-    def refitted(self) -> Array:
-        out = np.empty(self._shape(self.size), np.float32)
-        self._extend(self.fitted.refits_alone, out)
-        return out
-
-    def together(self) -> tuple[Floats, Array]:
-        marginals = np.empty(self._shape(1))
-        draws = np.empty(self._shape(self.size), np.float32)
-        self._extend(self.fitted.every_run, marginals, draws)
-        return marginals[:, :, 0], draws
-
-    def _shape(self, runs: int) -> tuple[int, int, int]:
-        return self.predictions.n_items, self.predictions.n_classes, runs
-
-    def _extend(self, runs: EMRuns, *parts: Array) -> None:
-        """Fill `parts`, consecutive runs (n, K, b), with P(label); known labels at 1."""
-        own, evidence = self.fitted.mixture.places(self.predictions.keys), self.predictions.evidence
-        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
-        # Rounding, and the released code's unclamped EM, leave labeled items off their label.
-        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
-
-        def fill(rows: Ints | slice, found: Array) -> None:
-            first = 0
-            for part in parts:
-                some = found[:, :, first : first + part.shape[2]]
-                if part.dtype != found.dtype == np.float32:
-                    some = some.astype(part.dtype)
-                    some /= some.sum(axis=1, keepdims=True)
-                part[rows] = some
-                first += part.shape[2]
-
-        def e_step(block: slice) -> None:
-            rows = _view(outside[block])
-            scores = self.fitted.model.log_ratios(self.served[rows], self.fitted.average)
-            fill(rows, runs.e_step(scores / self.fitted.bandwidths, evidence[rows]))
-
-        fill(inside, runs.responsibilities[own[inside]])
-        for _ in map_blocks(e_step, spans(len(outside), _ROWS)):
-            pass
-        for part in parts:
-            part[known] = np.isfinite(evidence[known])[:, :, None]
-
-
 def _view(rows: Ints) -> Ints | slice:
     """Ascending places, as a slice where there is no gap: numpy then copies nothing."""
     first, last = int(rows[0]), int(rows[-1])
     return slice(first, last + 1) if last - first + 1 == len(rows) else rows
+
+
+@dataclass(frozen=True)
+class SSMEKDEMarginal(LabelModel):
+    """One mixture of kernel densities per classifier, in K-1 dimensions each.
+
+    Source: Shanmugam et al. (2025), SSME-KDE-M.
+
+    Parameters
+    ----------
+    mixture
+        Bandwidth, epochs and the other settings of every mixture.
+    """
+
+    mixture: SSMEKDE = field(default_factory=SSMEKDE)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Fit a mixture to every classifier alone."""
+        served, _ = with_probabilities(predictions, "ssme-kde-marginal")
+        return fit_each(self.mixture, served, rng)
 
 
 METHOD = Method(
@@ -387,4 +411,25 @@ METHOD = Method(
         "bandwidths_not_found": "dimensions where the bandwidth rule had no solution",
     },
     exempt={"classes": "log-ratios have a reference class, on which a product kernel depends"},
+)
+
+MARGINAL_METHOD = Method(
+    "ssme-kde-marginal",
+    SSMEKDEMarginal,
+    "SSME-KDE of one classifier at a time",
+    "For each classifier alone, the density of its scores in each class is estimated by kernels; "
+    "EM starts from what the classifier itself says and alternates between the items' class "
+    "probabilities and these densities. Known labels stay.",
+    (
+        "labeled items are a random sample of all items",
+        "items of near scores tend to share their class",
+        "the classifier is roughly calibrated: EM starts from what it says",
+    ),
+    (
+        "the classifier is over- or under-confident: nothing but the labels contradicts it",
+        "several classifiers are at hand: what they say of each other is not used",
+    ),
+    "Shanmugam, Sadhuka, Raghavan, Guttag, Berger, Pierson (NeurIPS 2025), SSME-KDE-M",
+    diagnostics=METHOD.diagnostics,
+    exempt=METHOD.exempt,
 )

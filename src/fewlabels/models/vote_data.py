@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.vote_table import VoteTable
-from fewlabels.kernels.votes import Patterns, by_group, patterns
+from fewlabels.kernels.votes import Patterns, by_group, class_votes, patterns
 from fewlabels.models.base import refuse_multiplicity, whole_items
 from fewlabels.models.constraints import Constraints
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
+
+_ROWS = 2**16
+"""Rows whose bootstrap weights are drawn at a time."""
 
 
 def domains_of(predictions: Predictions) -> tuple[str | None, ...]:
@@ -72,6 +78,49 @@ def domain_codes(predictions: Predictions, domains: Sequence[str | None]) -> Int
 
 def _name(domain: object) -> str | None:
     return None if domain is None or domain != domain else str(domain)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPatterns:
+    """Distinct rows of votes, evidence and domain, and the items of each.
+
+    `first` (U,) is where each pattern occurs first, `of_item` (n,) which one each row has; a row
+    counts as many items as it stands for.
+    """
+
+    first: Ints
+    of_item: Ints
+    keys: UInts
+    times: Floats | None
+
+    @staticmethod
+    def of(predictions: Predictions, domain: Ints | None = None) -> ItemPatterns:
+        """The patterns of some predictions; `domain` (n,) are codes."""
+        rows = patterns(predictions.vote_counts, predictions.evidence, domain)
+        return ItemPatterns(*rows, predictions.keys, predictions.multiplicity)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Items of each pattern, (U,)."""
+        return np.bincount(self.of_item, self.times, minlength=len(self)).astype(np.float64)
+
+    def bootstrapped(self, size: int, salt: int) -> Floats:
+        """Sums of Exp(1) weights of the items of each pattern, (U, size)."""
+        streams, out = np.arange(size), np.zeros((len(self), size))
+        for block in spans(len(self.keys), _ROWS):
+            times = None if self.times is None else self.times[block]
+            weights = exponential_sums(self.keys[block], streams, times, salt)
+            out += Patterns(self.first, self.of_item[block]).sums(weights)
+        return out
+
+
+def vote_totals(predictions: Predictions) -> Floats:
+    """How often each class is voted for, (K,)."""
+    votes, times = predictions.vote_counts, predictions.multiplicity
+    return class_votes(votes, predictions.n_classes, times)
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,10 +97,6 @@ class LabelDraws:
         """Number of draws."""
         return self.draws.size
 
-    def prepare(self) -> None:
-        """Find P(label) of every distinct row once, where that fits in memory."""
-        _ = self._probabilities
-
     @cached_property
     def _probabilities(self) -> Floats | None:
         table = self.data.table
@@ -199,9 +195,8 @@ class VoteRates:
 
         And weigh the same there: the rates are those of items as they come.
         """
-        times, size = self.predictions.multiplicity, len(self.domains)
-        own = None if times is None else times[rows]
-        count = np.bincount(self.domain[rows], own, minlength=size)
+        times = self.predictions.times[rows]
+        count = np.bincount(self.domain[rows], times, minlength=len(self.domains))
         here = count > 0
         return bool((self._even[here] & (count == self.n_votes[:, j])[here]).all())
 

@@ -13,11 +13,18 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import report, reporting
 from fewlabels.kernels.keyed_counts import some_items
-from fewlabels.models.base import FittedLabelModel, LabelModel, with_hard_votes
-from fewlabels.models.bee import BEE, ConfusionBEE
-from fewlabels.models.cbee import CBEE, ConfusionCBEE
-from fewlabels.models.checks import check_choice
-from fewlabels.models.hcbee import HCBEE, ConfusionHCBEE
+from fewlabels.models.base import FittedLabelModel, LabelModel, check_choice, with_hard_votes
+from fewlabels.models.bee import (
+    BEE,
+    CBEE,
+    COUPLED_DIAGNOSTICS,
+    FAILS,
+    HCBEE,
+    SOURCE,
+    ConfusionBEE,
+    ConfusionCBEE,
+    ConfusionHCBEE,
+)
 from fewlabels.models.method import Method
 from fewlabels.models.vote_data import domains_of
 from fewlabels.models.vote_heldout import (
@@ -28,7 +35,6 @@ from fewlabels.models.vote_heldout import (
     log_predictive,
 )
 from fewlabels.models.vote_model import FittedVoteModel, VoteModel
-from fewlabels.models.vote_words import COUPLED_DIAGNOSTICS, FAILS, SOURCE
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed

@@ -15,6 +15,15 @@ from fewlabels.wording import listed
 
 LEAST_OVERLAP = 3
 
+INDEPENDENT = (
+    "assumption: classifiers err independently of each other, given the class; where they share "
+    "mistakes their error rates come out too low"
+)
+UNLABELED = (
+    "assumption: no labels; error rates rest on classifiers that err independently of each other "
+    "and are right more often than not"
+)
+
 LONG_WAIT = 10.0
 """Seconds that are worth a word."""
 

@@ -13,7 +13,7 @@ from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.models.base import LabelModel
-from fewlabels.models.tempered_ensemble import TemperedEnsemble
+from fewlabels.models.ensembles import TemperedEnsemble
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.covariate import ImportanceWeights, importance
 from fewlabels.shifts.label_shift_model import FittedLabelShift, LabelShift

@@ -17,13 +17,12 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.models.base import FittedLabelModel, LabelModel
-from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.traits import Split, labeled_mask
 
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50
-_ROWS_AT_ONCE = 4096
 _MOST_UNLABELED = 2000
 """Unlabeled items that frequencies are learned from: so many leave .01 of standard error."""
 
@@ -120,7 +119,7 @@ class _Items:
 
     def frequencies(self, parameters: ParameterDraws, size: int) -> Frequencies:
         """Source and target frequencies of draws 0 .. size-1."""
-        parameters.prepare()
+        first_block(parameters)
         chunks = [np.arange(s.start, s.stop) for s in spans(size, _DRAWS_AT_ONCE)]
 
         def run(index: Ints) -> Frequencies:
@@ -204,9 +203,8 @@ def _adjusted(posterior: LabelPosterior, ratios: _Ratios, target: Bools) -> Labe
     of_intervals = None
     if posterior.interval_parameters is not None:
         of_intervals = _Reweighted(posterior.interval_parameters, ratios.interval.factors, target)
-    if posterior.value_from == "draws":
-        probabilities = parameters.mean(len(target))
-    else:
+    probabilities = None
+    if posterior.value_from == "marginals":
         probabilities = posterior.probabilities.copy()
         probabilities[target] *= ratios.point.factors[0]
         probabilities[target] /= probabilities[target].sum(axis=1, keepdims=True)
@@ -232,10 +230,6 @@ class _Reweighted:
     def size(self) -> int:
         return len(self.factors)
 
-    def prepare(self) -> None:
-        """What the model's draws do once."""
-        self.inner.prepare()
-
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label | draw) of these items, shape (n, K, D)."""
         out = self.inner.block(index % self.inner.size, rows)
@@ -244,17 +238,6 @@ class _Reweighted:
         adjusted /= adjusted.sum(axis=1, keepdims=True)
         out[target] = adjusted
         return out
-
-    def mean(self, n: int) -> Floats:
-        """Mean over the draws, (n, K)."""
-        self.inner.prepare()
-        every = np.arange(self.size)
-
-        def mean(rows: slice) -> Floats:
-            out: Floats = self.block(every, rows).mean(axis=2)
-            return out
-
-        return np.concatenate(list(map_blocks(mean, spans(n, _ROWS_AT_ONCE))))
 
 
 def likeliest_frequencies(

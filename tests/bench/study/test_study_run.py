@@ -30,7 +30,7 @@ from fewlabels.bench.study.sets import FAMILIES, MADE, REAL, known_sets
 from fewlabels.bench.study.trial import Bench, figures
 from fewlabels.cli import main
 from fewlabels.errors import InputError, UsageError
-from fewlabels.models.learned_ensemble import LearnedEnsemble
+from fewlabels.models.ensembles import LearnedEnsemble
 from fewlabels.models.registry import METHODS as METHODS_THERE
 from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions

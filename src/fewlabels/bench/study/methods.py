@@ -7,7 +7,7 @@ from dataclasses import replace
 from fewlabels.bench import methods
 from fewlabels.bench.study.protocol import DEFAULT
 from fewlabels.models.base import LabelModel
-from fewlabels.models.learned_ensemble import LearnedEnsemble
+from fewlabels.models.ensembles import LearnedEnsemble
 from fewlabels.models.registry import resolve
 from fewlabels.predictions import Predictions
 

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.score_families import FAMILIES, Points
-from fewlabels.kernels.score_mixture import BOUND, ClassDensity, ScoreData, ScoreMixture
+from fewlabels.models.spe_mixture import BOUND, ClassDensity, ScoreData, ScoreMixture
 
 
 def mixture_of(one="normal", zero="gamma", components=1, truncation="left") -> ScoreMixture:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewlabels.kernels.normal_mixture import (
+from fewlabels.models.spe_classes import (
     NormalDraws,
     NormalPrior,
     _wishart_root,

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewlabels.kernels.ascent import climb, summit
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
-from fewlabels.kernels.importance import (
+from fewlabels.models.spe_sampling import (
     AdaptivePool,
     ImportanceSample,
     Proposal,
+    climb,
     laplace_root,
     pareto_shape,
     slice_scales,
+    summit,
 )
 
 MEAN = np.array([1.0, -2.0, 0.5])

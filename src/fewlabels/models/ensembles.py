@@ -1,0 +1,352 @@
+"""The ensembles: tables of beliefs about classifiers, which the labels weigh.
+
+One model (`fewlabels.models.belief_mixture`), three tables: the averaged classifier is nearly
+calibrated (tempered), or as right as the classifiers agree (agreement), or what very many sets of
+classifiers taught (learned).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
+from fewlabels.models.belief_mixture import DIAGNOSTICS, Belief, fit_beliefs
+from fewlabels.models.method import Method
+from fewlabels.models.pooled_index import PoolName
+from fewlabels.predictions import Predictions
+from fewlabels.wording import unknown
+
+_POOLS: tuple[PoolName, ...] = ("raw", "calibrated")
+
+# --- the averaged classifier is nearly calibrated -------------------------------------------
+
+
+class Component(NamedTuple):
+    """One prior: its weight, sd of the offsets, mean and sd of the slope, sd of the deviations."""
+
+    weight: float
+    sa: float
+    mb: float
+    sb: float
+    sw: float
+
+
+INTERVAL_WEIGHTS = (0.30, 0.20, 0.15, 0.20, 0.15)
+"""Weights of the same components for intervals: less belief that the average is calibrated."""
+
+PRIORS = (
+    Component(0.70, 0.20, 1.00, 0.18, 0.00),
+    Component(0.12, 0.25, 1.00, 0.25, 0.25),
+    Component(0.06, 0.40, 0.65, 0.20, 0.40),
+    Component(0.06, 0.40, 1.30, 0.40, 0.60),
+    Component(0.06, 0.50, 2.00, 0.60, 0.80),
+)
+
+
+@dataclass(frozen=True)
+class TemperedEnsemble(LabelModel):
+    """P(y=k|s) = softmax_k(a_k + b f_k + sum_j w_j d_jk), with f between two pools of classifiers.
+
+    f is the mean of the linear pool and the (rescaled) log pool of the classifiers, d_j how
+    classifier j deviates from them; a, b and w are learned from the labels under a mixture of
+    priors, most of whose weight believes the averaged classifier. Parameter uncertainty is that
+    of Gaussian (Laplace) approximations, weighted by evidence.
+
+    Parameters
+    ----------
+    priors
+        Mixture components of the prior.
+    interval_weights
+        Their weights for intervals, flatter than for values: on most sets of classifiers the
+        averaged one is less calibrated than the prior believes, and intervals must allow for it.
+    n_draws
+        Parameter draws for values; intervals take twice as many.
+    """
+
+    priors: Sequence[Component] = PRIORS
+    interval_weights: Sequence[float] = INTERVAL_WEIGHTS
+    n_draws: int = 200
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+        if len(self.interval_weights) != len(self.priors):
+            raise UsageError(
+                f"`interval_weights` must have one weight per prior; got "
+                f"{len(self.interval_weights)} for {len(self.priors)}"
+            )
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Find the mode and the evidence of each component, and draw parameters."""
+        beliefs = [
+            Belief(c.weight, "raw", False, c.mb, c.sb, c.sa, deviation_sd=c.sw) for c in self.priors
+        ]
+        return fit_beliefs(
+            "tempered-ensemble", beliefs, self.interval_weights, self.n_draws, predictions, rng,
+            assumption="the prior belief that the averaged classifier is close to calibrated",
+        )  # fmt: skip
+
+
+# --- the classifiers are right together as often as they agree -------------------------------
+
+_SLOPES = ((0.7, 1.0, 0.15, 0.2), (0.3, 1.2, 0.6, 0.5))  # weight, mean, sd, sd of the offsets
+_DEVIATIONS = (  # weight, and sds of the gap, the deviations and the votes
+    (0.40, 0.0, 0.0, 0.0),
+    (0.25, 0.2, 0.2, 0.5),
+    (0.20, 0.4, 0.4, 1.0),
+    (0.15, 0.8, 1.0, 2.0),
+)
+
+AGREEMENT_BELIEFS = tuple(
+    Belief(share * among / 2, pool, True, slope, slope_sd, offset_sd, gap, deviation, vote)
+    for pool in _POOLS
+    for share, slope, slope_sd, offset_sd in _SLOPES
+    for among, gap, deviation, vote in _DEVIATIONS
+)
+
+AGREEMENT_STRETCH = 1.2
+
+
+@dataclass(frozen=True)
+class AgreementEnsemble(LabelModel):
+    """The pooled classifiers, sharpened as their agreement suggests, and corrected by labels.
+
+    Classifiers that err independently agree as often as their pool is right, so the slope at
+    which the pool gives their votes the probability of agreement is where the prior of the slope
+    stands. Deviations and votes of each classifier correct the pool for it. Sixteen beliefs (two
+    pools, two slopes, four sizes of corrections) are weighed by the labels.
+
+    Parameters
+    ----------
+    n_draws
+        Parameter draws for values; intervals take twice as many, stretched by `AGREEMENT_STRETCH`.
+    """
+
+    n_draws: int = 200
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Find the mode and the evidence of each belief, and draw parameters."""
+        return fit_beliefs(
+            "agreement-ensemble", AGREEMENT_BELIEFS, [b.weight for b in AGREEMENT_BELIEFS],
+            self.n_draws, predictions, rng, stretch=lambda n_labels: AGREEMENT_STRETCH,
+            assumption="the belief that the classifiers are right together as often as they agree",
+        )  # fmt: skip
+
+
+# --- what other sets of classifiers taught --------------------------------------------------
+
+EVEN = 0.25
+"""Prior weight that is spread evenly over the kinds of beliefs, whatever was learned: the sets of
+classifiers that taught the rest are not everything."""
+
+WIDE_WEIGHT = 0.1
+"""Prior weight of beliefs in pools that are far off: much too timid or sure, or shifted for a
+class, as where classes have other shares than in training. Sets that teach are seldom so."""
+
+WIDE = tuple(
+    Belief(1 / 18, pool, False, slope, slope_sd, 2.5, deviation_sd=deviation, vote_sd=vote)
+    for pool, (slope, slope_sd), (deviation, vote) in product(
+        _POOLS, ((1.0, 0.4), (2.5, 1.0), (5.0, 2.0)), ((0.0, 0.0), (0.3, 0.8), (1.0, 2.0))
+    )
+)
+
+REFERENCE = 0.5
+"""Prior weight of beliefs that rest on a reference, where there is one."""
+
+STRETCH, _STRETCH_LABELS, _LEAST_LABELS = 0.05, 20, 5
+"""By what share intervals are widened at 20 labels; less with more, as the square root. On 100 sets
+of real tables, each judged without its fold, 90% intervals of accuracy, AUC, average precision and
+ECE held 86 to 95% without it, at 20, 50 and 100 labels (docs/default.md)."""
+
+
+@dataclass(frozen=True)
+class LearnedEnsemble(LabelModel):
+    """Every classifier by its own kind, under beliefs that other sets of classifiers taught.
+
+    A probability counts as it is, a score by a rising map, a vote as P(class | vote). Beliefs
+    differ in what they rest on (a pool of all classifiers, one of them alone, all but one, a latent
+    class that explains scores or votes without any label, reference data), in how sharp they expect
+    it to be, and in how much they let labels correct it for a class or for a classifier. Three
+    quarters of the prior weight are shared as the metrics of many sets of classifiers, whose labels
+    are all known, were predicted best from few labels (`benchmarks/ensemble_prior.py`); the rest is
+    even over the kinds. The labels at hand weigh all of them by their evidence.
+
+    Parameters
+    ----------
+    n_draws
+        Parameter draws for values; intervals take twice as many.
+    left_out
+        A family of sets (`fewlabels.bench.study.families`): the weights are then those learned
+        without it, by which a study judges the method on that family.
+    reference
+        Labeled items of the same classifiers and classes from elsewhere, in the order of those at
+        hand (`fewlabels.sources.reference_of`): what they teach is one more thing to rest on, that
+        the labels at hand can overrule.
+    """
+
+    n_draws: int = 200
+    left_out: str | None = None
+    reference: Predictions | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+        families = [name for name in _table()["weights"] if name]
+        if self.left_out is not None and self.left_out not in families:
+            raise UsageError(unknown("family", self.left_out, families))
+        if self.reference is not None and not self.reference.n_labeled:
+            raise UsageError("`reference` must hold labeled items; none of its items has a label")
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Find the mode and the evidence of each belief, and draw parameters."""
+        beliefs = beliefs_of(self.left_out)
+        return fit_beliefs(
+            "learned-ensemble", beliefs, [b.weight for b in beliefs], self.n_draws, predictions,
+            rng, stretch=_stretch,
+            copies_agree=False,
+            every_kind=True,
+            reference=self.reference,
+            assumption="what is usual among sets of classifiers with such agreement",
+        )  # fmt: skip
+
+
+def _stretch(n_labels: float) -> float:
+    return 1 + STRETCH * float(np.sqrt(_STRETCH_LABELS / max(n_labels, _LEAST_LABELS)))
+
+
+@cache
+def beliefs_of(left_out: str | None = None) -> tuple[Belief, ...]:
+    """Beliefs and the weights that all families taught, or all but one; a reference has half."""
+    table = _table()
+    learned = table["weights"][left_out or ""]
+    shapes = [
+        Belief(weight, *shape) for weight, shape in zip(learned, table["beliefs"], strict=True)
+    ]
+    kinds = [_kind(belief) for belief in shapes]
+    even = 1 / (len(set(kinds)) - 1)
+    usual = (1 - REFERENCE) * (1 - WIDE_WEIGHT)
+    learned_beliefs = (
+        belief._replace(
+            weight=REFERENCE * belief.weight
+            if kind == "reference"
+            else usual * ((1 - EVEN) * belief.weight + EVEN * even / kinds.count(kind))
+        )
+        for belief, kind in zip(shapes, kinds, strict=True)
+    )
+    wide = (b._replace(weight=(1 - REFERENCE) * WIDE_WEIGHT * b.weight) for b in WIDE)
+    return (*learned_beliefs, *wide)
+
+
+def _kind(belief: Belief) -> str:
+    """What a belief rests on; the two pools are one kind."""
+    return "pool" if belief.pool in ("raw", "calibrated") else belief.pool
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    text = files("fewlabels.models").joinpath("learned_prior.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table
+
+
+# --- what people should know before they use them -------------------------------------------
+
+_ASSUMES = (
+    "labeled items are a random sample of all items",
+    "items of equal scores have equal class probabilities, whether labeled or not",
+)
+_PICKED = "labeled items were picked for being hard, or easy"
+_CHOSEN_BY_SCORE = (
+    "yes, where they were picked by the scores of the classifiers pooled: given these, only the "
+    "label itself informs the coefficients"
+)
+_SOURCE = "fewlabels documentation, after Shanmugam et al. (2025)"
+
+TEMPERED_METHOD = Method(
+    "tempered-ensemble",
+    TemperedEnsemble,
+    "the averaged classifier, recalibrated by the labels under a sceptical prior",
+    "The classifiers' probabilities are averaged. A few coefficients (how much to trust the "
+    "average, how much each classifier's deviation from it) are learned from the labels, "
+    "starting from the belief that the average is nearly calibrated. Every item then gets a "
+    "probability for each class, and every metric is computed from those.",
+    (
+        *_ASSUMES,
+        "the averaged classifier is roughly calibrated, until labels say otherwise",
+    ),
+    (
+        "all classifiers share the same mistakes and there are few labels",
+        "the classifiers together are far from calibrated and labels are fewer than about 20",
+        _PICKED,
+    ),
+    "Bayesian tempered ensemble: " + _SOURCE,
+    diagnostics={
+        "slope": "whether the averaged classifier is sharpened (above 1) or softened (below 1)",
+        "slope_sd": "how uncertain that slope is",
+        "log_pool_scale": DIAGNOSTICS["log_pool_scale"],
+        "component_weights": "how far the labels favour each of the five priors, from the most "
+        "trusting to the least",
+        "parameter_draws": DIAGNOSTICS["parameter_draws"],
+    },
+    chosen_by_score=_CHOSEN_BY_SCORE,
+)
+
+AGREEMENT_METHOD = Method(
+    "agreement-ensemble",
+    AgreementEnsemble,
+    "the pooled classifiers, as sharp as their agreement suggests, corrected by the labels",
+    "The classifiers' probabilities are pooled, and the pool is made as confident as the "
+    "classifiers agree with each other. Labels then correct how sharp it is, how much each "
+    "classifier's deviation from it and each one's vote count. Every item gets a probability for "
+    "each class, and every metric is computed from those.",
+    (
+        *_ASSUMES,
+        "classifiers are right together about as often as they agree, until labels say otherwise",
+    ),
+    (
+        "all classifiers share the same mistakes, or some are copies of others, and there are few "
+        "labels: agreement then overstates accuracy",
+        "one classifier is far better than the rest and labels are fewer than about 20",
+        _PICKED,
+    ),
+    "agreement-anchored tempered ensemble: " + _SOURCE,
+    diagnostics=DIAGNOSTICS,
+    chosen_by_score=_CHOSEN_BY_SCORE,
+)
+
+LEARNED_METHOD = Method(
+    "learned-ensemble",
+    LearnedEnsemble,
+    "all classifiers by their own kind, under beliefs that the labels weigh",
+    "Probabilities count as they are, scores by a rising map, votes by how often they are right. "
+    "The answer may rest on all classifiers pooled, on one of them alone, on all but one, or on "
+    "what their agreement says without any label; each as sharp as it claims, or sharper, or less. "
+    "How credible each of these beliefs is was learned on hundreds of other sets of classifiers "
+    "whose labels are all known; the labels at hand then weigh them. Every item gets a probability "
+    "for each class, and every metric is computed from those.",
+    (
+        *_ASSUMES,
+        "the set of classifiers is of a kind with those that the prior was learned on, until "
+        "labels say otherwise",
+    ),
+    (
+        "all classifiers share the same mistakes and there are few labels: agreement then "
+        "overstates accuracy",
+        _PICKED,
+    ),
+    "learned ensemble: " + _SOURCE,
+    diagnostics=DIAGNOSTICS,
+    learns_from="everything",
+    guarded=True,
+    chosen_by_score=_CHOSEN_BY_SCORE,
+)
