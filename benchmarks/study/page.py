@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.bench.study.heading import at_usual, heading
-from fewlabels.bench.study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, USUAL
-from fewlabels.bench.study.results import Place, StudyResults
-from fewlabels.bench.study.statistics import Figure, coverage, mean, over_clusters, ratio
-from fewlabels.bench.study.targets import (
+from study.heading import at_usual, heading
+from study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, USUAL
+from study.results import Place, StudyResults
+from study.statistics import Figure, coverage, mean, over_clusters, ratio
+from study.targets import (
     COVERED,
     FLOOR,
     NARROW,

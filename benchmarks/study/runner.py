@@ -18,14 +18,14 @@ from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
 from fewlabels.bench.runner import Progress, places_of, silent
-from fewlabels.bench.study import facts as kept_facts
-from fewlabels.bench.study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
-from fewlabels.bench.study.results import StudyResults, collect
-from fewlabels.bench.study.sets import known_sets, load_kept
-from fewlabels.bench.study.trial import PREPARE, Bench
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
 from fewlabels.wording import listed, one_line
+from study import facts as kept_facts
+from study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
+from study.results import StudyResults, collect
+from study.sets import known_sets, load_kept
+from study.trial import PREPARE, Bench
 
 SETS = "sets"
 """Where made sets are kept in the folder."""
