@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from curves_parts import table
+from fewlabels.kernels.arrays import Floats
 from study.heading import at_usual, heading
-from study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, USUAL
+from study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, REFERENCE, USUAL
 from study.results import Place, StudyResults
-from study.statistics import Figure, coverage, mean, over_clusters, ratio
+from study.statistics import Figure, mean, over_clusters, ratio
 from study.targets import (
     COVERED,
     FLOOR,
@@ -22,7 +27,6 @@ from study.targets import (
     WIDE,
     Compared,
     Promises,
-    Share,
     counted,
     promises,
     why_wider,
@@ -39,12 +43,8 @@ def render(results: StudyResults, more: Sequence[str] = ()) -> str:
     """
     found = promises(results)
     lines = [*heading(results), *_promises(results, found), *_broken(results, found)]
-    for name, facts in results.sets.items():
-        if not facts["family"]:
-            lines += _real(results, name)
-    lines += [*_made(results), *_by_size(results), *_others(results), *_calibrated(results)]
-    lines += _failures(results)
-    return "\n".join([*lines, *more]).rstrip() + "\n"
+    lines += [*_tables(results), *_failures(results), *more]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def render_text(results: StudyResults) -> str:
@@ -63,52 +63,39 @@ def _promises(results: StudyResults, found: Promises) -> list[str]:
         (f"and never below {FLOOR:.0%}", found.floor),
         (f"width at most {WIDE} of labeled-only's", found.width),
     )
-    return [
-        "## Promises",
-        "",
-        "| promise | sets | cells | as measured | not broken beyond 2 s.e. | worst cell |",
-        "|---|---|---|---|---|---|",
-        *(
-            _share_row(promise, part, share)
-            for promise, shares in rows
-            for part, share in shares.items()
-            if share.kept.n
-        ),
-        *(
-            f"| median width at most {NARROW} of labeled-only's | {part} | {median.n} | "
-            f"{number(median, 1, 2)} | | |"
-            for part, median in found.median_width.items()
-            if median.n
-        ),
-        *_published(found),
-        "",
+    head = [
+        "promise", "sets", "cells", "as measured", "not broken beyond 2 s.e.", "worst cell",
+    ]  # fmt: skip
+    shares = [
+        (promise, part, share.kept.n, _percent(share.kept), _percent(share.not_broken),
+         _cell(share.extreme))
+        for promise, by_part in rows
+        for part, share in by_part.items()
+        if share.extreme is not None
+    ]  # fmt: skip
+    widths = [
+        (f"median width at most {NARROW} of labeled-only's", part, f.n, number(f, 1, 2), "", "")
+        for part, f in found.median_width.items()
+        if f.n
     ]
+    return ["## Promises", "", table(head, [*shares, *widths]), *_published(found), ""]
 
 
 def _published(found: Promises) -> list[str]:
     """Against the published method, where its set is there."""
     if not found.published:
         return []
+    rows = [
+        (cell.place.n_labeled, cell.metric, f"{most:.2f}", number(cell.figure, 1, 3),
+         _verdict(cell, most))
+        for cell, most in found.published
+    ]  # fmt: skip
     return [
         "",
         f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:",
         "",
-        "| labels | metric | at most | ratio | kept |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {cell.place.n_labeled} | {cell.metric} | {most:.2f} | "
-            f"{number(cell.figure, 1, 3)} | {_verdict(cell, most)} |"
-            for cell, most in found.published
-        ),
+        table(["labels", "metric", "at most", "ratio", "kept"], rows),
     ]
-
-
-def _share_row(promise: str, part: str, share: Share) -> str:
-    assert share.extreme is not None
-    return (
-        f"| {promise} | {part} | {share.kept.n} | {_percent(share.kept)} | "
-        f"{_percent(share.not_broken)} | {_cell(share.extreme)} |"
-    )
 
 
 def _verdict(cell: Compared, most: float) -> str:
@@ -154,30 +141,79 @@ def _broken(results: StudyResults, found: Promises) -> list[str]:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _real(results: StudyResults, name: str) -> list[str]:
-    """Error, coverage and width of 90% of the methods of all sets, at the usual size."""
-    methods = results.study.methods
-    places = [p for p in results.places if p.set == name and results.is_usual(p)]
-    if not places:
+def _tables(results: StudyResults) -> list[str]:
+    """A table per real set, the made ones by family, and what only some cells have."""
+    if not results.table:
         return []
-    facts = results.sets[name]
-    lines = [
+    cells = _cells(results)
+    usual = cells[cells.usual]
+    return [
+        *(line for name in _real_names(results) for line in _real(results, usual, name)),
+        *_made(results), *_by_size(cells), *_others(results, usual), *_calibrated(results, usual),
+    ]  # fmt: skip
+
+
+def _cells(results: StudyResults) -> pd.DataFrame:
+    """A row per cell: its figures, its part of the sets, and its text (`_three`)."""
+    cells = pd.json_normalize(list(results.cells()))
+    cells["part"] = ["made" if results.sets[n]["family"] else "real" for n in cells.set]
+    cells["usual"] = cells.n_unlabeled == cells.set.map(results.usual)
+    cells["text"] = [_three(cell) for cell in cells.to_dict("records")]
+    return cells
+
+
+def _three(cell: Mapping[str, Any]) -> str:
+    """Error, coverage of 90% intervals in percent and width, each ± its standard error."""
+    if np.isnan(cell["error.mean"]):
+        return "none"
+    said = [
+        number(Figure(cell[f"{name}.mean"], cell[f"{name}.se"], cell["runs"]), 100, digits)
+        for name, digits in (("error", 1), ("coverage_0.9", 0), ("width_0.9", 1))
+    ]
+    failed = cell["failed.mean"]
+    return ", ".join([*said, *([f"no answer {failed:.0%}"] if failed >= 0.005 else [])])
+
+
+def _across(cells: pd.DataFrame, index: Sequence[str], columns: str) -> pd.DataFrame:
+    """The texts of some cells, one row per `index`, in the order in which they come."""
+    wide = cells.pivot(index=list(index), columns=columns, values="text")
+    rows, names = cells[[*index]].drop_duplicates(), cells[columns].drop_duplicates()
+    return wide.fillna("").reindex(pd.MultiIndex.from_frame(rows))[list(names)]
+
+
+def _markdown(wide: pd.DataFrame, head: Sequence[str]) -> list[str]:
+    rows = ((*map(_plain, key), *texts) for key, *texts in wide.itertuples())
+    return [table([*head, *map(_name, wide.columns)], rows), ""]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def _real_names(results: StudyResults) -> list[str]:
+    return [name for name, facts in results.sets.items() if not facts["family"]]
+
+
+def _real(results: StudyResults, usual: pd.DataFrame, name: str) -> list[str]:
+    """Error, coverage and width of 90% of the methods of all sets, at the usual size."""
+    own = usual[(usual.set == name) & usual.method.isin(results.study.methods)]
+    if own.empty:
+        return []
+    own = own.sort_values("metric", key=lambda m: m.map(METRICS.index), kind="stable")
+    texts = _across(own.replace({"metric": _SHORT}), ["metric", "n_labeled"], "method")
+    return [
         f"## {name}",
         "",
-        f"{_described(facts)}. Each cell: error, coverage of 90% intervals in percent, width; "
-        "each ± its standard error.",
+        f"{_described(results.sets[name])}. Each cell: error, coverage of 90% intervals in "
+        "percent, width; each ± its standard error.",
         "",
-        "| metric | n_l | " + " | ".join(methods) + " |",
-        "|---" * (2 + len(methods)) + "|",
+        *_markdown(
+            texts.reindex(columns=list(results.study.methods), fill_value=""), ["metric", "n_l"]
+        ),
     ]
-    for metric in METRICS:
-        for place in places:
-            cells = [_three(results, place, method, metric) for method in methods]
-            lines.append(f"| {_name(metric)} | {place.n_labeled} | " + " | ".join(cells) + " |")
-    return [*lines, ""]
 
 
-def _described(facts: Any) -> str:
+def _described(facts: Mapping[str, Any]) -> str:
     prevalence = facts["prevalence"]
     share = "" if prevalence is None else f", {prevalence:.1%} positive"
     low, high = facts["accuracy"]
@@ -187,199 +223,143 @@ def _described(facts: Any) -> str:
     )
 
 
-def _three(results: StudyResults, place: Place, method: str, metric: str) -> str:
-    runs = results.table.get((place, method))
-    if runs is None:
-        return ""
-    error = mean(runs.figure("error", metric))
-    if not error.n:
-        return "none"
-    covered, width = (
-        coverage(runs.figure("coverage_0.9", metric)),
-        mean(runs.figure("width_0.9", metric)),
-    )
-    failed = mean(runs.figure("failed", metric)).value
-    lost = f", no answer {failed:.0%}" if failed >= 0.005 else ""
-    return f"{number(error, 100, 1)}, {number(covered, 100, 0)}, {number(width, 100, 1)}{lost}"
-
-
 def _made(results: StudyResults) -> list[str]:
     """Made sets, a row per family and metric: ratios of errors, coverage, and widths."""
-    families = list(dict.fromkeys(f["family"] for f in results.sets.values() if f["family"]))
-    if not families:
+    made = {name: facts for name, facts in results.sets.items() if facts["family"]}
+    if not made:
         return []
-    lines = [
+    rivals = [m for m in results.study.methods if m != DEFAULT]
+    cells = _beside(results, made, rivals)
+    head = [*(f"error / {m}" for m in rivals), "coverage", "least", "width / labeled"]
+    rows = [
+        (family, "all", *_summed(cells[cells.family == family], rivals))
+        for family in dict.fromkeys(facts["family"] for facts in made.values())
+    ]
+    rows += [("all", _name(m), *_summed(cells[cells.metric == m], rivals)) for m in METRICS]
+    rows.append(("all", "all", *_summed(cells, rivals)))
+    facts = [
+        (
+            name, f"{f['n_items']:,}", f["n_classes"], f["n_models"],
+            "" if f["prevalence"] is None else f"{f['prevalence']:.1%}",
+            "{:.3f} to {:.3f}".format(*f["accuracy"]),
+        )
+        for name, f in made.items()
+    ]  # fmt: skip
+    return [
         "## Made sets",
         "",
         f"By family, and over all labels from 5 on, at {at_usual(results)}: geometric mean of "
         f"the errors of `{DEFAULT}` over those of each other method; coverage of its 90% intervals "
         "in percent; median width over labeled-only's. ± is over sets.",
         "",
-    ]
-    rivals = [m for m in results.study.methods if m != DEFAULT]
-    head = [*(f"error / {m}" for m in rivals), "coverage", "least", "width / labeled"]
-    lines += ["| family | metric | " + " | ".join(head) + " |", "|---" * (2 + len(head)) + "|"]
-    for family in families:
-        sets = [n for n, f in results.sets.items() if f["family"] == family]
-        lines.append(_summed(results, sets, family, METRICS, "all", rivals))
-    every = [n for n, f in results.sets.items() if f["family"]]
-    for metric in METRICS:
-        lines.append(_summed(results, every, "all", (metric,), _name(metric), rivals))
-    lines.append(_summed(results, every, "all", METRICS, "all", rivals))
-    return [*lines, "", *_made_facts(results)]
-
-
-def _made_facts(results: StudyResults) -> list[str]:
-    """What the made sets are, a row each."""
-    return [
-        "| made set | items | classes | classifiers | positive | accuracy |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {name} | {f['n_items']:,} | {f['n_classes']} | {f['n_models']} | "
-            f"{'' if f['prevalence'] is None else format(f['prevalence'], '.1%')} | "
-            f"{f['accuracy'][0]:.3f} to {f['accuracy'][1]:.3f} |"
-            for name, f in results.sets.items()
-            if f["family"]
-        ),
+        table(["family", "metric", *head], rows),
+        "",
+        table(["made set", "items", "classes", "classifiers", "positive", "accuracy"], facts),
         "",
     ]
 
 
-def _summed(
-    results: StudyResults, sets: Sequence[str], title: str, metrics: Sequence[str], shown: str,
-    rivals: Sequence[str],
-) -> str:  # fmt: skip
-    """One row over some sets and metrics; what each cell is summed from are places."""
-    places = [
-        (p, m)
-        for p in results.places
-        for m in metrics
-        if p.set in sets and p.n_labeled >= 5 and results.is_usual(p)
-        and (p, DEFAULT) in results.table
+def _beside(results: StudyResults, made: Mapping[str, Any], rivals: Sequence[str]) -> pd.DataFrame:
+    """A row per cell of `DEFAULT`: its coverage, its errors over each rival's, and width."""
+
+    def beside(place: Place, rival: str, figure: str, metric: str) -> float:
+        if (place, rival) not in results.table:
+            return float("nan")
+        found = ratio(*results.paired(place, DEFAULT, rival, figure, metric)).value
+        return found if found > 0 else float("nan")
+
+    rows = [
+        {"set": place.set, "family": made[place.set]["family"], "metric": metric}
+        | {rival: beside(place, rival, "error", metric) for rival in rivals}
+        | {"width": beside(place, REFERENCE, "width_0.9", metric)}
+        | {"coverage": mean(results.table[place, DEFAULT].figure("coverage_0.9", metric)).value}
+        for place in results.places
+        if place.set in made and place.n_labeled >= 5 and results.is_usual(place)
+        and (place, DEFAULT) in results.table
+        for metric in METRICS
     ]  # fmt: skip
-    texts = []
-    for figure, others in (("error", rivals), ("width_0.9", ["labeled"])):
-        for rival in others:
-            pairs = [
-                (p.set, ratio(*results.paired(p, DEFAULT, rival, figure, m)).value)
-                for p, m in places
-                if (p, rival) in results.table
-            ]
-            pairs = [(s, r) for s, r in pairs if np.isfinite(r) and r > 0]
-            names, values = [s for s, _ in pairs], [r for _, r in pairs]
-            statistic = _geometric if figure == "error" else _middle
-            texts.append(number(over_clusters(values, names, statistic), 1, 2))
-    covered = [(p.set, mean(results.table[p, DEFAULT].figure("coverage_0.9", m)).value)
-               for p, m in places]  # fmt: skip
-    covered = [(s, c) for s, c in covered if np.isfinite(c)]
-    share = over_clusters([c for _, c in covered], [s for s, _ in covered], _average)
-    least = f"{100 * min(c for _, c in covered):.0f}" if covered else ""
-    middle = [number(share, 100, 1), least]
-    return f"| {title} | {shown} | " + " | ".join([*texts[:-1], *middle, texts[-1]]) + " |"
+    columns = ["set", "family", "metric", *rivals, "width", "coverage"]
+    return pd.DataFrame(rows, columns=columns).replace(np.inf, np.nan)
 
 
-def _geometric(x: Any) -> float:
-    return float(np.exp(np.mean(np.log(x))))
+def _summed(cells: pd.DataFrame, rivals: Sequence[str]) -> list[str]:
+    """The columns of `_beside` over some cells, each ± its standard error over sets."""
+
+    def over_sets(column: str, statistic: Callable[[Floats], float], scale: float) -> str:
+        known = cells[cells[column].notna()]
+        figure = over_clusters(known[column], known.set, statistic)
+        return number(figure, scale, 1 if scale == 100 else 2)
+
+    errors = [over_sets(rival, lambda x: float(np.exp(np.log(x).mean())), 1) for rival in rivals]
+    least = "" if cells.coverage.isna().all() else f"{100 * cells.coverage.min():.0f}"
+    width = over_sets("width", lambda x: float(np.median(x)), 1)
+    return [*errors, over_sets("coverage", np.mean, 100), least, width]
 
 
-def _average(x: Any) -> float:
-    return float(np.mean(x))
-
-
-def _middle(x: Any) -> float:
-    return float(np.median(x))
-
-
-def _by_size(results: StudyResults) -> list[str]:
+def _by_size(cells: pd.DataFrame) -> list[str]:
     """The sets with several numbers of unlabeled items."""
-    named = {p.set for p in results.places if not results.is_usual(p)}
-    if not named:
+    several = cells.set.isin(cells.set[~cells.usual])
+    if not several.any():
         return []
-    lines = [
+    own = cells[several & (cells.n_labeled == 20) & (cells.method == DEFAULT)]
+    return [
         "## Numbers of unlabeled items",
         "",
         f"`{DEFAULT}` with 20 labels: error, coverage of 90% intervals in percent, width.",
         "",
-        "| set | n_u | " + " | ".join(map(_name, METRICS)) + " |",
-        "|---" * (2 + len(METRICS)) + "|",
+        *_markdown(_across(own, ["set", "n_unlabeled"], "metric"), ["set", "n_u"]),
     ]
-    for place in results.places:
-        if place.set in named and place.n_labeled == 20:
-            cells = [_three(results, place, DEFAULT, metric) for metric in METRICS]
-            lines.append(f"| {place.set} | {place.n_unlabeled:,} | " + " | ".join(cells) + " |")
-    return [*lines, ""]
 
 
-def _others(results: StudyResults) -> list[str]:
+def _others(results: StudyResults, usual: pd.DataFrame) -> list[str]:
     """Every method on the central sets: errors with 20 labels."""
     if not results.study.others:
         return []
-    methods = [*results.study.methods, *results.study.others]
-    lines = [
+    own = usual[usual.n_labeled == 20]
+    own = own[own.set.isin(own.set[own.method.isin(results.study.others)])]
+    own = own.assign(took=["" if np.isnan(s) else f"{s:.2f}" for s in own.seconds])
+    return [
         "## Every method",
         "",
         f"With 20 labels and {at_usual(results)}: error, coverage of 90% intervals in percent, "
         "width; and seconds an estimate took on one core.",
         "",
-        "| set | method | seconds | " + " | ".join(map(_name, METRICS)) + " |",
-        "|---" * (3 + len(METRICS)) + "|",
+        *_markdown(_across(own, ["set", "method", "took"], "metric"), ["set", "method", "seconds"]),
     ]
-    for place in results.places:
-        present = results.methods_at(place)
-        if place.n_labeled != 20 or not results.is_usual(place):
-            continue
-        if not set(present) & set(results.study.others):
-            continue
-        for method in (m for m in methods if m in present):
-            cells = [_three(results, place, method, metric) for metric in METRICS]
-            took = mean(results.table[place, method].seconds)
-            seconds = "" if not took.n else f"{took.value:.2f}"
-            lines.append(f"| {place.set} | {method} | {seconds} | " + " | ".join(cells) + " |")
-    return [*lines, ""]
 
 
-def _calibrated(results: StudyResults) -> list[str]:
+def _calibrated(results: StudyResults, usual: pd.DataFrame) -> list[str]:
     """Coverage of every level and the interval score, over all cells of a method."""
-    lines = [
+    figures = [*(f"coverage_{level:g}" for level in LEVELS), "score_0.9"]
+    rows = []
+    for part, method in product(("made", "real"), results.study.methods):
+        own = usual[(usual.part == part) & (usual.method == method)]
+        known = [own[own[f"{name}.mean"].notna()] for name in figures]
+        texts = [
+            number(over_clusters(cells[f"{name}.mean"], cells.set, np.mean), 100, 1)
+            for name, cells in zip(figures, known, strict=True)
+        ]
+        if len(own):
+            rows.append((part, method, *texts))
+    return [
         "## Levels",
         "",
         f"Mean over all cells with {at_usual(results)} of methods that all sets have: coverage in "
         "percent of intervals of four levels, and interval score of 90% ones (Gneiting & Raftery "
         "2007) in percentage points. ± is over sets.",
         "",
-        "| sets | method | " + " | ".join(f"{level:.0%}" for level in LEVELS) + " | score |",
-        "|---" * (3 + len(LEVELS)) + "|",
+        table(["sets", "method", *(f"{level:.0%}" for level in LEVELS), "score"], rows),
+        "",
     ]
-    for part in ("made", "real"):
-        for method in results.study.methods:
-            own = [
-                (p.set, runs)
-                for (p, m), runs in results.table.items()
-                if m == method and results.is_usual(p)
-                and bool(results.sets[p.set]["family"]) == (part == "made")
-            ]  # fmt: skip
-            texts = []
-            for name in (*(f"coverage_{level:g}" for level in LEVELS), "score_0.9"):
-                pairs = [(s, mean(r.figure(name, k)).value) for s, r in own for k in METRICS]
-                pairs = [(s, v) for s, v in pairs if np.isfinite(v)]
-                figure = over_clusters([v for _, v in pairs], [s for s, _ in pairs], _average)
-                texts.append(number(figure, 100, 1))
-            if own:
-                lines.append(f"| {part} | {method} | " + " | ".join(texts) + " |")
-    return [*lines, ""]
 
 
 def _failures(results: StudyResults) -> list[str]:
     """What methods said where they gave no answer, and in how many settings."""
-    said: dict[tuple[str, str], int] = {}
-    for (_, method), runs in results.table.items():
-        for message in runs.messages:
-            said[method, message] = said.get((method, message), 0) + 1
+    said = Counter((m, why) for (_, m), runs in results.table.items() for why in runs.messages)
     if not said:
         return []
-    lines = ["## Without an answer", "", "| method | settings | why |", "|---|---|---|"]
-    lines += [f"| {method} | {n} | {why.replace('|', ' ')} |" for (method, why), n in said.items()]
-    return [*lines, ""]
+    rows = [(method, n, why.replace("|", " ")) for (method, why), n in said.items()]
+    return ["## Without an answer", "", table(["method", "settings", "why"], rows), ""]
 
 
 # --- words ----------------------------------------------------------------------------------------
