@@ -201,10 +201,8 @@ def _compute(
     missing = [job for job in missing if job]
     total = sum(map(len, jobs))
     progress(len(found), total)
-    with closing(run_jobs(missing, make, count)) as running:
+    with closing(run_jobs(missing, make, count, folder, parts)) as running:
         for cell, body in running:
-            with writing(folder):
-                parts.write(cell, body)
             found[cell] = body
             progress(len(found), total)
     return facts, found
@@ -216,7 +214,7 @@ def _facts(
     """Facts of every set, which are found anew: sets may have changed since they were kept."""
     known = kept_facts.read(folder)
     prepare = [(Cell(PREPARE, name),) for name in study.sets]
-    with closing(run_jobs(prepare, make, workers)) as running:
+    with closing(run_jobs(prepare, make, workers, folder)) as running:
         for cell, body in running:
             known[cell.dataset] = dict(body)
             with writing(folder):

@@ -290,10 +290,9 @@ def _compute(
     advance(len(found), total)
     count = available_workers() if workers is None else workers
     named = {w.facts.name: w for w in worlds}
-    with closing(run_jobs(missing, partial(Bench, named, wanted.protocol), count)) as running:
+    make = partial(Bench, named, wanted.protocol)
+    with closing(run_jobs(missing, make, count, folder, parts)) as running:
         for cell, body in running:
-            with writing(folder):
-                parts.write(cell, body)
             found[cell] = body
             advance(len(found), total)
     return found
