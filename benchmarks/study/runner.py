@@ -17,7 +17,7 @@ from fewlabels.bench.files import replace_text
 from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
-from fewlabels.bench.runner import Progress, places_of, silent
+from fewlabels.bench.runner import Progress, kept_or_computed, places_of, silent
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
 from fewlabels.wording import listed, one_line
@@ -195,16 +195,10 @@ def _compute(
     parts = _parts(folder, study, facts)
     with writing(folder):
         parts.prepare()
-    jobs = list(_jobs(study, facts))
-    found = {c: b for job in jobs for c in job if (b := _part(parts, study, c)) is not None}
-    missing = [tuple(c for c in job if c not in found) for job in jobs]
-    missing = [job for job in missing if job]
-    total = sum(map(len, jobs))
-    progress(len(found), total)
-    with closing(run_jobs(missing, make, count, folder, parts)) as running:
-        for cell, body in running:
-            found[cell] = body
-            progress(len(found), total)
+    found = kept_or_computed(
+        folder, parts, partial(_part, parts, study), make, list(_jobs(study, facts)), count,
+        progress,
+    )  # fmt: skip
     return facts, found
 
 
