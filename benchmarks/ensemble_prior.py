@@ -3,7 +3,7 @@
     pip install --group prior
     python benchmarks/ensemble_prior.py [--seeds 14] [--tables 1] [--workers 2] [--parts DIR]
 
-1. Sets are made (`fewlabels.bench.study.families`, seeds below 1,000) or of real tables
+1. Sets are made (`study.families`, seeds below 1,000) or of real tables
    (`prior_tables.py`). Every set shows 10, 20, 50 or 100 of its labels, at random, and 600 items
    without. Half of the sets have a reference as well: other items, labeled, whose classes and
    scores are tilted. Every belief of a library is fitted to these.
@@ -35,7 +35,6 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 import prior_tables
-from fewlabels.bench.study.families import FAMILIES, make_set
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
@@ -43,6 +42,7 @@ from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.predictions import Predictions
+from study.families import FAMILIES, make_set
 
 LABELED = (10, 20, 50, 100)
 UNLABELED, POPULATION, DRAWS = 600, 5_000, 12

@@ -31,17 +31,17 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from fewlabels.bench import study
-from fewlabels.bench.study.heading import either
-from fewlabels.bench.study.page import number
-from fewlabels.bench.study.protocol import Study
-from fewlabels.bench.study.results import Place, StudyResults
-from fewlabels.bench.study.sets import known_sets
-from fewlabels.bench.study.statistics import coverage, interval_score, mean
-from fewlabels.bench.study.trial import Bench
+import study
 from fewlabels.errors import FewlabelsError, UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.wording import unknown
+from study.heading import either
+from study.page import number
+from study.protocol import Study
+from study.results import Place, StudyResults
+from study.sets import known_sets
+from study.statistics import coverage, interval_score, mean
+from study.trial import Bench
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = tuple(

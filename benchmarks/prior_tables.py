@@ -9,7 +9,7 @@ seed fix a set: which rows are held out, where a number is cut into classes, who
 what, and whether a classifier gives probabilities, hard predictions or a score.
 
 Neither Adult nor any other data set that the documentation reports on is among them, nor those
-that the made sets (`fewlabels.bench.study.families`) are from.
+that the made sets (`study.families`) are from.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from fewlabels.bench.study.families import (
+from fewlabels.calibration import TemperatureScaling
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.predictions import Predictions
+from score_lists import data_sets
+from study.families import (
     LEARNERS,
     MadeSet,
     drawn_seed,
@@ -47,10 +51,6 @@ from fewlabels.bench.study.families import (
     trained,
     with_every_class,
 )
-from fewlabels.calibration import TemperatureScaling
-from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.predictions import Predictions
-from score_lists import data_sets
 
 MANIFEST = Path(__file__).with_name("prior_tables.json")
 FOLDS = 10

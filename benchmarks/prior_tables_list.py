@@ -30,7 +30,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from fewlabels.bench.study.families import trained
 from fewlabels.kernels.arrays import Floats, Ints
 from prior_tables import (
     FEWEST_ROWS,
@@ -43,6 +42,7 @@ from prior_tables import (
     prepared,
 )
 from score_lists import data_sets
+from study.families import trained
 
 AREAS = (0.62, 0.99)
 MOST_TARGETS, MOST_OF_A_KIND, MOST_TRIED = 3, 2, 8

@@ -28,13 +28,13 @@ from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
 from fewlabels.bench.seeds import generator, seed_of
-from fewlabels.bench.study.sets import REAL
-from fewlabels.bench.study.statistics import mean
 from fewlabels.errors import FewlabelsError
 from fewlabels.frames import read_predictions
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.predictions import Predictions
+from study.sets import REAL
+from study.statistics import mean
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "reference.json"

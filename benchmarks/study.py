@@ -1,7 +1,8 @@
 """The coverage and error study, and its page.
 
     python benchmarks/study.py --data DIR [--out DIR] [--runs N] [--reduced] [--workers N]
-        [--sets NAME,..] [--methods NAME,..] [--n-labeled N,..] [--n-unlabeled N,..] [--page FILE]
+        [--seed N] [--sets NAME,..] [--methods NAME,..] [--n-labeled N,..] [--n-unlabeled N,..]
+        [--page FILE]
     python benchmarks/study.py --out DIR --page-only
 
 Goes on where it stopped, if the output folder holds a study. `--page-only` trains and estimates
@@ -16,7 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-from fewlabels.bench import study
+import study
 from fewlabels.errors import FewlabelsError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--methods", default="", help="by commas; default: those of the design")
     parser.add_argument("--n-labeled", type=numbers, default=[], help="by commas; default: design")
     parser.add_argument("--n-unlabeled", type=numbers, default=[], help="the same")
+    parser.add_argument("--seed", type=int, help="of what is drawn; default: 0")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--reduced", action="store_true")
     parser.add_argument("--page-only", action="store_true")
@@ -63,8 +65,8 @@ def main() -> None:
     else:
         results = study.run(
             options.data if options.data.exists() else (), options.out, resume=there,
-            reduced=options.reduced and not there, runs=options.runs, workers=options.workers,
-            sets=split(options.sets), methods=split(options.methods),
+            reduced=options.reduced and not there, runs=options.runs, seed=options.seed,
+            workers=options.workers, sets=split(options.sets), methods=split(options.methods),
             n_labeled=options.n_labeled, n_unlabeled=options.n_unlabeled, progress=progress,
         )  # fmt: skip
     peers = options.out / PEERS

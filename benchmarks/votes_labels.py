@@ -28,12 +28,12 @@ import ppi_py
 
 import fewlabels as fl
 from fewlabels.bench.seeds import generator, seed_of
-from fewlabels.bench.study.statistics import Figure, mean, over_clusters, ratio
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
 from reference import split
+from study.statistics import Figure, mean, over_clusters, ratio
 from votes_crowd import SETS as CROWDS
 from votes_crowd import read_crowd
 from votes_nell import read_nell

@@ -24,7 +24,7 @@ ONCE = {
         "models/active_testing.py",
         "models/autoeval.py",
     },
-    "get_context": {"engine/process_executor.py", "bench/pool.py"},
+    "get_context": {"engine/process_executor.py"},
 }
 
 # Quantiles of a level: of one interval, and of all at once.

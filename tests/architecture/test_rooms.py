@@ -70,9 +70,6 @@ ARROWS = {
 # for.
 AT_HOME = {("frames", "pyarrow"), ("engine", "pyarrow"), ("calibration", "sklearn")}
 
-# One file that a heavy package makes; the others import it inside functions.
-MADE_OF = {"bench/study/families.py": "sklearn"}
-
 OUTSIDE = {
     "kernels": {"numpy", "scipy", "threadpoolctl", "numba"},
     "report": {"jinja2", "markupsafe", "matplotlib"},
@@ -164,18 +161,6 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
         and not within
         and not _type_checking_only(path, name)
         and (room_of(path), name.partition(".")[0]) not in AT_HOME
-        and MADE_OF.get(str(path.relative_to(SOURCE))) != name.partition(".")[0]
-    ]
-    assert found == []
-
-
-def test_files_made_of_heavy_packages_are_imported_inside_functions() -> None:
-    theirs = {f"fewlabels.{p.removesuffix('.py').replace('/', '.')}" for p in MADE_OF}
-    found = [
-        f"{path.relative_to(SOURCE)} imports {name}"
-        for path in modules()
-        for name, within in imports(ast.parse(path.read_text(encoding="utf-8")))
-        if name in theirs and not within
     ]
     assert found == []
 

@@ -42,6 +42,10 @@ def _workers_of(pid: int) -> list[int]:
     return [int(child) for child in text.split()]
 
 
+def _command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -94,6 +98,23 @@ def test_killed_and_resumed(
     path = write()
     killed = _kill_and_resume(path, tmp_path / "killed", kills, runs)
     assert same(killed, _uninterrupted(path, tmp_path / "whole", runs))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
+def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -> None:
+    path, folder = write(), tmp_path / "killed"
+    started = _start(path, folder, 8)
+    deadline = time.monotonic() + 60
+    while len(list((folder / "parts").glob("*.json"))) < 3:
+        assert time.monotonic() < deadline
+        assert started.poll() is None
+        time.sleep(0.005)
+    workers = [w for w in _workers_of(started.pid) if b"spawn_main" in _command_of(w)]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    _, said = started.communicate(timeout=60)
+    assert (started.returncode, said) == (0, b"")
+    assert same(Results.load(folder), _uninterrupted(path, tmp_path / "whole", 8))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")

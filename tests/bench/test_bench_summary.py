@@ -15,7 +15,7 @@ from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.results import COLUMNS, TRAITS, DatasetFacts, Results
 from fewlabels.bench.summary import FIGURES, TABLES, summarise
 from fewlabels.bench.summary_cells import best, ratio, spread
-from fewlabels.bench.summary_errors import NOT_RUN, TRUTH_UNDEFINED, encoded
+from fewlabels.bench.summary_errors import NOT_RUN, TRUTH_UNDEFINED
 from fewlabels.bench.summary_trends import rank_correlation
 from fewlabels.errors import Status, UsageError
 
@@ -477,13 +477,6 @@ def test_a_glance_over_all_columns() -> None:
     labeled, ensemble = summarise(results(rows))["glance"]
     assert (labeled["n_best"], ensemble["n_best"], ensemble["n_columns"]) == (1, 1, 2)
     assert ensemble["rmae"] == pytest.approx(1)
-
-
-@given(st.lists(st.sampled_from(["b", "a", "", "ä|", "10", "9"]), min_size=1))
-def test_encoding_keeps_the_values(values: list[str]) -> None:
-    names, codes = encoded(np.array(values, dtype=object))
-    assert [names[c] for c in codes] == values
-    assert names == sorted(set(values))
 
 
 def test_rank_correlations_do_not_mix_levels() -> None:

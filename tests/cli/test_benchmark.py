@@ -38,9 +38,16 @@ def test_list(cli: Cli) -> None:
     code, out, _ = cli("benchmark", "--list")
     assert code == 0
     lines = out.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 10
     assert lines[0] == "ssme-binary             Error by method, two classes"
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_the_study_is_no_protocol(cli: Cli) -> None:
+    code, _, said = cli("benchmark", "study")
+    assert code == 2
+    assert said.startswith("error: unknown protocol 'study'; choose from ssme-binary, ")
+    assert said.count("\n") == 1
 
 
 def test_help_starts_fast() -> None:

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.bench.study.sets import FAMILIES
 from fewlabels.errors import UsageError
 from fewlabels.models import LearnedEnsemble
-from fewlabels.models.ensembles import EVEN, REFERENCE, STRETCH, WIDE_WEIGHT, beliefs_of
+from fewlabels.models.ensembles import (
+    EVEN,
+    REFERENCE,
+    STRETCH,
+    WIDE_WEIGHT,
+    _table,
+    beliefs_of,
+)
+
+FAMILIES = [family for family in _table()["weights"] if family]
 
 
 def overconfident(columns: int, labeled: int, copies: int = 1) -> fl.Predictions:

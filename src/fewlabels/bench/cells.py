@@ -25,7 +25,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
 
 Body = dict[str, Any]
-"""What a cell found, as plain JSON values; see `_body`."""
+"""What a cell found, as plain JSON values; see `body_of`."""
 
 _T = TypeVar("_T")
 
@@ -72,16 +72,16 @@ class Bench:
     # --- kinds --------------------------------------------------------------------------------
 
     def _traits(self, world: World, cell: Cell) -> Body:
-        return _body(traits=world.traits())
+        return body_of(traits=world.traits())
 
     def _truth(self, world: World, cell: Cell) -> Body:
         try:
             items = world.predictions(world.halves(cell.run)[1], cell.level, cell.run)
         except InputError as error:
-            return _failure(FAILED, error, cell.run)
+            return failure(FAILED, error, cell.run)
         groups, values = measured_by_group(items, self.chosen, world.by)
         traits = world.traits_of_run(cell.level, cell.run, items)
-        return _body(items.models, list(self.chosen), groups, [cell.run], values, traits=traits)
+        return body_of(items.models, list(self.chosen), groups, [cell.run], values, traits=traits)
 
     def _curve(self, world: World, cell: Cell) -> Body:
         everything = np.arange(len(world.labels))
@@ -94,7 +94,7 @@ class Bench:
             seconds.append(time.perf_counter() - started)
         found = np.stack(values)
         runs = list(range(self.protocol.curve_runs))
-        return _body(
+        return body_of(
             whole.models, list(self.chosen), groups, runs, found,
             status=np.where(np.isnan(found), str(Status.UNDEFINED), str(Status.OK)),
             seconds=seconds,
@@ -129,7 +129,7 @@ class Bench:
                 lambda: self._items(world, cell),
             )
         except InputError as error:
-            return _failure(FAILED, error, cell.run)
+            return failure(FAILED, error, cell.run)
         predictions, model = _asked(cell.method, items, split)
         started = time.perf_counter()
         try:
@@ -144,12 +144,12 @@ class Bench:
                 workers=1,
             )
         except FewlabelsError as error:
-            return _failure(Status.NOT_APPLICABLE, error, cell.run)
+            return failure(Status.NOT_APPLICABLE, error, cell.run)
         except MemoryError:
             raise
         except Exception as error:
             # A benchmark outlives a method's failure and records it.
-            return _failure(FAILED, error, cell.run)
+            return failure(FAILED, error, cell.run)
         seconds = time.perf_counter() - started
         groups = [g.group or "" for g in found.groups]
         shape = (len(groups), predictions.n_models, len(self.chosen))
@@ -158,7 +158,7 @@ class Bench:
             for name in ("value", "low", "high")
         }
         intervals = self.protocol.confidence_level is not None
-        return _body(
+        return body_of(
             predictions.models, list(self.chosen), groups, [cell.run], column["value"],
             low=column["low"] if intervals else None, high=column["high"] if intervals else None,
             status=np.array([str(row.status) for row in found.rows]), seconds=[seconds],
@@ -227,7 +227,7 @@ def _groups_of(predictions: Predictions, by: Sequence[str]) -> list[str]:
     return [g.name or "" for g in all_and_groups(predictions, by)]
 
 
-def _body(
+def body_of(
     models: Sequence[str] = (),
     metrics: Sequence[str] = (),
     groups: Sequence[str] = (),
@@ -260,9 +260,10 @@ def _body(
     }
 
 
-def _failure(status: str, error: Exception, run: int) -> Body:
+def failure(status: str, error: Exception, run: int) -> Body:
+    """What a cell found that could not be computed."""
     said = str(error) if isinstance(error, FewlabelsError) else f"{type(error).__name__}: {error}"
-    return _body(runs=[run], status=str(status), message=one_line(said), seconds=[0.0])
+    return body_of(runs=[run], status=str(status), message=one_line(said), seconds=[0.0])
 
 
 def _plain(values: Floats | None) -> list[float | None] | None:

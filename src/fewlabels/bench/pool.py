@@ -1,28 +1,28 @@
-"""Processes that compute cells: results come back cell by cell, and no worker outlives us."""
+"""Cells on every core: whoever computes one keeps it, so that a kill loses that at hand alone."""
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.engine.interrupts import die_with_parent
-from fewlabels.errors import FewlabelsError, InputError
-from fewlabels.wording import one_line
+from fewlabels.bench.folder import writing
+from fewlabels.bench.parts import Parts
+from fewlabels.engine.executors import Failed, not_while_starting
+from fewlabels.errors import InputError
 
 Job = tuple[Cell, ...]
 """Cells that share a split, computed one after another by one worker."""
 
-_READY, _DONE = "ready", "done"
+_MEND = "go on with `resume` and fewer `workers`"
+_GUARD = (
+    "a worker process ended too early; a script that runs a benchmark with several workers "
+    "must do so under `if __name__ == '__main__':`"
+)
 
 
 class Computer(Protocol):
@@ -33,10 +33,41 @@ class Computer(Protocol):
         ...
 
 
+@dataclass
+class _Worker:
+    """Computes jobs with a computer of its own, which it makes where it works, and keeps cells."""
+
+    make: Callable[[], Computer]
+    folder: Path
+    parts: Parts | None
+    computer: Computer | None = field(default=None, init=False)
+
+    def __call__(self, job: Job) -> list[tuple[Cell, Body]]:
+        try:
+            return list(self.each(job))
+        except MemoryError:
+            raise InputError(
+                "a worker ran out of memory: go on with `resume`, fewer `workers`"
+            ) from None
+
+    def each(self, job: Job) -> Iterator[tuple[Cell, Body]]:
+        self.computer = self.computer or self.make()
+        for cell in job:
+            body = self.computer.run(cell)
+            if self.parts is not None:
+                with writing(self.folder):
+                    self.parts.write(cell, body)
+            yield cell, body
+
+
 def run_jobs(
-    jobs: Sequence[Job], make: Callable[[], Computer], workers: int
+    jobs: Sequence[Job],
+    make: Callable[[], Computer],
+    workers: int,
+    folder: Path,
+    parts: Parts | None = None,
 ) -> Generator[tuple[Cell, Body], None, None]:
-    """Every cell with what it found, in whatever order cells finish.
+    """Every cell with what it found, in whatever order jobs finish, kept among the parts before.
 
     Each worker computes with a computer of its own, from `make`, which can be pickled. No answer
     depends on `workers`; one of them computes in this process.
@@ -44,123 +75,20 @@ def run_jobs(
     Raises
     ------
     InputError
-        If a worker is killed, or runs out of memory.
+        If workers are killed again and again, or run out of memory; if a part cannot be written.
     """
-    if workers <= 1 or len(jobs) <= 1:
-        bench = make()
+    worker = _Worker(make, folder, parts)
+    count = min(workers, len(jobs))
+    if count <= 1:
         with threadpool_limits(limits=1):
             for job in jobs:
-                for cell in job:
-                    yield cell, bench.run(cell)
+                yield from worker.each(job)
         return
-    with _started(min(workers, len(jobs)), make) as started:
-        yield from _served(deque(jobs), started)
+    from fewlabels.engine.process_executor import ProcessExecutor
 
-
-def _served(
-    waiting: deque[Job], started: Mapping[Connection, BaseProcess]
-) -> Iterator[tuple[Cell, Body]]:
-    """Hand jobs to whoever is free; give what comes back."""
-    busy = set(started)
-    while busy:
-        for connection in wait(list(busy)):
-            assert isinstance(connection, Connection)
-            try:
-                kind, *rest = connection.recv()
-                if kind == _READY and waiting:
-                    connection.send(waiting.popleft())
-                    continue
-            except (EOFError, OSError):
-                raise InputError(_death(started[connection])) from None
-            if kind == _DONE:
-                yield Cell(*rest[0]), rest[1]
-            elif kind == _READY:
-                busy.discard(connection)
-            else:
-                raise InputError(rest[0]) if rest[1] else RuntimeError(rest[0])
-
-
-def _death(process: BaseProcess) -> str:
-    process.join(5)
-    code = process.exitcode
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name
-        return (
-            f"a worker process was killed ({name}); the machine may be out of memory: go on with "
-            "`resume` and fewer `workers`"
-        )
-    return (
-        "a worker process ended too early; a script that runs a benchmark with several workers "
-        "must do so under `if __name__ == '__main__':`"
-    )
-
-
-@contextmanager
-def _started(count: int, make: Callable[[], Computer]) -> Iterator[dict[Connection, BaseProcess]]:
-    """Worker processes, which are gone when the block ends, however it does."""
-    # A fork would copy our threads' locks; "spawn" is the same on every system.
-    context = multiprocessing.get_context("spawn")
-    started: dict[Connection, BaseProcess] = {}
-    try:
-        with _deaf_to_interrupts():
-            for _ in range(count):
-                ours, theirs = context.Pipe()
-                process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
-                process.start()
-                theirs.close()
-                started[ours] = process
-        # Not as arguments: `start` waits forever for a process that dies before it reads them.
-        for connection, process in started.items():
-            try:
-                connection.send(make)
-            except OSError:
-                raise InputError(_death(process)) from None
-        yield started
-    finally:
-        for process in started.values():
-            process.terminate()
-        for connection, process in started.items():
-            process.join()
-            connection.close()
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that start now ignore Ctrl-C from their first moment: it is ours to handle."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-
-
-def _work(connection: Connection) -> None:
-    """What a worker does: ask for a job, send back each cell, ask again."""
-    die_with_parent()
-    try:
-        bench: Computer = connection.recv()()
-        with threadpool_limits(limits=1):
-            while True:
-                connection.send((_READY,))
-                for cell in connection.recv():
-                    connection.send((_DONE, tuple(cell), bench.run(cell)))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
-    except MemoryError:
-        connection.send(
-            ("error", "a worker ran out of memory: go on with `resume`, fewer `workers`", True)
-        )
-    except Exception as error:
-        known = isinstance(error, FewlabelsError)
-        connection.send(("error", _said(error), known))
-
-
-def _said(error: Exception) -> str:
-    import traceback
-
-    if isinstance(error, FewlabelsError):
-        return one_line(str(error))
-    return "".join(traceback.format_exception(error))
+    not_while_starting()
+    with ProcessExecutor(count, mend=_MEND, guard=_GUARD) as executor:
+        for answer in executor.as_they_come(worker, jobs):
+            if isinstance(answer, Failed):
+                raise answer.error
+            yield from answer

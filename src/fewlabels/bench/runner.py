@@ -8,25 +8,24 @@ from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fewlabels.bench import manifest, methods
 from fewlabels.bench.cells import Bench, Body, Cell
 from fewlabels.bench.datasets import Reading, read_datasets
 from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.manifest import Manifest
-from fewlabels.bench.merge import tidy, traits
+from fewlabels.bench.merge import Columns, tidy, traits
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.plan import plan
-from fewlabels.bench.pool import Job, run_jobs
+from fewlabels.bench.pool import Computer, Job, run_jobs
 from fewlabels.bench.pool_of_file import MOST_ITEMS
 from fewlabels.bench.protocol import Protocol, check_used, load, names
 from fewlabels.bench.results import Results
 from fewlabels.bench.semisynthetic import read_tables
 from fewlabels.bench.summary import FIGURES, TABLES
-from fewlabels.bench.world import World
 from fewlabels.errors import UsageError
-from fewlabels.kernels.blocks import available_workers
+from fewlabels.kernels.blocks import available_workers, using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.wording import quoted, unknown
 
@@ -90,31 +89,79 @@ def run(
         One line that says what is wrong and how to mend it. What is finished is kept.
     """
     begun, given = _protocol(protocol, options, resume)
-    folder = folder_of(out, begun.name)
-    asked = Manifest(
-        begun,
-        places_of(data),
-        reading_of(models, exclude_models, where or {}, columns or {}, most_items),
-    )
-    before = _before(folder, asked, given) if resume else None
-    wanted = before or asked
-    _check(wanted)
-    check_used(wanted.protocol, options)
+
+    def check(wanted: Manifest) -> None:
+        _check(wanted)
+        check_used(wanted.protocol, options)
+
+    asked = Asked(begun, given, out, resume, workers, progress, check)
+    reading = reading_of(models, exclude_models, where or {}, columns or {}, most_items)
+    return conduct(Design(_worlds, plan, Bench), asked, data, reading)
+
+
+class Design(NamedTuple):
+    """What one kind of benchmark reads, and what it computes of that.
+
+    `plan` makes jobs of the data sets, with lines about what cannot run; `bench` computes their
+    cells, of which `tidy` makes rows. With `threads` its workers are threads of this process, as
+    others would each hold all data.
+    """
+
+    read: Callable[[Manifest], tuple[list[Any], list[str]]]
+    plan: Callable[[Protocol, Sequence[Any]], tuple[list[Job], list[str]]]
+    bench: Callable[[Mapping[str, Any], Protocol], Computer]
+    tidy: Callable[[Mapping[Cell, Body], Protocol], Columns] = tidy
+    threads: bool = False
+
+
+class Asked(NamedTuple):
+    """A benchmark as it is asked for; `given` are fields of the protocol that were named."""
+
+    protocol: Protocol
+    given: Mapping[str, Any]
+    out: str | Path | None
+    resume: bool
+    workers: int | None
+    progress: Progress | None
+    check: Callable[[Manifest], None] = lambda wanted: None
+
+
+def conduct(
+    design: Design,
+    asked: Asked,
+    data: str | Path | Sequence[str | Path],
+    reading: Mapping[str, Any],
+) -> Results:
+    """Run what is asked for, or go on with it, and write what it finds.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `run`.
+    """
+    folder = folder_of(asked.out, asked.protocol.name)
+    wanted = Manifest(asked.protocol, places_of(data), reading)
+    before = _before(folder, wanted, asked.given) if asked.resume else None
+    wanted = before or wanted
+    asked.check(wanted)
     if not wanted.data:
         raise UsageError("no data; name files or folders of predictions with `data`")
-    if not resume:
+    if not asked.resume:
         check_free(folder)
-    worlds, skipped = _worlds(wanted)
+    worlds, skipped = design.read(wanted)
     if before is not None:
         worlds = _under_known_names(worlds, before)
-    jobs, lines = plan(wanted.protocol, worlds)
+    jobs, lines = design.plan(wanted.protocol, worlds)
     wanted = replace(wanted, datasets=tuple(w.facts for w in worlds), skipped=(*skipped, *lines))
     with held(folder):
-        if not resume:
+        if not asked.resume:
             check_free(folder)  # another process may have begun while this one read the data
-        found = _compute(folder, wanted, worlds, jobs, workers, progress)
+        make = partial(design.bench, {w.facts.name: w for w in worlds}, wanted.protocol)
+        with using_workers(asked.workers):
+            count = 1 if design.threads else available_workers()
+            found = _compute(folder, wanted, make, jobs, count, asked.progress or silent)
         results = Results(
-            wanted.protocol, wanted.datasets, tidy(found, wanted.protocol), traits(found),
+            wanted.protocol, wanted.datasets, design.tidy(found, wanted.protocol), traits(found),
             wanted.skipped, folder,
         )  # fmt: skip
         with writing(folder):
@@ -234,7 +281,7 @@ def _check(wanted: Manifest) -> None:
         )
 
 
-def _worlds(wanted: Manifest) -> tuple[list[World], list[str]]:
+def _worlds(wanted: Manifest) -> tuple[list[Any], list[str]]:
     said = wanted.reading
     columns = said.get("columns", {})
     if wanted.protocol.design == "trained sets":
@@ -255,11 +302,11 @@ def asked_for(said: Mapping[str, Any]) -> Reading:
     )
 
 
-def _under_known_names(worlds: Sequence[World], before: Manifest) -> list[World]:
+def _under_known_names(worlds: Sequence[Any], before: Manifest) -> list[Any]:
     """The data sets of a benchmark that goes on, which must be those it began with."""
     names = manifest.known_names(before.datasets, [w.facts for w in worlds])
     named = [
-        world if world.facts.name == name else replace(world, facts=replace(world.facts, name=name))  # type: ignore[type-var]
+        world if world.facts.name == name else replace(world, facts=replace(world.facts, name=name))
         for world, name in zip(worlds, names, strict=True)
     ]
     manifest.check_data(before.datasets, [w.facts for w in named])
@@ -269,33 +316,39 @@ def _under_known_names(worlds: Sequence[World], before: Manifest) -> list[World]
 def _compute(
     folder: Path,
     wanted: Manifest,
-    worlds: Sequence[World],
+    make: Callable[[], Computer],
     jobs: Sequence[Job],
-    workers: int | None,
-    progress: Progress | None,
+    workers: int,
+    progress: Progress,
 ) -> dict[Cell, Body]:
     """What every cell found: read where it is there, else computed and kept."""
-    parts = Parts(
-        folder / PARTS,
-        {w.facts.name: manifest.fingerprint(wanted.protocol, w.facts) for w in worlds},
-    )
+    facts = wanted.datasets
+    parts = Parts(folder / PARTS, {d.name: manifest.fingerprint(wanted.protocol, d) for d in facts})
     with writing(folder):
         wanted.write(folder)  # first: without it nobody could tell whose the parts are
         parts.prepare()
-    found = {c: b for job in jobs for c in job if (b := parts.read(c)) is not None}
+    return kept_or_computed(folder, parts, parts.read, make, jobs, workers, progress)
+
+
+def kept_or_computed(
+    folder: Path,
+    parts: Parts,
+    read: Callable[[Cell], Body | None],
+    make: Callable[[], Computer],
+    jobs: Sequence[Job],
+    workers: int,
+    progress: Progress,
+) -> dict[Cell, Body]:
+    """Every cell of the jobs: what `read` gives of it, or else computed and kept as a part."""
+    found = {c: b for job in jobs for c in job if (b := read(c)) is not None}
     missing = [tuple(c for c in job if c not in found) for job in jobs]
     missing = [job for job in missing if job]
     total = sum(map(len, jobs))
-    advance = progress or silent
-    advance(len(found), total)
-    count = available_workers() if workers is None else workers
-    named = {w.facts.name: w for w in worlds}
-    with closing(run_jobs(missing, partial(Bench, named, wanted.protocol), count)) as running:
+    progress(len(found), total)
+    with closing(run_jobs(missing, make, workers, folder, parts)) as running:
         for cell, body in running:
-            with writing(folder):
-                parts.write(cell, body)
             found[cell] = body
-            advance(len(found), total)
+            progress(len(found), total)
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,135 +81,110 @@ def comparisons(
     each_model
         One setting per classifier, instead of the average over them.
     """
-    table = _Table(columns, each_model)
+    keys = (*_PLACE, *_WHAT, *(("model",) if each_model else ()))
+    pairs = _averaged(columns, keys)
     failures = _failures(columns)
     found = {}
-    for setting, pairs in table.settings():
-        present = dict.fromkeys(table.names["method"][code] for code in table.method[pairs])
+    for span in _spans(pairs, keys):
+        own = {name: values[span] for name, values in pairs.items()}
+        setting = Setting(*(own[key][:1].tolist()[0] for key in keys))
+        present = dict.fromkeys(own["method"])
         failed = failures.get(setting[: len(_PLACE)], {})
         rest = sorted((set(present) | set(failed)) - set(methods))
         order = [m for m in methods if m in present or m in failed] + rest
-        found[setting] = table.comparison(setting, pairs, order, failed)
+        found[setting] = _comparison(setting, own, order, failed)
     return found
 
 
-class _Table:
-    """Pairs of a cell and a run, each with its average over classifiers, in a fixed order."""
+def _averaged(columns: Mapping[str, Array], keys: Sequence[str]) -> dict[str, Array]:
+    """Means over the classifiers of a setting, method and run, (pairs,) each, sorted by these.
 
-    def __init__(self, columns: Mapping[str, Array], each_model: bool) -> None:
-        kept = np.flatnonzero(np.asarray(columns["model"]) != "")
-        strings = ("dataset", "factor", "level", "method", "model", "metric", "group", "status")
-        self.names: dict[str, Any] = {}
-        codes: dict[str, Ints] = {}
-        for name in (*strings, "message", "n_labeled", "n_unlabeled", "run"):
-            self.names[name], codes[name] = encoded(np.asarray(columns[name])[kept])
-        self._keys = (*_PLACE, *_WHAT, "model") if each_model else (*_PLACE, *_WHAT)
-        setting = _joined([codes[k] for k in self._keys], [len(self.names[k]) for k in self._keys])
-        place = (setting, codes["method"], codes["run"])
-        order = np.lexsort((codes["model"], *reversed(place)))
-        setting, method, run = (part[order] for part in place)
-        values = {
-            k: np.asarray(columns[k], dtype=float)[kept][order]
-            for k in ("estimate", "truth", "low", "high", "seconds")
-        }
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (np.diff(setting) != 0) | (np.diff(method) != 0) | (np.diff(run) != 0)
-        self._starts = np.flatnonzero(new)
-        self._codes = {k: codes[k][order] for k in (*self._keys, "status", "message")}
-        self.setting, self.method, self.run = (p[self._starts] for p in (setting, method, run))
-        self._average(values)
+    `count` is how many classifiers there are, `reason` why the first without an error has none.
+    """
+    import pyarrow as pa
 
-    def _average(self, values: Mapping[str, Floats]) -> None:
-        starts = self._starts
-        self.count = np.diff(np.append(starts, len(values["truth"])))
-        gap = values["estimate"] - values["truth"]
-        inside = (values["low"] <= values["truth"]) & (values["truth"] <= values["high"])
-        width = values["high"] - values["low"]
-        covered = np.where(np.isnan(width) | np.isnan(values["truth"]), np.nan, inside)
-        mean = {
-            name: np.add.reduceat(part, starts) / self.count if len(starts) else np.empty(0)
-            for name, part in {
-                "errors": np.abs(gap), "signed": gap, "covered": covered, "width": width
-            }.items()
-        }  # fmt: skip
-        self.means = mean | {"seconds": values["seconds"][starts]}
-        self._undefined = np.flatnonzero(np.isnan(gap))
-        self._truthless = np.isnan(values["truth"])
-
-    def settings(self) -> Iterator[tuple[Setting, slice]]:
-        """Each setting and its pairs, sorted by method and run."""
-        if not len(self.setting):
-            return
-        edges = np.flatnonzero(np.diff(self.setting)) + 1
-        for start, end in zip([0, *edges], [*edges, len(self.setting)], strict=True):
-            row = self._starts[start]
-            yield (
-                Setting(*(self.names[k][self._codes[k][row]] for k in self._keys)),
-                slice(int(start), int(end)),
-            )
-
-    def comparison(
-        self,
-        setting: Setting,
-        pairs: slice,
-        order: Sequence[str],
-        failed: Mapping[str, Mapping[int, str]],
-    ) -> Comparison:
-        """The matrices of one setting."""
-        runs = np.asarray(self.names["run"])[self.run[pairs]]
-        lost = [run for by_run in failed.values() for run in by_run]
-        every = np.unique(np.append(runs, np.asarray(lost, dtype=runs.dtype)))
-        place = np.asarray([order.index(m) if m in order else -1 for m in self.names["method"]])
-        at = place[self.method[pairs]], np.searchsorted(every, runs)
-        most = int(self.count[pairs].max())
-        complete = self.count[pairs] == most
-        matrices = {}
-        for name, means in self.means.items():
-            part = np.full((len(order), len(every)), np.nan)
-            part[at] = np.where(complete | (name == "seconds"), means[pairs], np.nan)
-            matrices[name] = part
-        reasons = self._reasons(pairs, order, complete, runs, failed)
-        for k, method in enumerate(order):
-            missing = len(every) - np.count_nonzero(at[0] == k) - len(failed.get(method, {}))
-            if missing:
-                reasons[method][NOT_RUN] = int(missing)
-        return Comparison(
-            setting, tuple(order), every, **matrices, reasons=reasons, n_classifiers=most
+    pair = (*keys, "method", "run")
+    rows = np.flatnonzero(np.asarray(columns["model"]) != "")
+    named = {name: np.asarray(columns[name])[rows] for name in dict.fromkeys((*pair, "model"))}
+    estimate, truth, low, high, seconds = (
+        np.asarray(columns[name], dtype=float)[rows]
+        for name in ("estimate", "truth", "low", "high", "seconds")
+    )
+    gap, width = estimate - truth, high - low
+    known = ~np.isnan(width) & ~np.isnan(truth)
+    numbers = {
+        "errors": np.abs(gap),
+        "signed": gap,
+        "covered": np.where(known, (low <= truth) & (truth <= high), np.nan),
+        "width": width,
+    }
+    reason = np.full(len(rows), None)
+    for row in np.flatnonzero(np.isnan(gap)):
+        status, message = (str(columns[name][rows[row]]) for name in ("status", "message"))
+        reason[row] = TRUTH_UNDEFINED if np.isnan(truth[row]) else message or _words(status)
+    table = pa.table(
+        {name: pa.array(v.tolist() if v.dtype == object else v) for name, v in named.items()}
+        | numbers
+        | {"seconds": seconds, "reason": pa.array(reason.tolist(), pa.string())}
+    )
+    # Sums depend on the order of their parts in the last bits: it is that of the classifiers.
+    found = (
+        table.sort_by([(name, "ascending") for name in named])
+        .group_by(pair, use_threads=False)
+        .aggregate(
+            [
+                *((name, "mean") for name in numbers),
+                ("seconds", "first"),
+                ("reason", "first"),
+                ([], "count_all"),
+            ]
         )
+        .sort_by([(name, "ascending") for name in pair])
+    )
+    found = found.rename_columns([re.sub("_(mean|first|all)$", "", n) for n in found.column_names])
+    return {name: found[name].to_numpy() for name in found.column_names}
 
-    def _reasons(
-        self,
-        pairs: slice,
-        order: Sequence[str],
-        complete: Array,
-        runs: Ints,
-        failed: Mapping[str, Mapping[int, str]],
-    ) -> dict[str, Counter[str]]:
-        """Method -> why its error is not known -> runs; the first reason of a run counts."""
-        reasons: dict[str, Counter[str]] = {method: Counter() for method in order}
-        for method, by_run in failed.items():
-            reasons[method].update(by_run.values())
-        first = self._starts[pairs.start]
-        last = self._starts[pairs.stop - 1] + self.count[pairs.stop - 1]
-        bad = self._undefined[np.searchsorted(self._undefined, first) :
-                              np.searchsorted(self._undefined, last)]  # fmt: skip
-        seen: set[int] = set()
-        for row in bad:
-            pair = int(np.searchsorted(self._starts, row, side="right")) - 1
-            if pair not in seen:
-                seen.add(pair)
-                reasons[self.names["method"][self.method[pair]]][self._reason(row)] += 1
-        for pair in np.flatnonzero(~complete) + pairs.start:
-            if pair not in seen:
-                reasons[self.names["method"][self.method[pair]]][_INCOMPLETE] += 1
-        return reasons
 
-    def _reason(self, row: int) -> str:
-        if self._truthless[row]:
-            return TRUTH_UNDEFINED
-        status = self.names["status"][self._codes["status"][row]]
-        message = self.names["message"][self._codes["message"][row]]
-        return message or _words(status)
+def _spans(pairs: Mapping[str, Array], keys: Sequence[str]) -> Iterator[slice]:
+    """The pairs of each setting, which stand together."""
+    n = len(pairs["run"])
+    new = np.zeros(n, dtype=bool)
+    for key in keys:
+        new[1:] |= pairs[key][1:] != pairs[key][:-1]
+    edges = np.flatnonzero(new).tolist()
+    if n:
+        yield from (slice(*ends) for ends in pairwise([0, *edges, n]))
+
+
+def _comparison(
+    setting: Setting,
+    pairs: Mapping[str, Array],
+    order: Sequence[str],
+    failed: Mapping[str, Mapping[int, str]],
+) -> Comparison:
+    """The matrices of one setting; an average over fewer classifiers than elsewhere is none."""
+    runs, count = pairs["run"], pairs["count"]
+    complete = count == count.max()
+    lost = [run for by_run in failed.values() for run in by_run]
+    every = np.unique(np.append(runs, np.asarray(lost, dtype=runs.dtype)))
+    place = {method: k for k, method in enumerate(order)}
+    at = [place[method] for method in pairs["method"]], np.searchsorted(every, runs)
+    matrices = {}
+    for name in ("errors", "signed", "covered", "width", "seconds"):
+        matrices[name] = np.full((len(order), len(every)), np.nan)
+        matrices[name][at] = np.where(complete | (name == "seconds"), pairs[name], np.nan)
+    reasons = {method: Counter(failed.get(method, {}).values()) for method in order}
+    for method, reason, whole in zip(pairs["method"], pairs["reason"], complete, strict=True):
+        if reason or not whole:
+            reasons[method][reason or _INCOMPLETE] += 1
+    present = Counter(pairs["method"])
+    for method in order:
+        missing = len(every) - present[method] - len(failed.get(method, {}))
+        if missing:
+            reasons[method][NOT_RUN] = missing
+    return Comparison(
+        setting, tuple(order), every, **matrices, reasons=reasons, n_classifiers=int(count.max())
+    )
 
 
 def _words(status: str) -> str:
@@ -237,26 +214,3 @@ def failures(columns: Mapping[str, Array]) -> list[dict[str, Any]]:
         for method, by_run in sorted(methods.items())
         for reason, n in sorted(Counter(by_run.values()).items())
     ]
-
-
-def encoded(values: Array) -> tuple[list[Any], Ints]:
-    """The distinct values in order, and each row's place among them.
-
-    Arrow's hash table finds the few distinct strings of a million rows without sorting them.
-    """
-    import pyarrow
-
-    coded = pyarrow.array(values.tolist() if values.dtype == object else values).dictionary_encode()
-    distinct = coded.dictionary.to_pylist()
-    rank = np.empty(len(distinct), dtype=np.int64)
-    rank[sorted(range(len(distinct)), key=lambda k: distinct[k])] = np.arange(len(distinct))
-    codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    return sorted(distinct), rank[codes]
-
-
-def _joined(codes: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """One number per combination of codes, in their order."""
-    joined = np.zeros(len(codes[0]), dtype=np.int64)
-    for part, size in zip(codes, sizes, strict=True):
-        joined = joined * size + part
-    return joined

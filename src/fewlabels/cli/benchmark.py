@@ -25,11 +25,6 @@ EXIT_INTERRUPTED = 130
 DISAGREEMENT = "disagreement"
 """The study of label histograms: it has maps and concentrations where others have methods."""
 
-STUDY = "study"
-"""The study of errors and intervals, which chooses its own sets of classifiers."""
-
-_OF_STUDY = ("runs", "methods", "seed", "sets", "reduced")
-
 
 @click.command(short_help="Compare methods by a protocol of the papers, on labeled data.")
 @click.argument("name", required=False, type=text)
@@ -130,16 +125,6 @@ _OF_STUDY = ("runs", "methods", "seed", "sets", "reduced")
     type=click.IntRange(min=2),
     help="Rows of a file that are used at most, drawn at random: 200,000.",
 )
-@click.option(
-    "--sets",
-    type=text,
-    multiple=True,
-    metavar="A,B,..",
-    help="Study: names of sets or families, real or made. Repeatable.",
-)
-@click.option(
-    "--reduced", is_flag=True, default=None, help="Study: few runs, sizes and sets; ten minutes."
-)
 @click.option("--slice-by", type=text, metavar="COL", help="Trained sets: where ranges are cut.")
 @click.option("--train-rows", type=click.IntRange(min=2), help="Trained sets: rows of each.")
 @click.option("--truth-rows", type=click.IntRange(min=1), help="Trained sets: rows of the truth.")
@@ -174,14 +159,6 @@ def benchmark(
 
     from fewlabels.bench.folder import folder_of
 
-    if name == STUDY:
-        unused: dict[str, Any] = {"models": models, "exclude_models": exclude_models}
-        unused |= {"where": rows, "most_items": most_items}
-        unused |= columns.arguments()
-        return _run_study(data, out, resume, workers, asked, [k for k, v in unused.items() if v])
-    for own in ("sets", "reduced"):
-        if own in asked:
-            raise UsageError(f"--{own} serves protocol {quoted(STUDY)} alone: leave it out")
     study = _study(name)
     try:
         folder = folder_of(out, study.name)
@@ -202,43 +179,6 @@ def benchmark(
         _report(results, study, folder)
     except KeyboardInterrupt:
         click.echo(_interrupted(name, out, folder), err=True)
-        return EXIT_INTERRUPTED
-    except (InputError, UsageError) as error:
-        raise type(error)(_as_options(str(error))) from None
-    return 0
-
-
-def _run_study(
-    data: tuple[str, ...],
-    out: str | None,
-    resume: bool,
-    workers: int | None,
-    asked: Mapping[str, Any],
-    unused: list[str],
-) -> int:
-    """The study has promises and a page where others have tables and figures."""
-    from fewlabels.bench import study
-    from fewlabels.bench.files import replace_text
-    from fewlabels.bench.folder import folder_of, writing
-
-    for foreign in (*unused, *(k for k in asked if k not in _OF_STUDY)):
-        raise UsageError(
-            f"--{foreign.replace('_', '-')} has no use in protocol {quoted(STUDY)}: leave it out"
-        )
-    try:
-        folder = folder_of(out, STUDY)
-        with terminal.progress_bar(f"benchmark {STUDY}") as progress:
-            results = study.run(
-                data, folder, resume=resume, workers=workers, progress=progress, **asked
-            )
-        with writing(folder):
-            replace_text(folder / "report.md", study.render(results))
-        click.echo(study.render_text(results))
-        terminal.print_warnings(results.notes)
-        where = one_line(str(folder))
-        click.echo(f"\nReport: {where}/report.md\nData:   {where}/cells.json")
-    except KeyboardInterrupt:
-        click.echo(_interrupted(STUDY, out, folder), err=True)
         return EXIT_INTERRUPTED
     except (InputError, UsageError) as error:
         raise type(error)(_as_options(str(error))) from None
@@ -288,11 +228,9 @@ def _interrupted(name: str, out: str | None, folder: Path) -> str:
 def _list() -> int:
     from fewlabels.bench import load, names
     from fewlabels.bench.disagreement.protocol import PROTOCOL
-    from fewlabels.bench.study.protocol import TITLE
 
     for protocol in (*map(load, names()), PROTOCOL):
         click.echo(f"{protocol.name:24}{protocol.title}")
-    click.echo(f"{STUDY:24}{TITLE}")
     return 0
 
 
@@ -301,7 +239,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     from fewlabels.bench.methods import split_methods
 
     said = {k: v for k, v in given.items() if v is not None and v != ()}
-    for field in ("metrics", "levels", "by", "sets"):
+    for field in ("metrics", "levels", "by"):
         if field in said:
             said[field] = comma_list(said[field])
     for field in ("n_labeled", "n_unlabeled", "labels_per_item"):

@@ -30,11 +30,11 @@ WORTH = 50
 """How many labels a method's word on a difference is worth at most.
 
 Chosen among 25, 35, 50, 70, 100 and 200 on 366 sets of scikit-learn's learners
-(`bench.study.families`), 249 of normal scores with random common factors and calibration, and 150
-in which one classifier errs independently of the others, which err alike: with 20 to 200 labels and
-learned-ensemble, 90% intervals of differences in accuracy, Brier score and AUC miss 1% to 8% in the
-first two and 4% to 13% in the third, where without the allowance they miss 8% to 26%. Smaller
-numbers widen without need. None of these sets is reported on.
+(`benchmarks/study/families.py`), 249 of normal scores with random common factors and calibration,
+and 150 in which one classifier errs independently of the others, which err alike: with 20 to 200
+labels and learned-ensemble, 90% intervals of differences in accuracy, Brier score and AUC miss 1%
+to 8% in the first two and 4% to 13% in the third, where without the allowance they miss 8% to 26%.
+Smaller numbers widen without need. None of these sets is reported on.
 """
 
 _FEWEST, _WIDE = 20, 1e4

@@ -11,7 +11,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
@@ -159,7 +159,7 @@ def open_executor(
         )
     if engine == "threads":
         return ThreadExecutor(workers or available_workers())
-    _not_while_starting()
+    not_while_starting()
     if engine == "processes":
         from fewlabels.engine.process_executor import ProcessExecutor
 
@@ -169,7 +169,7 @@ def open_executor(
     return open_dask(workers or available_workers(), scheduler)
 
 
-def _not_while_starting() -> None:
+def not_while_starting() -> None:
     """End a worker process that is about to start workers of its own, without a word.
 
     A script without `if __name__ == "__main__":` runs again in each process that it starts. The
@@ -211,6 +211,22 @@ def in_order(submit: Callable[[T], Pending[R]], units: Sequence[T], window: int)
             # Before the answer is looked at, so that nobody is idle meanwhile.
             waiting.extend(submit(unit) for unit in islice(remaining, 1))
             yield answer
+    finally:
+        for pending in waiting:
+            pending.cancel()
+
+
+def as_they_come(submit: Callable[[T], Future[R]], units: Sequence[T], window: int) -> Iterator[R]:
+    """Answers in whatever order units finish, with at most `window` units handed out at a time."""
+    remaining = iter(units)
+    waiting: set[Future[R]] = set()
+    try:
+        waiting.update(submit(unit) for unit in islice(remaining, window))
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            waiting.update(submit(unit) for unit in islice(remaining, len(done)))
+            for answered in done:
+                yield answered.result()
     finally:
         for pending in waiting:
             pending.cancel()

@@ -8,7 +8,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
@@ -19,9 +19,9 @@ from fewlabels.engine.executors import (
     MAIN_GUARD,
     Executor,
     Failed,
-    Pending,
     answer_bytes,
     answer_of,
+    as_they_come,
     in_order,
     load_function,
 )
@@ -41,14 +41,17 @@ _READY, _FUNCTION, _UNIT = b"ready", b"function", b"unit"
 class ProcessExecutor(Executor):
     """Worker processes; one thread here waits on each.
 
-    The threads keep the workers busy while results are looked at, and a death is seen at once, by
-    the one thread that knows which unit it was.
+    `mend` ends the line about workers that die again and again, `guard` is the whole line about
+    those that never began. The threads keep the workers busy while results are looked at, and a
+    death is seen at once, by the one thread that knows which unit it was.
     """
 
     name = "processes"
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(
+        self, workers: int, *, mend: str = "use fewer `workers`", guard: str = MAIN_GUARD
+    ) -> None:
+        self.workers, self._mend, self._guard = workers, mend, guard
         self._threads = ThreadPoolExecutor(workers, "fewlabels")
         self._seats = [_Seat() for _ in range(workers)]
         self._free: SimpleQueue[_Seat] = SimpleQueue()
@@ -63,12 +66,11 @@ class ProcessExecutor(Executor):
 
     def map(self, function: Callable[[T], R], units: Sequence[T]) -> Iterator[R | Failed]:
         """As `Executor.map`."""
-        payload = _pickled(function)
+        yield from in_order(self._submits(function), units, IN_FLIGHT * self.workers)
 
-        def submit(unit: T) -> Pending[R | Failed]:
-            return self._threads.submit(self._work, payload, _pickled(unit))
-
-        yield from in_order(submit, units, IN_FLIGHT * self.workers)
+    def as_they_come(self, function: Callable[[T], R], units: Sequence[T]) -> Iterator[R | Failed]:
+        """As `map`, but in whatever order units finish: nobody waits for a slow one."""
+        yield from as_they_come(self._submits(function), units, IN_FLIGHT * self.workers)
 
     def close(self) -> None:
         """Kill the workers."""
@@ -78,6 +80,14 @@ class ProcessExecutor(Executor):
         for seat in self._seats:
             seat.disconnect()
 
+    def _submits(self, function: Callable[[T], R]) -> Callable[[T], Future[R | Failed]]:
+        payload = _pickled(function)
+
+        def submit(unit: T) -> Future[R | Failed]:
+            return self._threads.submit(self._work, payload, _pickled(unit))
+
+        return submit
+
     def _work(self, function: bytes, unit: bytes) -> R | Failed:
         seat = self._free.get()
         try:
@@ -85,14 +95,14 @@ class ProcessExecutor(Executor):
                 try:
                     packed = seat.ask(function, unit)
                 except (EOFError, OSError):
-                    death = seat.replace()
+                    death = seat.replace(self._guard)
                 else:
                     return answer_of(packed)
         finally:
             self._free.put(seat)
         raise InputError(
             f"{TRIES} worker processes ended ({death}) while they worked on the same piece of the "
-            "data; the machine may be out of memory: use fewer `workers`"
+            f"data; the machine may be out of memory: {self._mend}"
         )
 
 
@@ -140,12 +150,15 @@ class _Seat:
         connection.send_bytes(unit)
         return connection.recv_bytes()
 
-    def replace(self) -> str:
-        """Put another process here; gives how the one before ended."""
+    def replace(self, guard: str) -> str:
+        """Put another process here; gives how the one before ended.
+
+        One that ended by itself before it began is the fault of a script without a guard.
+        """
         with self._lock:
             code = self._end()
         if not self._ready and code is not None and code >= 0 and not self._closed:
-            raise InputError(MAIN_GUARD)
+            raise InputError(guard)
         self.start()
         return f"by {signal.Signals(-code).name}" if code and code < 0 else f"exit code {code}"
 

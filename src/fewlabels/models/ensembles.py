@@ -187,8 +187,8 @@ class LearnedEnsemble(LabelModel):
     n_draws
         Parameter draws for values; intervals take twice as many.
     left_out
-        A family of sets (`fewlabels.bench.study.families`): the weights are then those learned
-        without it, by which a study judges the method on that family.
+        A family of the sets that weights were learned from: the weights are then those learned
+        without it, by which the method can be judged on that family.
     reference
         Labeled items of the same classifiers and classes from elsewhere, in the order of those at
         hand (`fewlabels.sources.reference_of`): what they teach is one more thing to rest on, that

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from fewlabels.report import benchmark_notes as notes
-from fewlabels.report import benchmark_words as bw
-from fewlabels.report.benchmark_plot import LEADER, View, views
-from fewlabels.report.benchmark_tables import glance, sections
+from fewlabels.report.benchmark_content import Content, Figure
+from fewlabels.report.benchmark_plot import LEADER
 from fewlabels.report.html import environment
-
-_SECOND = frozenset({"classifiers"})
-"""Kinds of tables that are folded, many of them and of second rank, unless they are the content."""
-
-_ABOUT = {
-    "error-by-labels": "Shaded: one standard error over the runs, to both sides.",
-    "error-by-level": "Shaded: one standard error over the runs, to both sides.",
-    "labeled-curve": "Each method stands where its error{fewest} meets the curve of the labels "
-    "alone; behind its name is the number of labels there.",
-    "trend": "Points are means of about as many sets each, shaded is one standard error; behind a "
-    "name is the rank correlation.",
-}
 
 
 @dataclass(frozen=True)
@@ -79,65 +63,24 @@ class Sheet:
         return self.top + k // self.columns * (self.panel_height + self.gap)
 
 
-def figure_title(figure: Mapping[str, Any]) -> str:
-    """Kind and place of a figure."""
-    kind, place = bw.kind_title(bw.FIGURES, figure), bw.place(figure)
-    return f"{kind}: {place}" if place else kind
-
-
-def render_svg(figure: Mapping[str, Any], summary: bw.Summary) -> str:
+def render_svg(figure: Figure) -> str:
     """One figure as a file of SVG: selectable text, light and dark, a title and a description."""
-    drawn = views(figure, summary)
+    drawn = figure.views
     sheet = Sheet(len(drawn), drawn[0].height if drawn else 0)
     return (
         environment()
         .get_template("benchmark.svg.j2")
-        .render(title=figure_title(figure), views=drawn, sheet=sheet, leader=LEADER)
+        .render(title=figure.title, views=drawn, sheet=sheet, leader=LEADER)
         .lstrip()
     )
 
 
-def render_page(summary: bw.Summary) -> str:
+def render_page(content: Content) -> str:
     """The whole benchmark as a page that needs no other file, no network and no script."""
-    protocol = summary["protocol"]
+    heading = content.title or content.name or "Benchmark"
     return (
         environment()
         .get_template("benchmark.html.j2")
-        .render(
-            summary=summary,
-            heading=protocol.get("title") or protocol.get("name") or "Benchmark",
-            headline=notes.headline(summary),
-            facts=notes.facts(summary),
-            settings=notes.settings(summary),
-            command=summary.get("command"),
-            notes=notes.notes(summary),
-            reading=notes.reading(summary),
-            datasets=[notes.data_set(dataset) for dataset in summary["datasets"]],
-            glance=glance(summary) if summary["glance"] else None,
-            figures=[_figure(figure, summary) for figure in summary["figures"]],
-            sections=_sections(summary),
-            leader=LEADER,
-        )
+        .render(**vars(content), heading=heading, leader=LEADER)
         .lstrip()
     )
-
-
-def _figure(figure: Mapping[str, Any], summary: bw.Summary) -> dict[str, str | list[View]]:
-    fewest = figure["n_labeled"] if figure["kind"] == "labeled-curve" else None
-    at = f" at {fewest} labels" if fewest is not None else ""
-    return {
-        "kind": bw.kind_title(bw.FIGURES, figure),
-        "place": bw.place(figure),
-        "about": _ABOUT.get(figure["kind"], _ABOUT["trend"]).format(fewest=at),
-        "views": views(figure, summary),
-    }
-
-
-def _sections(summary: bw.Summary) -> list[dict[str, Any]]:
-    found = []
-    for title, tables in sections(summary):
-        kind = tables[0][0]["kind"]
-        folded = kind in _SECOND and kind != summary["tables"][0]["kind"]
-        grids = [grid for _, part in tables for grid in part]
-        found.append({"title": title, "grids": grids, "folded": folded})
-    return found

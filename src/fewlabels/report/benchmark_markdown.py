@@ -6,9 +6,8 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from fewlabels.report import benchmark_words as bw
-from fewlabels.report.benchmark_notes import data_set, facts, headline, notes, reading, settings
-from fewlabels.report.benchmark_tables import Grid, GridCell, glance, sections
+from fewlabels.report.benchmark_content import Content
+from fewlabels.report.benchmark_tables import Grid, GridCell
 from fewlabels.report.words import cell_width, clean, pad
 
 # An underscore inside a word is no emphasis, and names are full of them.
@@ -26,50 +25,44 @@ def escaped(text: object) -> str:
     return _SPECIAL.sub(lambda found: "\\" + found[0], clean(text))
 
 
-def render_markdown(summary: bw.Summary, figures: Mapping[str, str]) -> str:
+def render_markdown(content: Content, paths: Mapping[str, str]) -> str:
     """The whole report.
 
     Parameters
     ----------
-    summary
-        The dictionary of `fewlabels.bench.summary.summarise`.
-    figures
+    paths
         Relative path of each figure -> its title.
     """
-    lines = [*_head(summary), *_notes(summary)]
-    if summary["glance"]:
-        lines += ["## At a glance", "", *_grid(glance(summary)), ""]
-    if figures:
+    lines = list(_head(content))
+    if content.glance:
+        lines += ["## At a glance", "", *_grid(content.glance), ""]
+    if paths:
         lines += ["## Figures", ""]
-    for path, title in figures.items():
+    if paths and content.about_figures:
+        lines += [escaped(content.about_figures), ""]
+    for path, title in paths.items():
         lines += [f"### {escaped(title)}", "", f"![{escaped(title)}]({path})", ""]
-    for title, tables in sections(summary):
-        lines += [f"## {escaped(title)}", ""]
-        for _, grids in tables:
-            for grid in grids:
-                lines += section(grid)
-    return "\n".join([*lines, *_foot(summary)]).rstrip() + "\n"
+    for part in content.sections:
+        lines += [f"## {escaped(part.title)}", ""]
+        for grid in part.grids:
+            lines += section(grid)
+    return "\n".join([*lines, *_foot(content)]).rstrip() + "\n"
 
 
-def _head(summary: bw.Summary) -> Iterator[str]:
-    protocol = summary["protocol"]
-    yield f"# Benchmark: {escaped(protocol.get('name') or '')}"
+def _head(content: Content) -> Iterator[str]:
+    yield f"# Benchmark: {escaped(content.name)}"
     yield ""
-    if protocol.get("title"):
-        yield from [escaped(protocol["title"]), ""]
-    yield from [f"**{escaped(headline(summary))}**", ""]
-    for name, value in [*facts(summary), *settings(summary)]:
+    if content.title:
+        yield from [escaped(content.title), ""]
+    yield from [f"**{escaped(content.headline)}**", ""]
+    for name, value in [*content.facts, *content.settings]:
         yield f"- {name}: {escaped(value)}"
-    if summary.get("command"):
-        yield f"- Command: {escaped(summary['command'])}"
+    if content.command:
+        yield f"- Command: {escaped(content.command)}"
     yield ""
-
-
-def _notes(summary: bw.Summary) -> Iterator[str]:
-    found = notes(summary)
-    if found:
+    if content.notes:
         yield from ["## Please note", ""]
-        yield from (f"- {escaped(note)}" for note in found)
+        yield from (f"- {escaped(note)}" for note in content.notes)
         yield ""
 
 
@@ -121,10 +114,8 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(padded) + " |"
 
 
-def _foot(summary: bw.Summary) -> Iterator[str]:
+def _foot(content: Content) -> Iterator[str]:
     yield from ["## How to read this", ""]
-    for term, meaning in reading(summary):
+    for term, meaning in content.reading:
         yield f"- **{term}.** {escaped(meaning)}"
-    yield from ["", "## Data sets", ""]
-    for dataset in summary["datasets"]:
-        yield f"- {escaped(data_set(dataset))}"
+    yield from ["", "## Data sets", "", *(f"- {escaped(line)}" for line in content.datasets)]

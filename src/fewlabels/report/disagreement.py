@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fewlabels.report import benchmark_markdown as markdown
 from fewlabels.report import benchmark_text as terminal
-from fewlabels.report.benchmark_html import Sheet
+from fewlabels.report.benchmark import files_of
+from fewlabels.report.benchmark_content import Content, Figure, Section, slug_of
 from fewlabels.report.benchmark_notes import data_set, notes
-from fewlabels.report.benchmark_plot import LEADER, View, views
+from fewlabels.report.benchmark_plot import views
 from fewlabels.report.benchmark_tables import Grid, GridCell, GridRow
-from fewlabels.report.html import environment
 from fewlabels.report.words import NumberFormat, count, number_format, plural, wrap
 
 Summary = Mapping[str, Any]
@@ -88,16 +86,7 @@ def render(summary: Summary) -> dict[str, str]:
     summary
         The dictionary of `fewlabels.bench.disagreement.summarise`; plain JSON values.
     """
-    files, titles = {}, {}
-    for figure in summary["figures"]:
-        slug = re.sub(r"[^a-z0-9]+", "-", f"reliability-{figure['dataset']}".lower()).strip("-")
-        path = f"figures/{slug[:70]}-{figure['n_labeled']}.svg"
-        number = 2
-        while path in files:
-            path, number = f"figures/{slug[:70]}-{number}-{figure['n_labeled']}.svg", number + 1
-        files[path] = _svg(figure, summary)
-        titles[path] = _figure_title(figure)
-    return {"report.md": _markdown(summary, titles), "report.html": _page(summary), **files}
+    return files_of(_content(summary))
 
 
 def render_text(summary: Summary, width: int = 80) -> str:
@@ -165,108 +154,47 @@ def _cell(cell: Mapping[str, Any], write: NumberFormat) -> GridCell:
     return GridCell(write(cell["mean"]), spread, strong=cell["best"])
 
 
-def _sections(summary: Summary) -> Iterator[tuple[str, list[Grid]]]:
-    """Title and grids, by data set and kind; tables of one kind stand together."""
-    found: dict[str, list[Grid]] = {}
+def _sections(summary: Summary) -> list[Section]:
+    """Grids by data set and kind; tables of one kind stand together."""
+    found: dict[str, Section] = {}
     for table in summary["tables"]:
-        found.setdefault(f"{_TITLES[table['kind']]}: {table['dataset']}", []).append(_grid(table))
-    yield from found.items()
+        title = f"{_TITLES[table['kind']]}: {table['dataset']}"
+        found.setdefault(title, Section(title, [])).grids.append(_grid(table))
+    return list(found.values())
 
 
-# --- figures ------------------------------------------------------------------------------------
+# --- the report ---------------------------------------------------------------------------------
 
 
-def _figure_title(figure: Mapping[str, Any]) -> str:
-    labels = plural(figure["n_labeled"], "label")
-    return f"Reliability of predicted disagreement: {figure['dataset']}, {labels} per item"
-
-
-def _views(figure: Mapping[str, Any], summary: Summary) -> list[View]:
-    return [replace(view, y_name="observed disagreement") for view in views(figure, summary)]
-
-
-def _svg(figure: Mapping[str, Any], summary: Summary) -> str:
-    drawn = _views(figure, summary)
-    template = environment().get_template("benchmark.svg.j2")
-    sheet = Sheet(len(drawn), drawn[0].height)
-    return template.render(
-        title=_figure_title(figure), views=drawn, sheet=sheet, leader=LEADER
-    ).lstrip()
-
-
-# --- pages --------------------------------------------------------------------------------------
-
-
-def _facts(summary: Summary) -> list[tuple[str, str]]:
+def _content(summary: Summary) -> Content:
     protocol = summary["protocol"]
-    return [
+    facts = [
         ("Protocol", protocol["name"]),
         ("Data sets", count(len(summary["datasets"]))),
         ("Runs", count(protocol["runs"])),
         ("Labels per validation item", ", ".join(map(count, protocol["n_labeled"]))),
         ("Methods", count(len(protocol["methods"]))),
     ]
-
-
-def _settings(summary: Summary) -> list[tuple[str, str]]:
-    seed, version = summary["protocol"]["seed"], summary["fewlabels"]
-    return [("Seed", str(seed)), ("Version", f"fewlabels {version}")]
-
-
-def _markdown(summary: Summary, figures: Mapping[str, str]) -> str:
-    shown = markdown.escaped
-    protocol = summary["protocol"]
-    lines = [f"# Benchmark: {shown(protocol['name'])}", "", shown(protocol["title"]), ""]
-    lines += [f"**{shown(headline(summary))}**", ""]
-    lines += [f"- {term}: {shown(value)}" for term, value in _facts(summary) + _settings(summary)]
-    lines += [f"- Command: {shown(summary['command'])}", ""]
-    said = notes(summary)
-    if said:
-        lines += ["## Please note", "", *(f"- {shown(note)}" for note in said), ""]
-    for title, grids in _sections(summary):
-        lines += [f"## {shown(title)}", ""]
-        for grid in grids:
-            lines += markdown.section(grid)
-    if figures:
-        lines += ["## Figures", "", shown(_ABOUT), ""]
-    for path, title in figures.items():
-        lines += [f"![{shown(title)}]({path})", ""]
-    lines += ["## How to read this", ""]
-    lines += [f"- **{term}.** {shown(meaning)}" for term, meaning in _READING]
-    lines += ["", "## Data sets", "", *(f"- {shown(data_set(d))}" for d in summary["datasets"])]
-    return "\n".join(lines) + "\n"
-
-
-def _page(summary: Summary) -> str:
-    figures = [
-        {
-            "kind": "Reliability of predicted disagreement",
-            "place": f"{f['dataset']}, {plural(f['n_labeled'], 'label')} per validation item",
-            "about": _ABOUT,
-            "views": _views(f, summary),
-        }
-        for f in summary["figures"]
-    ]
-    return (
-        environment()
-        .get_template("benchmark.html.j2")
-        .render(
-            summary=summary,
-            heading=summary["protocol"]["title"],
-            headline=headline(summary),
-            facts=_facts(summary),
-            settings=_settings(summary),
-            command=summary["command"],
-            notes=notes(summary),
-            reading=_READING,
-            datasets=[data_set(dataset) for dataset in summary["datasets"]],
-            glance=None,
-            figures=figures,
-            sections=[
-                {"title": title, "grids": grids, "folded": False}
-                for title, grids in _sections(summary)
-            ],
-            leader=LEADER,
-        )
-        .lstrip()
+    settings = [("Seed", str(protocol["seed"])), ("Version", f"fewlabels {summary['fewlabels']}")]
+    return Content(
+        protocol["name"],
+        protocol["title"],
+        protocol["source"],
+        headline(summary),
+        facts,
+        settings,
+        summary["command"],
+        notes(summary),
+        list(_READING),
+        [data_set(dataset) for dataset in summary["datasets"]],
+        None,
+        [_figure(figure, summary) for figure in summary["figures"]],
+        _sections(summary),
+        _ABOUT,
     )
+
+
+def _figure(figure: Mapping[str, Any], summary: Summary) -> Figure:
+    place = f"{figure['dataset']}, {plural(figure['n_labeled'], 'label')} per validation item"
+    drawn = [replace(v, y_name="observed disagreement") for v in views(figure, summary)]
+    return Figure("Reliability of predicted disagreement", place, _ABOUT, drawn, slug_of(figure))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from fewlabels.annotations import disagreement_reliability, evaluate
-from fewlabels.bench.cells import FAILED, Body
+from fewlabels.bench.cells import FAILED, Body, Cell, body_of, failure
+from fewlabels.bench.disagreement.data import HistogramWorld
 from fewlabels.bench.disagreement.protocol import (
     BIN,
     BINS,
@@ -21,11 +23,11 @@ from fewlabels.bench.disagreement.protocol import (
     method_of,
 )
 from fewlabels.bench.disagreement.trial import Fitted, Trial
+from fewlabels.bench.protocol import Protocol
 from fewlabels.calibration import ensemble_disagreement, ensemble_mean, ensemble_posterior
 from fewlabels.errors import FewlabelsError, Status
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.blocks import map_blocks, using_workers
-from fewlabels.wording import one_line
 
 MEAN, ENSEMBLE = "mean of all", "ensemble"
 """Rows beside the classifiers: their average probability as one more classifier, which is
@@ -48,18 +50,29 @@ class Forecast:
     posterior: Floats | None
 
 
-def compute(trial: Trial, name: str) -> Body:
-    """What a method finds; that it cannot be fitted is part of the answer."""
-    started = time.perf_counter()
-    method = method_of(name)
-    try:
-        said = list(forecasts(trial, method))
-        parts = list(map_blocks(lambda f: _measured(f, trial, method), said))
-    except FewlabelsError as error:
-        return _body((), None, trial.run, message=one_line(str(error)))
-    values = np.stack(parts, axis=1)
-    seconds = time.perf_counter() - started
-    return _body(tuple(f.name for f in said), values, trial.run, method, seconds=seconds)
+class Bench:
+    """Computes cells; those of a run and a number of labels share a trial."""
+
+    def __init__(self, worlds: Mapping[str, HistogramWorld], protocol: Protocol) -> None:
+        self._trial = lru_cache(maxsize=1)(
+            lambda dataset, run, n: Trial(worlds[dataset], protocol.seed, run, n)
+        )
+
+    def run(self, cell: Cell) -> Body:
+        """What a method finds; that it cannot be fitted is part of the answer."""
+        started = time.perf_counter()
+        method = method_of(cell.method)
+        trial = self._trial(cell.dataset, cell.run, cell.n_labeled)
+        try:
+            said = list(forecasts(trial, method))
+            parts = list(map_blocks(lambda f: _measured(f, trial, method), said))
+        except FewlabelsError as error:
+            return failure(FAILED, error, cell.run)
+        values = np.stack(parts, axis=1)
+        return body_of(
+            [f.name for f in said], METRICS, GROUPS, [cell.run], values,
+            status=_statuses(values, method), seconds=[time.perf_counter() - started],
+        )  # fmt: skip
 
 
 def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
@@ -147,37 +160,9 @@ def _losses(method: Method) -> tuple[str, ...]:
     return (*(LOSSES if plain else ()), *DISAGREEMENT)
 
 
-def _body(
-    models: tuple[str, ...],
-    values: Floats | None,
-    run: int,
-    method: Method | None = None,
-    *,
-    message: str = "",
-    seconds: float = 0.0,
-) -> Body:
-    """The answer as `fewlabels.bench.parts` keeps it: axes, and flat values with None for NaN."""
-    flat = np.array([]) if values is None else values.ravel()
-    known = np.isfinite(flat)
-    return {
-        "models": list(models),
-        "metrics": list(METRICS),
-        "groups": list(GROUPS),
-        "runs": [run],
-        "estimate": [v if k else None for v, k in zip(flat.tolist(), known.tolist(), strict=True)],
-        "low": None,
-        "high": None,
-        "status": FAILED if values is None else _statuses(values, method),
-        "message": message,
-        "seconds": [seconds],
-        "traits": [],
-    }
-
-
-def _statuses(values: Floats, method: Method | None) -> list[str]:
+def _statuses(values: Floats, method: Method) -> Array:
     """A missing number of all items is undefined if the method could have had it."""
     status = np.where(np.isfinite(values), str(Status.OK), str(Status.NOT_APPLICABLE))
-    assert method is not None
     could = (
         *_losses(method),
         *(("prior_EL",) if method.scaling else ()),
@@ -186,4 +171,4 @@ def _statuses(values: Floats, method: Method | None) -> list[str]:
     for metric in could:
         column = status[0, :, _PLACE[metric]]
         column[column != str(Status.OK)] = str(Status.UNDEFINED)
-    return status.ravel().tolist()
+    return status

@@ -1,32 +1,22 @@
-"""Run the benchmark of disagreement: every cell once, kept as it finishes, merged at the end."""
+"""Run the benchmark of disagreement: what it reads and plans; the rest is `fewlabels.bench.run`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fewlabels.bench import manifest
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.disagreement.cells import compute
+from fewlabels.bench.disagreement.cells import Bench
 from fewlabels.bench.disagreement.data import HistogramWorld, read_worlds
-from fewlabels.bench.disagreement.protocol import NAME, asked
-from fewlabels.bench.disagreement.trial import Trial
-from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
+from fewlabels.bench.disagreement.protocol import asked
 from fewlabels.bench.manifest import Manifest
-from fewlabels.bench.merge import tidy
-from fewlabels.bench.parts import Parts
+from fewlabels.bench.merge import Columns, tidy
+from fewlabels.bench.pool import Job
 from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.results import TRAITS, Results
-from fewlabels.bench.runner import Progress, asked_for, places_of, reading_of, silent
-from fewlabels.errors import Status, UsageError
-from fewlabels.kernels.blocks import using_workers
-
-Job = tuple[Cell, ...]
-"""Cells of one trial."""
+from fewlabels.bench.results import Results
+from fewlabels.bench.runner import Asked, Design, Progress, asked_for, conduct, reading_of
+from fewlabels.errors import Status
 
 
 def run(
@@ -72,102 +62,27 @@ def run(
         One line that says what is wrong and how to mend it. What is finished is kept.
     """
     protocol, given = asked(options)
-    folder = folder_of(out, NAME)
-    wanted = Manifest(
-        protocol,
-        places_of(data),
-        reading_of(models, exclude_models, where or {}, columns or {}, most_items),
-    )
-    before = None
-    if resume:
-        before = manifest.read(folder)
-        wanted = replace(
-            before,
-            protocol=manifest.grown(before.protocol, NAME, given),
-            data=manifest.places(before.data, wanted.data),
-            reading=dict(before.reading) | dict(wanted.reading),
-        )
-    if not wanted.data:
-        raise UsageError("no data; name files or folders of predictions with `data`")
-    if not resume:
-        check_free(folder)
-    worlds, skipped = read_worlds(wanted.data, asked_for(wanted.reading))
-    if before is not None:
-        worlds = _under_known_names(worlds, before)
-    wanted = replace(wanted, datasets=tuple(w.facts for w in worlds), skipped=tuple(skipped))
-    with held(folder), using_workers(workers):
-        if not resume:
-            check_free(folder)  # another process may have begun while this one read the data
-        found = _compute(folder, wanted, worlds, progress or silent)
-        results = Results(
-            wanted.protocol, wanted.datasets, _applicable(tidy(found, wanted.protocol)),
-            {name: np.empty(0, dtype=object if kind is str else kind)
-             for name, kind in TRAITS.items()},
-            wanted.skipped, folder,
-        )  # fmt: skip
-        with writing(folder):
-            results.save(folder)
-    return results
+    reading = reading_of(models, exclude_models, where or {}, columns or {}, most_items)
+    wanted = Asked(protocol, given, out, resume, workers, progress)
+    return conduct(Design(_worlds, _plan, Bench, _applicable, threads=True), wanted, data, reading)
 
 
-def _under_known_names(worlds: Sequence[HistogramWorld], before: Manifest) -> list[HistogramWorld]:
-    """The data sets of a benchmark that goes on, which must be those it began with."""
-    names = manifest.known_names(before.datasets, [w.facts for w in worlds])
-    named = [
-        replace(world, facts=replace(world.facts, name=name))
-        for world, name in zip(worlds, names, strict=True)
-    ]
-    manifest.check_data(before.datasets, [w.facts for w in named])
-    return named
+def _worlds(wanted: Manifest) -> tuple[list[HistogramWorld], list[str]]:
+    return read_worlds(wanted.data, asked_for(wanted.reading))
 
 
-def _jobs(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> Iterator[Job]:
-    for world in worlds:
-        for run in range(protocol.runs):
-            for size in protocol.n_labeled:
-                place = ("estimates", world.facts.name, "", size, 0, run)
-                yield tuple(Cell(*place, method) for method in protocol.methods)
+def _plan(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> tuple[list[Job], list[str]]:
+    """A job per trial; every data set can serve every number of labels."""
+    return [
+        tuple(Cell("estimates", w.facts.name, "", n, 0, run, m) for m in protocol.methods)
+        for w in worlds
+        for run in range(protocol.runs)
+        for n in protocol.n_labeled
+    ], []
 
 
-def _compute(
-    folder: Path,
-    wanted: Manifest,
-    worlds: Sequence[HistogramWorld],
-    progress: Callable[[int, int], None],
-) -> dict[Cell, Body]:
-    """What every cell found: read where it is there, else computed and kept.
-
-    Threads share the classifiers of a cell; processes would each hold all data.
-    """
-    protocol = wanted.protocol
-    parts = Parts(
-        folder / PARTS, {w.facts.name: manifest.fingerprint(protocol, w.facts) for w in worlds}
-    )
-    with writing(folder):
-        wanted.write(folder)  # first: without it nobody could tell whose the parts are
-        parts.prepare()
-    named = {world.facts.name: world for world in worlds}
-    jobs = list(_jobs(protocol, worlds))
-    total = sum(map(len, jobs))
-    found: dict[Cell, Body] = {}
-    for job in jobs:
-        found |= {cell: body for cell in job if (body := parts.read(cell)) is not None}
-    progress(len(found), total)
-    for job in jobs:
-        missing = [cell for cell in job if cell not in found]
-        if not missing:
-            continue
-        first = missing[0]
-        trial = Trial(named[first.dataset], protocol.seed, first.run, first.n_labeled)
-        for cell in missing:
-            found[cell] = compute(trial, cell.method)
-            with writing(folder):
-                parts.write(cell, found[cell])
-            progress(len(found), total)
-    return found
-
-
-def _applicable(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the rows of metrics that a method has not, and of empty bins."""
+def _applicable(found: Mapping[Cell, Body], protocol: Protocol) -> Columns:
+    """Tidy rows without those of metrics that a method has not, and of empty bins."""
+    columns = tidy(found, protocol)
     kept = columns["status"] != str(Status.NOT_APPLICABLE)
     return {name: values[kept] for name, values in columns.items()}

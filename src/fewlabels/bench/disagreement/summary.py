@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from pathlib import PurePath
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.bench.disagreement.protocol import BIN, NAME, ONE_NUMBER, OPTIONS, PROTOCOL
+from fewlabels.bench.disagreement.protocol import (
+    BIN,
+    BINS,
+    ONE_NUMBER,
+    PROTOCOL,
+    RELIABILITY,
+)
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.results import DatasetFacts, Results
+from fewlabels.bench.summary_cells import spread
+from fewlabels.bench.summary_command import command
 from fewlabels.bench.summary_errors import failures
-from fewlabels.kernels.arrays import Array, Floats
-from fewlabels.wording import one_line
+from fewlabels.kernels.arrays import Array
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "losses": ("L", "EL", "CL", "CE", "accuracy"),
@@ -30,9 +36,15 @@ _DRAWN = ("raw", "temperature", "raw+alpha-constant", "temperature+alpha-feature
 """Methods of the diagrams; where one has not run, the others are drawn."""
 
 _LARGER = ("accuracy",)
-_SIGNIFICANT = (
-    1e-12  # Equal to the last bits but one: methods that leave probabilities as they are.
-)
+_SIGNIFICANT = 1e-12
+"""Equal to the last bits but one: methods that leave probabilities as they are."""
+
+_OPTIONS = {
+    "methods": "methods", "n_labeled": "labels_per_item", "runs": "runs", "seed": "seed",
+}  # fmt: skip
+_SHOWN = ("dataset", "n_labeled", "metric", "group")
+_Values = dict[tuple[Any, ...], dict[tuple[str, str], list[float]]]
+"""What `_SHOWN` names -> method and classifier -> estimate of every run."""
 
 
 def summarise(results: Results) -> dict[str, Any]:
@@ -43,11 +55,12 @@ def summarise(results: Results) -> dict[str, Any]:
     `figures` are reliability diagrams of the predicted disagreement, a panel per classifier.
     """
     protocol = results.protocol
-    columns = {name: np.asarray(part) for name, part in results.columns.items()}
+    columns = results.columns
+    values = _grouped(columns)
     return {
         "fewlabels": __version__,
         "protocol": protocol.plain(),
-        "command": _command(results),
+        "command": command(results, PROTOCOL, _OPTIONS, getattr),
         "datasets": [d.plain() for d in results.datasets],
         "metrics": {},
         "methods": [
@@ -55,117 +68,108 @@ def summarise(results: Results) -> dict[str, Any]:
             {"name": PERFECT, "floor": True},
         ],
         "reference": "raw",
-        "tables": list(_tables(columns, protocol, results.datasets)),
-        "figures": list(_figures(columns, protocol, results.datasets)),
+        "tables": list(_tables(values, protocol, results.datasets)),
+        "figures": list(_figures(values, protocol, results.datasets)),
         "failures": failures(columns),
         "skipped": list(results.skipped),
     }
 
 
+def _grouped(columns: Mapping[str, Array]) -> _Values:
+    """Estimates of the runs by what a table or a bin shows, and by its row and column."""
+    found: _Values = defaultdict(lambda: defaultdict(list))
+    names = (*_SHOWN, "method", "model", "estimate")
+    for *shown, method, model, estimate in zip(*(columns[n] for n in names), strict=True):
+        found[tuple(shown)][method, model].append(estimate)
+    return found
+
+
 def _tables(
-    columns: Mapping[str, Array], protocol: Protocol, datasets: Sequence[DatasetFacts]
+    values: _Values, protocol: Protocol, datasets: Sequence[DatasetFacts]
 ) -> Iterator[dict[str, Any]]:
-    for dataset in datasets:
-        own = columns["dataset"] == dataset.name
-        for kind, metrics in SECTIONS.items():
-            for size in protocol.n_labeled:
-                for metric in metrics:
-                    rows = own & (columns["n_labeled"] == size) & (columns["metric"] == metric)
-                    rows &= columns["group"] == ""
-                    table = _table(columns, rows, protocol.methods, metric, dataset)
-                    if table["rows"]:
-                        place = {"kind": kind, "dataset": dataset.name, "n_labeled": size}
-                        yield place | {"metric": metric} | table
+    for dataset, (kind, metrics), size in product(datasets, SECTIONS.items(), protocol.n_labeled):
+        for metric in metrics:
+            own = values.get((dataset.name, size, metric, ""))
+            if own:
+                place = {"kind": kind, "dataset": dataset.name, "n_labeled": size}
+                yield place | {"metric": metric} | _table(own, protocol.methods, metric, dataset)
 
 
 def _table(
-    columns: Mapping[str, Array],
-    rows: Array,
+    own: Mapping[tuple[str, str], list[float]],
     methods: Sequence[str],
     metric: str,
     dataset: DatasetFacts,
 ) -> dict[str, Any]:
     """Rows of methods that have the metric, cells of classifiers and of what is made of them."""
-    there = set(columns["model"][rows].tolist())
+    there = {model for _, model in own}
     others = sorted(there - set(dataset.models), reverse=True)
     models = [m for m in dataset.models if m in there] + others
-    values: dict[str, list[Floats]] = {}
-    for method in methods:
-        of_method = rows & (columns["method"] == method)
-        found = [columns["estimate"][of_method & (columns["model"] == m)] for m in models]
-        if any(len(v) for v in found):
-            values[method] = found
-    best = _best(values, metric)
+    methods = [method for method in methods if any(method == known for known, _ in own)]
+    cells = [[_cell(own.get((method, m), [])) for m in models] for method in methods]
+    best = _best(cells, methods, metric)
     return {
         "models": models,
         "larger_is_better": metric in _LARGER,
         "rows": [
-            {
-                "method": method,
-                "cells": [_cell(v) | {"best": b} for v, b in zip(found, best[method], strict=True)],
-            }
-            for method, found in values.items()
+            {"method": method, "cells": [c | {"best": b} for c, b in zip(row, marks, strict=True)]}
+            for method, row, marks in zip(methods, cells, best, strict=True)
         ],
     }
 
 
-def _cell(values: Floats) -> dict[str, Any]:
-    known = values[np.isfinite(values)]
-    complete = len(known) and len(known) == len(values)
-    return {
-        "mean": float(known.mean()) if complete else None,
-        "sd": float(known.std(ddof=1)) if complete and len(known) > 1 else None,
-        "n_runs": len(known),
-    }
+def _cell(values: Sequence[float]) -> dict[str, Any]:
+    """Mean and sd (ddof 1) over the runs, where none of them lacks a value."""
+    found = spread(np.asarray(values, dtype=float))
+    if found["n_runs"] < len(values):
+        found |= {"mean": None, "sd": None}
+    return {name: found[name] for name in ("mean", "sd", "n_runs")}
 
 
-def _best(values: Mapping[str, list[Floats]], metric: str) -> dict[str, list[bool]]:
+def _best(
+    cells: Sequence[Sequence[Mapping[str, Any]]], methods: Sequence[str], metric: str
+) -> list[list[bool]]:
     """Whether the mean of a method is the best of its column; where two have one at least.
 
     One number for all items has no calibration error to speak of, and takes no part in that.
     """
     sign = -1.0 if metric in _LARGER else 1.0
-    table = np.array([[_cell(v)["mean"] for v in found] for found in values.values()], dtype=float)
+    table = np.array([[cell["mean"] for cell in row] for row in cells], dtype=float)
     table = np.where(np.isfinite(table), sign * table, np.inf)
     if metric == "CE_disagreement":
-        table[[k for k, method in enumerate(values) if method == ONE_NUMBER]] = np.inf
-    if not table.size:
-        return {}
+        table[[method == ONE_NUMBER for method in methods]] = np.inf
     contested = np.isfinite(table).sum(axis=0) > 1
-    least = table.min(axis=0)
-    with np.errstate(invalid="ignore"):
-        best = contested & np.isfinite(table) & (table <= least + _SIGNIFICANT)
-    return dict(zip(values, best.tolist(), strict=True))
+    best: list[list[bool]] = (
+        contested & np.isfinite(table) & (table <= table.min(axis=0) + _SIGNIFICANT)
+    ).tolist()
+    return best
 
 
 # --- figures --------------------------------------------------------------------------------------
 
 
 def _figures(
-    columns: Mapping[str, Array], protocol: Protocol, datasets: Sequence[DatasetFacts]
+    values: _Values, protocol: Protocol, datasets: Sequence[DatasetFacts]
 ) -> Iterator[dict[str, Any]]:
     drawn = [m for m in _DRAWN if m in protocol.methods] or list(protocol.methods[:4])
-    binned = np.char.startswith(columns["group"].astype(str), f"{BIN}=")
-    for dataset in datasets:
-        for size in protocol.n_labeled:
-            rows = binned & (columns["dataset"] == dataset.name) & (columns["n_labeled"] == size)
-            panels = [
-                {"metric": model, "level": "", "series": series, "marks": []}
-                for model in dataset.models
-                if (series := _series(columns, rows & (columns["model"] == model), drawn))
-            ]
-            if panels:
-                yield {
-                    "kind": "reliability", "dataset": dataset.name, "level": "",
-                    "n_labeled": size, "n_unlabeled": None, "factor": "", "levels": None,
-                    "x": "predicted_disagreement", "panels": panels,
-                }  # fmt: skip
+    for dataset, size in product(datasets, protocol.n_labeled):
+        panels = [
+            {"metric": model, "level": "", "series": series, "marks": []}
+            for model in dataset.models
+            if (series := _series(values, (dataset.name, size), model, drawn))
+        ]
+        if panels:
+            yield {
+                "kind": "reliability", "dataset": dataset.name, "level": "", "n_labeled": size,
+                "n_unlabeled": None, "factor": "", "levels": None,
+                "x": "predicted_disagreement", "panels": panels,
+            }  # fmt: skip
 
 
 def _series(
-    columns: Mapping[str, Array], rows: Array, methods: Sequence[str]
+    values: _Values, place: tuple[str, int], model: str, methods: Sequence[str]
 ) -> list[dict[str, Any]]:
-    by_method = {m: _points(columns, rows & (columns["method"] == m)) for m in methods}
+    by_method = {m: _points(values, place, (m, model)) for m in methods}
     found = [{"method": method, "points": points} for method, points in by_method.items() if points]
     if found:
         farthest = max(p["x"] for points in by_method.values() for p in points)
@@ -174,38 +178,19 @@ def _series(
     return found
 
 
-def _points(columns: Mapping[str, Array], rows: Array) -> list[dict[str, Any]]:
+def _points(values: _Values, place: tuple[str, int], cell: tuple[str, str]) -> list[dict[str, Any]]:
     """Mean predicted and observed disagreement of each bin over the runs, weighted by its share.
 
     The standard error is that over the runs.
     """
     points = []
-    for group in dict.fromkeys(columns["group"][rows].tolist()):
+    for group in (f"{BIN}={k + 1}" for k in range(BINS)):
         x, y, share = (
-            columns["estimate"][rows & (columns["group"] == group) & (columns["metric"] == metric)]
-            for metric in ("predicted_disagreement", "observed_disagreement", "share")
+            np.asarray(values.get((*place, metric, group), {}).get(cell, []), dtype=float)
+            for metric in RELIABILITY
         )
         if not len(x) or len(x) != len(y) or not np.isfinite([*x, *y]).all():
             continue
         weight = share / share.sum()
-        runs = len(x)
-        se = float(y.std(ddof=1) / np.sqrt(runs)) if runs > 1 else None
-        points.append({"x": float(weight @ x), "y": float(weight @ y), "se": se})
+        points.append({"x": float(weight @ x), "y": float(weight @ y), "se": spread(y)["se"]})
     return sorted(points, key=lambda p: p["x"])
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-def _command(results: Results) -> str:
-    """The command that asks for this again, without the folders of the machine that ran it."""
-    words = ["fewlabels", "benchmark", NAME]
-    for dataset in results.datasets:
-        words += ["--data", PurePath(dataset.file).name]
-    spelled = {field: option for option, field in OPTIONS.items()}
-    for field in (f.name for f in fields(Protocol) if f.name in spelled):
-        now = getattr(results.protocol, field)
-        if now != getattr(PROTOCOL, field):
-            written = ",".join(map(str, now)) if isinstance(now, tuple) else str(now)
-            words += [f"--{spelled[field].replace('_', '-')}", written]
-    return one_line(shlex.join(words))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewlabels.bench.study.statistics import coverage, interval_score, mean, over_clusters, ratio
+from study.statistics import coverage, interval_score, mean, over_clusters, ratio
 
 
 def _score(low: float, high: float, truth: float, level: float) -> float:

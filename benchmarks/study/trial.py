@@ -11,10 +11,6 @@ import numpy as np
 
 from fewlabels.bench.cells import FAILED, Body, Cell, shown
 from fewlabels.bench.seeds import generator, seed_of
-from fewlabels.bench.study.methods import method_for
-from fewlabels.bench.study.protocol import FIGURES, LEVELS, METRICS, Study
-from fewlabels.bench.study.sets import METRIC_OBJECTS, StudySet, load
-from fewlabels.bench.study.statistics import interval_score
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.estimates import Estimates
 from fewlabels.kernels.arrays import Bools, Floats
@@ -22,6 +18,10 @@ from fewlabels.kernels.interval_draws import interval
 from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
+from study.methods import method_for
+from study.protocol import FIGURES, LEVELS, METRICS, Study
+from study.sets import METRIC_OBJECTS, StudySet, load
+from study.statistics import interval_score
 
 PREPARE = "set"
 """Kind of a cell that makes a set, keeps it, and gives its facts."""

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from fewlabels.bench.files import replace_file
-from fewlabels.bench.study.protocol import METRICS
 from fewlabels.errors import InputError
 from fewlabels.frames import read_predictions
 from fewlabels.kernels.arrays import Floats
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
+from study.protocol import METRICS
 
 FAMILIES = (
     "classification", "quantiles", "blobs", "shapes", "friedman", "sparse", "manifold", "hastie",
@@ -161,7 +161,7 @@ def _made(name: str, folder: Path) -> StudySet:
     path, recipe = folder / f"{name}.npz", recipe_of(name)
     found = _kept(path, recipe)
     if found is None:
-        from fewlabels.bench.study.families import make_set
+        from study.families import make_set
 
         found = make_set(family, seed).predictions
         folder.mkdir(parents=True, exist_ok=True)
@@ -198,7 +198,7 @@ def recipe_of(name: str) -> str:
     """Hash of what makes a set: its name, the recipe's source, and the library it calls."""
     import sklearn
 
-    from fewlabels.bench.study import families
+    from study import families
 
     said = (name, inspect.getsource(families), sklearn.__version__, np.__version__)
     return hashlib.blake2b(repr(said).encode(), digest_size=10).hexdigest()

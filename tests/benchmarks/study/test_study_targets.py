@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewlabels.bench.study import promises, render, render_text
-from fewlabels.bench.study.protocol import FIGURES, METRICS, Study
-from fewlabels.bench.study.results import Place, Runs, StudyResults
+from study import promises, render, render_text
+from study.protocol import FIGURES, METRICS, Study
+from study.results import Place, Runs, StudyResults
 
 RUNS = 100
 
@@ -184,4 +184,4 @@ def test_the_page_says_sizes_that_are_not_the_protocols(by_hand: StudyResults) -
     assert "(n_u) are 1,000 here; the protocol has 200, 1,000, 10,000." in first
     whole = StudyResults(Study(("wine-9000",)), {}, {}, (), Path())
     assert "here; the protocol has" not in render(whole).split("\n\n")[1]
-    assert "`fewlabels benchmark study --data DIR`" in render(whole)
+    assert "`python benchmarks/study.py --data DIR`" in render(whole)

@@ -13,11 +13,11 @@ import numpy as np
 from fewlabels import __version__
 from fewlabels.bench.cells import Body, Cell
 from fewlabels.bench.files import replace_text
-from fewlabels.bench.study.protocol import FIGURES, METRICS, Study
-from fewlabels.bench.study.statistics import Figure, coverage, mean
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.shown import plain_values
 from fewlabels.wording import listed
+from study.protocol import FIGURES, METRICS, Study
+from study.statistics import Figure, coverage, mean
 
 JSON = "cells.json"
 

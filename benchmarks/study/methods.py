@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fewlabels.bench import methods
-from fewlabels.bench.study.protocol import DEFAULT
 from fewlabels.models.base import LabelModel
 from fewlabels.models.ensembles import LearnedEnsemble
 from fewlabels.models.registry import resolve
 from fewlabels.predictions import Predictions
+from study.protocol import DEFAULT
 
 
 def method_for(name: str, family: str, predictions: Predictions) -> LabelModel:

@@ -22,27 +22,8 @@ deleted before it is resumed.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fewlabels.bench.study.page import render, render_text
-    from fewlabels.bench.study.runner import run, so_far
-    from fewlabels.bench.study.targets import promises
+from study.page import render, render_text
+from study.runner import run, so_far
+from study.targets import promises
 
 __all__ = ["promises", "render", "render_text", "run", "so_far"]
-
-# Nothing is imported before it is asked for: listing the protocols needs no scikit-learn.
-_LAZY = {
-    "render": "fewlabels.bench.study.page",
-    "render_text": "fewlabels.bench.study.page",
-    "run": "fewlabels.bench.study.runner",
-    "so_far": "fewlabels.bench.study.runner",
-    "promises": "fewlabels.bench.study.targets",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'fewlabels.bench.study' has no attribute {name!r}")

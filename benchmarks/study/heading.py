@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.bench.study.protocol import (
+from study.protocol import (
     DEFAULT,
     N_LABELED,
     N_UNLABELED,
@@ -15,7 +15,7 @@ from fewlabels.bench.study.protocol import (
     REDUCED_N_UNLABELED,
     Study,
 )
-from fewlabels.bench.study.results import StudyResults
+from study.results import StudyResults
 
 _MOST_RUNS = 4
 """Numbers of runs that a line names; more are given as a range."""
@@ -66,16 +66,13 @@ def heading(results: StudyResults) -> list[str]:
 
 
 def _command(study: Study) -> str:
-    """The command line that gives such a study; other sizes are the script's alone."""
-    form = " --reduced" if study.reduced else ""
+    """The command line that gives such a study."""
+    command = f"python benchmarks/study.py --data DIR{' --reduced' if study.reduced else ''}"
     usual = (REDUCED_N_LABELED, REDUCED_N_UNLABELED) if study.reduced else (N_LABELED, N_UNLABELED)
     if (study.n_labeled, study.n_unlabeled) == usual:
-        return f"fewlabels benchmark study --data DIR{form}"
+        return command
     sizes = [",".join(map(str, sizes)) for sizes in (study.n_labeled, study.n_unlabeled)]
-    return (
-        f"python benchmarks/study.py --data DIR{form} --n-labeled {sizes[0]} "
-        f"--n-unlabeled {sizes[1]}"
-    )
+    return f"{command} --n-labeled {sizes[0]} --n-unlabeled {sizes[1]}"
 
 
 def _other_sizes(study: Study) -> str:

@@ -14,9 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewlabels.bench.study import facts, render, run, runner, sets, so_far, trial
-from fewlabels.bench.study.methods import method_for
-from fewlabels.bench.study.protocol import (
+from fewlabels.errors import FewlabelsError, InputError, UsageError
+from fewlabels.models.ensembles import LearnedEnsemble
+from fewlabels.models.registry import METHODS as METHODS_THERE
+from fewlabels.pipeline import estimate
+from fewlabels.predictions import Predictions
+from study import facts, render, run, runner, sets, so_far, trial
+from study.methods import method_for
+from study.protocol import (
     CENTRAL,
     EVERYWHERE,
     FIGURES,
@@ -25,17 +30,12 @@ from fewlabels.bench.study.protocol import (
     OTHERS,
     Study,
 )
-from fewlabels.bench.study.results import StudyResults
-from fewlabels.bench.study.sets import FAMILIES, MADE, REAL, known_sets
-from fewlabels.bench.study.trial import Bench, figures
-from fewlabels.cli import main
-from fewlabels.errors import InputError, UsageError
-from fewlabels.models.ensembles import LearnedEnsemble
-from fewlabels.models.registry import METHODS as METHODS_THERE
-from fewlabels.pipeline import estimate
-from fewlabels.predictions import Predictions
+from study.results import StudyResults
+from study.sets import FAMILIES, MADE, REAL, known_sets
+from study.trial import Bench, figures
 
 METHODS = ["labeled", "ensemble"]
+SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "study.py"
 
 
 def same(a: StudyResults, b: StudyResults) -> bool:
@@ -107,7 +107,7 @@ def test_a_kill_loses_the_part_at_hand_alone(tmp_path: Path, kept_small: Path) -
     out.mkdir()
     shutil.copytree(kept_small / "sets", out / "sets")
     command = [
-        sys.executable, "-m", "fewlabels", "benchmark", "study", "--reduced", "--runs", "20",
+        sys.executable, str(SCRIPT), "--reduced", "--runs", "20",
         "--sets", "wine-9000", "--methods", "labeled,ensemble", "--workers", "1", "--out", str(out),
     ]  # fmt: skip
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -207,9 +207,10 @@ def test_the_design_is_fractional() -> None:
 
 
 def test_sets_and_families_are_those_there_are() -> None:
-    from fewlabels.bench.study import families
+    from study import families
 
     assert set(FAMILIES) == set(families.FAMILIES)
+    assert all(LearnedEnsemble(left_out=family) for family in FAMILIES)
     assert len(MADE) >= 40
     assert set(CENTRAL) <= {*REAL, *MADE}
 
@@ -227,32 +228,22 @@ def test_absent_real_sets_are_left_out_with_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--metrics", "ece"], "--metrics has no use in protocol 'study': leave it out"),
-        (["--sets", "wnie"], "unknown set 'wnie'; did you mean 'wine'"),
-        (["--sets", "real"], "--sets: there are no real sets here"),
-        (["--methods", "psychic"], "unknown method 'psychic'"),
-        (["--resume"], "is not there: nothing to resume; leave --resume out"),
-        (["--data", "nowhere"], "--data 'nowhere': there is no such file or folder"),
+        ({"sets": ["wnie"]}, "unknown set 'wnie'; did you mean 'wine'"),
+        ({"sets": ["real"]}, "`sets`: there are no real sets here"),
+        ({"methods": ["psychic"]}, "unknown method 'psychic'"),
+        ({"resume": True}, "is not there: nothing to resume; leave `resume` out"),
+        ({"data": "nowhere"}, "`data` 'nowhere': there is no such file or folder"),
     ],
 )
 def test_refusals_are_one_line(
-    options: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    options: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["benchmark", "study", *options]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    with pytest.raises(FewlabelsError) as error:
+        run(**options)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_other_protocols_have_no_sets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["benchmark", "ssme-binary", "--sets", "wine"]) == 2
-    assert "--sets serves protocol 'study' alone" in capsys.readouterr().err
 
 
 def test_the_manifest_of_another_protocol_is_refused(tmp_path: Path) -> None:
@@ -261,19 +252,32 @@ def test_the_manifest_of_another_protocol_is_refused(tmp_path: Path) -> None:
         run((), tmp_path, resume=True)
 
 
-def test_the_command_writes_a_page(
-    tmp_path: Path, tiny: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert main(
-        ["benchmark", "study", "--reduced", "--runs", "1", "--sets", ",".join(tiny), "--methods",
-         "auto,labeled", "--workers", "1", "--out", str(out)]
-    ) == 0  # fmt: skip
-    shown = capsys.readouterr().out
-    assert "90% intervals hold 87% to 94%" in shown
-    assert (out / "report.md").read_text().startswith("# Coverage and error study")
-    assert main(["benchmark", "study", "--out", str(out)]) == 2
-    assert "go on with it by --resume" in capsys.readouterr().err
+def test_the_script_writes_a_page_and_goes_on(kept_small: Path) -> None:
+    def shown(*options: str) -> str:
+        command = [sys.executable, "-W", "error", str(SCRIPT), "--out", str(kept_small), *options]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    sets = ["--sets", "wine-9000,wine-9001", "--methods", "auto,labeled", "--workers", "2"]
+    first = shown("--reduced", "--runs", "1", "--data", "nowhere", *sets)
+    assert "90% intervals hold 87% to 94%" in first
+    page = kept_small / "report.md"
+    assert page.read_text().startswith("# Coverage and error study")
+    shown("--runs", "2", "--methods", "ensemble")  # only what is new is computed
+    assert "Runs per cell: auto 2; ensemble 2; labeled 2." in page.read_text()
+    again = page.read_text()
+    (kept_small / "peers.md").write_text("## Peers\n\nnone\n")
+    shown("--page-only")
+    assert page.read_text() == f"{again}\n## Peers\n\nnone\n"
+
+
+def test_the_script_refuses_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "--out", str(tmp_path), "--sets", "wnie"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: unknown set 'wnie'; did you mean 'wine'")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("method", ["auto", "learned-ensemble", "learned-ensemble[n_draws=150]"])

@@ -17,15 +17,15 @@ from fewlabels.bench.files import replace_text
 from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
-from fewlabels.bench.runner import Progress, places_of, silent
-from fewlabels.bench.study import facts as kept_facts
-from fewlabels.bench.study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
-from fewlabels.bench.study.results import StudyResults, collect
-from fewlabels.bench.study.sets import known_sets, load_kept
-from fewlabels.bench.study.trial import PREPARE, Bench
+from fewlabels.bench.runner import Progress, kept_or_computed, places_of, silent
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
 from fewlabels.wording import listed, one_line
+from study import facts as kept_facts
+from study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
+from study.results import StudyResults, collect
+from study.sets import known_sets, load_kept
+from study.trial import PREPARE, Bench
 
 SETS = "sets"
 """Where made sets are kept in the folder."""
@@ -195,18 +195,10 @@ def _compute(
     parts = _parts(folder, study, facts)
     with writing(folder):
         parts.prepare()
-    jobs = list(_jobs(study, facts))
-    found = {c: b for job in jobs for c in job if (b := _part(parts, study, c)) is not None}
-    missing = [tuple(c for c in job if c not in found) for job in jobs]
-    missing = [job for job in missing if job]
-    total = sum(map(len, jobs))
-    progress(len(found), total)
-    with closing(run_jobs(missing, make, count)) as running:
-        for cell, body in running:
-            with writing(folder):
-                parts.write(cell, body)
-            found[cell] = body
-            progress(len(found), total)
+    found = kept_or_computed(
+        folder, parts, partial(_part, parts, study), make, list(_jobs(study, facts)), count,
+        progress,
+    )  # fmt: skip
     return facts, found
 
 
@@ -216,7 +208,7 @@ def _facts(
     """Facts of every set, which are found anew: sets may have changed since they were kept."""
     known = kept_facts.read(folder)
     prepare = [(Cell(PREPARE, name),) for name in study.sets]
-    with closing(run_jobs(prepare, make, workers)) as running:
+    with closing(run_jobs(prepare, make, workers, folder)) as running:
         for cell, body in running:
             known[cell.dataset] = dict(body)
             with writing(folder):

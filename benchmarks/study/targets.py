@@ -7,16 +7,17 @@ paired: both saw the same items and labels. A cell breaks a promise as measured,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.bench.study.protocol import DEFAULT, METRICS, PUBLISHED, REFERENCE
-from fewlabels.bench.study.results import Place, StudyResults
-from fewlabels.bench.study.statistics import Figure, coverage, mean, over_clusters, ratio
 from fewlabels.kernels.arrays import Floats
+from study.protocol import DEFAULT, METRICS, PUBLISHED, REFERENCE
+from study.results import Place, StudyResults
+from study.statistics import Figure, coverage, mean, over_clusters, ratio
 
 NEAR_LOWEST = 1.05
 NOT_WORSE = 1.10
@@ -240,5 +241,4 @@ def why_wider(results: StudyResults, cell: Compared, judged: str = DEFAULT) -> s
 
 def counted(broken: Iterable[Compared]) -> dict[str, int]:
     """How many cells there are of each metric, the most first."""
-    names = [c.metric for c in broken]
-    return dict(sorted(((m, names.count(m)) for m in set(names)), key=lambda pair: -pair[1]))
+    return dict(Counter(c.metric for c in broken).most_common())
