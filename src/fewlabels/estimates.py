@@ -79,8 +79,10 @@ class Estimates(Estimated):
     `rows` are ordered: all items, then groups by first appearance; classifiers as given; metrics as
     asked. `draws` maps (metric, group) to posterior draws (D, M), paired over the classifiers.
     `directions` maps a metric to +1 (larger is better), -1 or 0. `judged` are the `predictions` as
-    they were judged: weighted against a shift, or with annotators' distributions for labels. Of a
-    stream (`streamed`) they are a sample; so is what pictures and comparisons are made from.
+    they were judged: weighted against a shift, or with annotators' distributions for labels; it is
+    what pictures and comparisons are made from, and `judged_by` its posterior. Of items that were
+    estimated from in parts it is a sample, and where no item is held (`streamed`) so are the
+    `predictions`. `label_posterior` is `posterior`, or computes it when somebody asks.
     `residuals` are those of the labeled items, by which differences between classifiers are
     corrected, and allow for the method's being wrong (`comparison/discrepancy.py`); None where they
     are taken as the method gives them.
@@ -102,15 +104,22 @@ class Estimates(Estimated):
     classes: tuple[Any, ...]
     directions: Mapping[str, int]
     draws: Mapping[tuple[str, str | None], Floats]
-    posterior: LabelPosterior
+    label_posterior: LabelPosterior | Callable[[], LabelPosterior] = field(repr=False)
     diagnostics: Mapping[str, Any]
     warnings: tuple[str, ...]
     predictions: Predictions = field(repr=False)
     describe: Callable[[Estimates], dict[str, Any]] = field(repr=False)
-    judged: Predictions | None = field(default=None, repr=False)
+    judged: Predictions = field(repr=False)
+    judged_by: LabelPosterior = field(repr=False)
     residuals: Mapping[tuple[str, str | None], Residuals] | None = field(default=None, repr=False)
     streamed: bool = False
     reference: Reference | None = None
+
+    @cached_property
+    def posterior(self) -> LabelPosterior:
+        """What the method knows of the labels of the `predictions`."""
+        made = self.label_posterior
+        return made() if callable(made) else made
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
@@ -404,7 +413,7 @@ class Estimates(Estimated):
         chosen = frozenset(self._chosen(models))
         if (group, chosen) not in self._together:
             self._together[group, chosen] = joint_errors(
-                self._judged, self.posterior, self._rows_of(group),
+                self.judged, self.judged_by, self._rows_of(group),
                 population=self.estimand == "population", level=self.confidence_level,
                 n_draws=max((len(d) for d in self.draws.values()), default=0),
                 method=self.method, group=group, models=chosen,
@@ -423,29 +432,22 @@ class Estimates(Estimated):
     def _together(self) -> dict[tuple[str | None, frozenset[str]], Together]:
         return {}
 
-    @property
-    def _judged(self) -> Predictions:
-        """The predictions with what they are judged against."""
-        if self.judged is not None:
-            return self.judged
-        distribution = self.against == "distribution"
-        return self.predictions.as_histograms() if distribution else self.predictions
-
     def _of_groups(self, model: str, metric: str, names: Sequence[str]) -> tuple[Floats, Floats]:
         """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
         values = np.array([self.get(model, metric, name).value for name in names])
         j = self.models.index(model)
         draws = np.stack([self._draws(metric, name)[:, j] for name in names], axis=1)
-        if self.posterior.support is not None:
+        support = self.judged_by.support
+        if support is not None:
             # Such a group has the values of all items, which say nothing of how it differs.
-            blind = [not self.posterior.support[self._rows_of(name)].any() for name in names]
+            blind = [not support[self._rows_of(name)].any() for name in names]
             values[blind], draws[:, blind] = np.nan, np.nan
         return values, draws
 
     def _rows_of(self, group: str | None) -> Ints:
-        """The items of a group."""
+        """The items of a group, among those that are `judged`."""
         if group is None:
-            return np.arange(self.predictions.n_items)
+            return np.arange(self.judged.n_items)
         for found in self._by_column.values():
             if group in found:
                 return found[group]
@@ -465,20 +467,20 @@ class Estimates(Estimated):
         names = [g.group for g in self.groups if g.group]
         return {
             column: {str(group.name): group.rows for group in found}
-            for column, found in groups_by_column(self.predictions, names).items()
+            for column, found in groups_by_column(self.judged, names).items()
         }
 
     def _n_annotated(self, group: str | None) -> int:
-        if self.against != "distribution" or self.predictions.histogram is None:
+        if self.against != "distribution" or self.judged.histogram is None:
             return 0
-        counts = self.predictions.histogram[self._rows_of(group)]
+        counts = self.judged.histogram[self._rows_of(group)]
         return int((counts.sum(axis=1) > 0).sum())
 
     def _item_variance(self, metric: str, group: str | None) -> Floats | None:
         from fewlabels.evaluation.item_variance import item_variance
 
         if (metric, group) not in self._variances:
-            found = item_variance(self._judged, self.posterior, metric, self._rows_of(group))
+            found = item_variance(self.judged, self.judged_by, metric, self._rows_of(group))
             self._variances[metric, group] = found
         return self._variances[metric, group]
 
