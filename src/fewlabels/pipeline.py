@@ -43,6 +43,9 @@ from fewlabels.wording import listed, no_level
 
 Against = Literal["auto", "class", "distribution"]
 
+WHOLE_ROWS = 250_000
+"""Of more rows estimates are made in parts (`engine/two_passes.py`), from memory as from files."""
+
 
 def estimate(
     predictions: Any,
@@ -142,6 +145,12 @@ def estimate(
     question = question.about(items, elsewhere)
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
+        if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
+            from fewlabels.engine.held import estimate_held
+
+            in_parts = estimate_held(question, items, workers, progress)
+            if in_parts is not None:
+                return in_parts
         return answer(question, setup, items, workers=workers, progress=progress)
 
 
@@ -200,6 +209,23 @@ class Question:
         _check_multiplicity(items, name, metrics, against, self.shift)
         check_correction(self.shift, self.estimand, name, distribution=against == "distribution")
         return Setup(name, model, metrics, against)
+
+    def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
+        """Whether a few draws of every item, and all draws of some, answer it.
+
+        Not where rows stand for several items, a metric is a function of all items, a correction
+        for shift is asked for, or labels of these very items are to be drawn.
+        """
+        known = METHODS.get(setup.name)
+        return (
+            known is not None
+            and known.streams == "rows"
+            and self.estimand == "population"
+            and self.shift is None
+            and items.multiplicity is None
+            and items.repeated_votes is None
+            and not any(metric.in_memory for metric in setup.metrics.values())
+        )
 
 
 class Setup(NamedTuple):
