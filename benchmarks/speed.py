@@ -284,33 +284,63 @@ def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
                 average_precision_score(y[take], p[take, j])
 
 
-def large_file(rows: int) -> Line:
-    """A Parquet file of many rows through the command line, with intervals."""
+_LARGE = """
+import json, resource, sys, time
+import numpy as np, pyarrow.parquet
+import fewlabels as fl
+from fewlabels.engine import stream
+def mb(of):
+    return int([l for l in open('/proc/self/status') if l.startswith(of)][0].split()[1]) / 1024
+path, kind = sys.argv[1:]
+source = path
+if kind != "file":
+    table = source = pyarrow.parquet.read_table(path)
+if kind == "arrays":
+    names = [name for name in table.column_names if name.startswith("p__")]
+    scores = np.stack([table[name].to_numpy() for name in names], axis=1)
+    source = fl.Predictions(scores, table["label"].to_numpy())
+    del table, scores
+before, began, cpu = mb("VmRSS"), time.perf_counter(), time.process_time()
+found = fl.estimate_files(path) if kind == "file" else fl.estimate(source)
+took, cpu = time.perf_counter() - began, time.process_time() - cpu
+print(json.dumps({"seconds": took, "cpu": cpu, "above": mb("VmHWM") - before,
+                  "n": found.n_items, "first": found.rows[0].value}))
+"""
+
+
+def large(rows: int) -> list[Line]:
+    """Very many rows as a file, as arrays and as a frame: the same answer, with intervals."""
     with tempfile.TemporaryDirectory() as folder:
         scores, truth = make_scores(rows, 5)
         labels = np.where(np.random.default_rng(6).random(rows) < 100 / rows, truth, -1)
         columns = {"label": labels} | {f"p__m{j}__1": scores[:, j] for j in range(MODELS)}
         path = Path(folder) / "large.parquet"
-        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=2**17)
         del scores, columns
-        code = (
-            "from fewlabels.cli import main\n"
-            f"import sys; sys.argv = ['fewlabels', 'estimate', {str(path)!r}, '--json', "
-            f"{str(Path(folder) / 'out.json')!r}]\n"
-            "try: main()\nexcept SystemExit: pass"
-        )
-        memory, seconds = peak_mb(code)
-        answer = json.loads((Path(folder) / "out.json").read_text())
         read, _ = best(lambda: pyarrow.parquet.read_table(path), 1)
-        size = path.stat().st_size / 1e6
-    return Line(
-        f"fewlabels estimate on {answer['n_items']:,} rows x 7 models ({size:.0f} MB), 4 metrics "
-        f"with intervals; peak {memory:.0f} MB",
-        f"{seconds:.0f} s",
-        f"{read:.2f} s (reading the file alone)",
-        "",
-        "bounded memory",
-    )
+        runs = {}
+        for kind in ("file", "arrays", "frame"):
+            command = [sys.executable, "-c", _LARGE, str(path), kind]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            runs[kind] = json.loads(done.stdout.splitlines()[-1])
+        assert len({run["first"] for run in runs.values()}) == 1, "the same answer"
+    file = runs["file"]
+    lines = []
+    for kind, run in runs.items():
+        what = "fl.estimate_files" if kind == "file" else f"fl.estimate of {kind} in memory,"
+        rival = f"{read:.2f} s (reading the file alone)" if kind == "file" else "the file"
+        ratio = "" if kind == "file" else f"{run['cpu'] / file['cpu']:.2f} of its processor time"
+        lines.append(
+            Line(
+                f"{what} {run['n']:,} rows x {MODELS} models, 4 metrics with intervals; "
+                f"{run['above']:.0f} MB above what was there",
+                f"{run['seconds']:.1f} s ({run['cpu']:.1f} s of processor time)",
+                rival,
+                ratio,
+                "bounded memory" if kind == "file" else "1.3, 600 MB",
+            )
+        )
+    return lines
 
 
 def start_up() -> list[Line]:
@@ -347,7 +377,7 @@ def main() -> None:
         *start_up(),
         flow(8, 2),
         flow(10, 10),
-        large_file(options.rows),
+        *large(options.rows),
         protocol(),
     ]
     page = [

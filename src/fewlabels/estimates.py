@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,8 +73,10 @@ class Estimates(Estimated):
     `rows` are ordered: all items, then groups by first appearance; classifiers as given; metrics as
     asked. `draws` maps (metric, group) to posterior draws (D, M), paired over the classifiers.
     `directions` maps a metric to +1 (larger is better), -1 or 0. `judged` are the `predictions` as
-    they were judged: weighted against a shift, or with annotators' distributions for labels. Of a
-    stream (`streamed`) they are a sample; so is what pictures and comparisons are made from.
+    they were judged: weighted against a shift, or with annotators' distributions for labels; it is
+    what pictures and comparisons are made from, and `judged_by` its posterior. Of items that were
+    estimated from in parts it is a sample, and where no item is held (`streamed`) so are the
+    `predictions`. `label_posterior` is `posterior`, or computes it when somebody asks.
     `paired` has the values and draws whose differences hold, by metric and group, where these are
     not simply those of the estimates. `details` is what a report shows beside the estimates, in
     plain values; None where it was not asked for.
@@ -96,15 +98,22 @@ class Estimates(Estimated):
     classes: tuple[Any, ...]
     directions: Mapping[str, int]
     draws: Mapping[tuple[str, str | None], Floats]
-    posterior: LabelPosterior
+    label_posterior: LabelPosterior | Callable[[], LabelPosterior] = field(repr=False)
     diagnostics: Mapping[str, Any]
     warnings: tuple[str, ...]
     predictions: Predictions = field(repr=False)
     judged: Predictions = field(repr=False)
+    judged_by: LabelPosterior = field(repr=False)
     paired: Mapping[tuple[str, str | None], Paired] = field(default_factory=dict, repr=False)
     details: Mapping[str, Any] | None = field(default=None, repr=False)
     streamed: bool = False
     reference: Reference | None = None
+
+    @cached_property
+    def posterior(self) -> LabelPosterior:
+        """What the method knows of the labels of the `predictions`."""
+        made = self.label_posterior
+        return made() if callable(made) else made
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""

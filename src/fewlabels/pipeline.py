@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,18 +24,27 @@ from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import reporting, using_workers
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.registry import asked_of
+from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
-from fewlabels.models.base import LabelModel, refuse_multiplicity, whole_items
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    refuse_multiplicity,
+    whole_items,
+)
 from fewlabels.models.label_distribution import LabelDistribution
 from fewlabels.models.registry import METHODS, check_reference
 from fewlabels.models.registry import resolve as resolve_method
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.correction import Correction, check_correction, corrected
 from fewlabels.sources import predictions_of, reference_of
 from fewlabels.wording import listed
 
 Against = Literal["auto", "class", "distribution"]
+
+WHOLE_ROWS = 250_000
+"""Of more rows estimates are made in parts (`engine/two_passes.py`), from memory as from files."""
 
 
 def estimate(
@@ -132,79 +141,189 @@ def estimate(
     True
     """
     check_settings(confidence_level, estimand, workers)
-    seed = seed_of(random_state)
-    predictions = predictions_of(predictions, columns, positive)
-    chosen = resolve_metrics(asked_of(metrics, predictions))
-    known_elsewhere = aligned_reference(reference, predictions, method, shift, columns=columns)
-    name, model = resolve_method(method, predictions, known_elsewhere)
-    given = predictions
-    judged = judged_against(predictions, against, name)
-    if judged == "distribution":
-        model, predictions = LabelDistribution(model), predictions.as_histograms()
-    _check_multiplicity(predictions, name, chosen, judged, shift)
-    groups = all_and_groups(predictions, by)
-    check_correction(shift, estimand, name, distribution=judged == "distribution")
+    question = Question(
+        method, metrics, by, confidence_level, estimand, against, random_state, shift=shift,
+        details=details,
+    )  # fmt: skip
+    items = predictions_of(predictions, columns, positive)
+    elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
+    question = question.about(items, elsewhere)
+    setup = question.setup(items)
     with using_workers(workers), reporting(progress):
-        rng, corrections = np.random.default_rng(seed), tuple[str, ...]()
-        if shift is None:
-            posterior = model.infer(given, rng)
-        else:
-            predictions, posterior, corrections = corrected(given, model, name, shift, rng, seed)
-        evaluator = Evaluator(
-            predictions, posterior, chosen, estimand, confidence_level, progress or _silent
-        )
-        known = facts(
-            given,
-            name,
-            confidence_level,
-            distribution=judged == "distribution",
-            corrected=shift is not None,
-        )
-        everything: dict[str, Measured] = {}
+        if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
+            from fewlabels.engine.held import estimate_held
 
-        def measure(group: Group) -> dict[str, Measured]:
-            nonlocal everything
-            support = posterior.support
-            if everything and support is not None and not support[group.rows].any():
-                return _borrowed(evaluator, everything, group)
-            measured = evaluator.measure(group.rows)
-            everything = everything or measured
-            return measured
+            in_parts = estimate_held(question, items, workers, progress)
+            if in_parts is not None:
+                return in_parts
+        return answer(question, setup, items, progress=progress)
 
-        found = answered(
-            name,
-            evaluator,
-            groups,
-            measure,
-            (*known, *reference_notes(known_elsewhere), *corrections, *posterior.warnings),
-            seed=seed,
-            n_items=predictions.size,
-            against=judged,
-            n_labeled=given.n_labeled,
-            n_annotated=predictions.n_annotated,
-            sizes=tuple(
-                GroupSize(
-                    g.name, given.size_of(g.rows), given.size_of(g.rows[given.labeled[g.rows]])
-                )
-                for g in groups
-            ),
-            posterior=posterior,
-            diagnostics=posterior.diagnostics,
-            predictions=given,
-            judged=predictions,
-            reference=reference_facts(known_elsewhere),
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, wherever the items are: arguments of `estimate`; see there.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
+
+    method: str | LabelModel = "auto"
+    metrics: Any = None
+    by: str | Sequence[str] | None = None
+    confidence_level: float | None = 0.95
+    estimand: Estimand = "population"
+    against: Against = "auto"
+    random_state: int | None = 0
+    reference: Predictions | None = field(default=None, repr=False)
+    shift: Correction | None = None
+    details: bool = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.confidence_level, self.estimand, None)
+        seed_of(self.random_state)
+        check_asked(self.metrics)
+
+    @property
+    def seed(self) -> int:
+        """The seed that is meant."""
+        return seed_of(self.random_state)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose groups are estimated separately as well."""
+        return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
+
+    def about(self, items: Predictions, reference: Predictions | None = None) -> Question:
+        """The same question of items that give as much as these, beside an aligned reference."""
+        return replace(self, metrics=asked_of(self.metrics, items), reference=reference)
+
+    def setup(self, items: Predictions) -> Setup:
+        """How it is answered from these items.
+
+        Raises
+        ------
+        UsageError, InputError
+            If the method cannot serve them, or not what else is asked for.
+        """
+        metrics = resolve_metrics(self.metrics)
+        name, model = resolve_method(self.method, items, self.reference)
+        against = judged_against(items, self.against, name)
+        if against == "distribution":
+            model = LabelDistribution(model)
+        _check_multiplicity(items, name, metrics, against, self.shift)
+        check_correction(self.shift, self.estimand, name, distribution=against == "distribution")
+        return Setup(name, model, metrics, against)
+
+    def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
+        """Whether a few draws of every item, and all draws of some, answer it.
+
+        Not where rows stand for several items, a metric is a function of all items, a correction
+        for shift is asked for, or labels of these very items are to be drawn.
+        """
+        known = METHODS.get(setup.name)
+        return (
+            known is not None
+            and known.streams == "rows"
+            and self.estimand == "population"
+            and self.shift is None
+            and items.multiplicity is None
+            and items.repeated_votes is None
+            and not any(metric.in_memory for metric in setup.metrics.values())
         )
-        return replace(found, details=details_of(found, chosen)) if details else found
+
+
+class Setup(NamedTuple):
+    """By which label model and metrics a question is answered, and what is judged against."""
+
+    name: str
+    model: LabelModel
+    metrics: Mapping[str, Metric]
+    against: Literal["class", "distribution"]
+
+    @property
+    def distribution(self) -> bool:
+        """Whether classifiers are judged against the distribution of annotators' labels."""
+        return self.against == "distribution"
+
+    def fit(self, question: Question, items: Predictions) -> FittedLabelModel:
+        """The label model, fitted to these items."""
+        return self.model.fit(items, np.random.default_rng(question.seed))
+
+
+def answer(
+    question: Question,
+    setup: Setup,
+    items: Predictions,
+    fitted: FittedLabelModel | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimates:
+    """The answer from items of which all are looked at at once: fit, judge, evaluate.
+
+    Parameters
+    ----------
+    fitted
+        The label model as it is fitted to them; None: it will be.
+    """
+    judged = items.as_histograms() if setup.distribution else items
+    groups, corrections = all_and_groups(items, question.by), tuple[str, ...]()
+    if question.shift is None:
+        posterior = (fitted or setup.fit(question, items)).posterior(items)
+    else:
+        rng = np.random.default_rng(question.seed)
+        judged, posterior, corrections = corrected(
+            items, setup.model, setup.name, question.shift, rng, question.seed
+        )
+    evaluator = Evaluator(
+        judged, posterior, setup.metrics, question.estimand, question.confidence_level,
+        progress or _silent,
+    )  # fmt: skip
+    everything: dict[str, Measured] = {}
+
+    def measure(group: Group) -> dict[str, Measured]:
+        nonlocal everything
+        support = posterior.support
+        if everything and support is not None and not support[group.rows].any():
+            return _borrowed(evaluator, everything, group)
+        measured = evaluator.measure(group.rows)
+        everything = everything or measured
+        return measured
+
+    return answered(
+        question,
+        setup,
+        evaluator,
+        groups,
+        measure,
+        items,
+        (*corrections, *posterior.warnings),
+        sizes=tuple(
+            GroupSize(g.name, items.size_of(g.rows), items.size_of(g.rows[items.labeled[g.rows]]))
+            for g in groups
+        ),
+        n_annotated=judged.n_annotated,
+        predictions=items,
+        label_posterior=posterior,
+        judged=judged,
+        judged_by=posterior,
+        diagnostics=posterior.diagnostics,
+    )
 
 
 def answered(
-    name: str,
+    question: Question,
+    setup: Setup,
     evaluator: Evaluator,
     groups: Iterable[Group],
     measure: Callable[[Group], dict[str, Measured]],
-    said: Iterable[str],
+    items: Predictions,
+    warnings: Iterable[str],
     *,
     sizes: tuple[GroupSize, ...],
+    judged: Predictions,
+    judged_by: LabelPosterior,
     **known: Any,
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with the reasons to be careful.
@@ -212,16 +331,31 @@ def answered(
     Parameters
     ----------
     evaluator
-        Of the items that are held; of a stream those are its labeled ones.
+        Of the items that are held; of a stream those are its labeled ones and some others.
+    groups
+        All items, then every group, with those of its rows that the evaluator holds.
     measure
         What is measured of a group: by the evaluator, or by the sums over a stream.
-    said
-        What there is to say beforehand of the input, the method and the run.
+    items
+        What the labels, and what is to be said of the input, are known of.
+    warnings
+        What there is to say of the method and the run.
+    sizes
+        Of all items, then of the groups.
+    judged, judged_by
+        Items that comparisons and pictures are made of, as they are judged, and their posterior.
     known
         All other fields of the result.
     """
-    reasons, level = Reasons(), evaluator.confidence_level
-    for sentence in said:
+    reasons, level, name = Reasons(), question.confidence_level, setup.name
+    for sentence in (
+        *facts(
+            items, name, level, distribution=setup.distribution,
+            corrected=question.shift is not None,
+        ),
+        *reference_notes(question.reference),
+        *warnings,
+    ):  # fmt: skip
         reasons.add(sentence)
     guard, n_items = Guard.of(evaluator, name), {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
@@ -236,22 +370,31 @@ def answered(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    found = Estimates(
+    estimates = Estimates(
         rows=tuple(rows),
         method=name,
-        estimand=evaluator.estimand,
+        estimand=question.estimand,
+        seed=question.seed,
         confidence_level=float("nan") if level is None else level,
+        against=setup.against,
+        n_items=sizes[0].n_items,
+        n_labeled=sizes[0].n_labeled,
         groups=sizes,
         models=predictions.models,
         classes=predictions.classes,
         directions={n: m.direction for n, m in evaluator.metrics.items()},
         draws=draws,
         warnings=tuple(reasons.sentences()),
+        judged=judged,
+        judged_by=judged_by,
+        reference=reference_facts(question.reference),
         **known,
     )
-    if not guards_differences(name, predictions):
-        return found
-    return replace(found, paired=allowing_for_discrepancy(found, residuals))
+    if guards_differences(name, predictions):
+        estimates = replace(estimates, paired=allowing_for_discrepancy(estimates, residuals))
+    if not question.details:
+        return estimates
+    return replace(estimates, details=details_of(estimates, setup.metrics))
 
 
 def aligned_reference(

@@ -429,8 +429,11 @@ class Predictions(Shown):
             columns.append(hash_rows(self.vote_counts))
         return hash_columns(columns, self.n_items)
 
-    def take(self, rows: Array) -> Predictions:
-        """The same classifiers on some items (indices or a mask); weights are renormalised."""
+    def take(self, rows: Array | slice) -> Predictions:
+        """The same classifiers on some items (indices, a mask or a slice, which copies nothing).
+
+        Weights are renormalised.
+        """
         per_item = ("probabilities", "labels", "votes", "scores", "histogram", "domain")
         changes = {
             name: None if (block := getattr(self, name)) is None else block[rows]
@@ -449,6 +452,11 @@ class Predictions(Shown):
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(labels=known_labels(labels, self.n_items, self.classes))
+
+    def keeping(self, groups: Iterable[str]) -> Predictions:
+        """The same items with no other groups than some of these, and no names of their own."""
+        kept = {name: self.groups[name] for name in groups if name in self.groups}
+        return self._with(groups=kept, item=None)
 
     def with_weight(self, weight: Any) -> Predictions:
         """The same predictions with other sampling weights, (n,), normalised to sum to n."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stream_cases import world, write
 
 import fewlabels as fl
 from fewlabels.engine import skeleton
@@ -19,31 +20,6 @@ METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
 @pytest.fixture(autouse=True)
 def _checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-
-
-def world(n: int = 1200, k: int = 2, models: int = 2, known: int = 60, seed: int = 0) -> pa.Table:
-    """Scores of classifiers that err alike, a group of three values, and few labels."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(k, size=n)
-    common = rng.normal(0, 1, (n, k))
-    columns: dict[str, Any] = {"label": pa.array(truth, mask=rng.permutation(n) >= known)}
-    for j in range(models):
-        z = 2.0 * (truth[:, None] == np.arange(k)) + common + rng.normal(0, 1, (n, k))
-        p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-        columns |= {f"p__m{j}__{c}": p[:, c] for c in range(k)}
-    columns["place"] = np.array(["north", "south", "west"], dtype=object)[rng.integers(3, size=n)]
-    return pa.table(columns)
-
-
-def write(table: pa.Table, folder: Path, parts: int, seed: int = 0) -> Path:
-    """The rows in another order, in several files."""
-    folder.mkdir()
-    order = np.random.default_rng(seed).permutation(len(table)) if seed else np.arange(len(table))
-    cuts = np.linspace(0, len(table), parts + 1).astype(int)
-    for i in range(parts):
-        rows = table.take(order[cuts[i] : cuts[i + 1]])
-        pq.write_table(rows, folder / f"{i:02d}.parquet")
-    return folder
 
 
 def numbers(estimates: fl.Estimates) -> dict[tuple[str, str, str | None], tuple[float, ...]]:

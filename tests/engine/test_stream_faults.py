@@ -27,7 +27,7 @@ from fault_cases import (
 from stream_cases import distance
 
 import fewlabels as fl
-from fewlabels.engine import passes, skeleton, stream
+from fewlabels.engine import passes, skeleton, two_passes
 from fewlabels.engine.passes import Passes
 from fewlabels.errors import InputError, UsageError
 
@@ -90,7 +90,7 @@ def skipped(found: fl.Estimates) -> str:
 
 @pytest.mark.usefixtures("quick")
 class TestResumed:
-    @pytest.mark.parametrize(("step", "after"), [(stream.SCAN, 3), (stream.TALLY, 2)])
+    @pytest.mark.parametrize(("step", "after"), [(two_passes.SCAN, 3), (two_passes.TALLY, 2)])
     def test_same_bits_and_files(self, source: Path, step: str, after: int) -> None:
         quiet = estimated(source, posterior=source.parent / "quiet")
         interrupted(source, step, after, posterior=source.parent / "out")
@@ -104,10 +104,10 @@ class TestResumed:
 
     def test_tallies_of_other_rows_are_not_gone_on_with(self, source: Path) -> None:
         """The label model was fitted to a sample of rows that are no longer all."""
-        interrupted(source, stream.TALLY, 3)
+        interrupted(source, two_passes.TALLY, 3)
         shutil.copy(source / "part-000.parquet", source / "part-005.parquet")
         quiet = estimated(source)
-        interrupted(source, stream.TALLY, 3)
+        interrupted(source, two_passes.TALLY, 3)
         shutil.copy(source / "part-001.parquet", source / "part-006.parquet")
         found = estimated(source, resume=True)
         assert resumed(found) == ["reading: 6 of 7 parts were done already"]
@@ -116,14 +116,14 @@ class TestResumed:
         assert distance(found, quiet) > 0
 
     def test_a_folder_that_the_tally_did_not_write(self, source: Path) -> None:
-        interrupted(source, stream.TALLY, 3)
+        interrupted(source, two_passes.TALLY, 3)
         found = estimated(source, posterior=source.parent / "out", resume=True)
         assert resumed(found) == ["reading: 5 of 5 parts were done already"]
         assert len(written(source.parent / "out")) == 5
 
     def test_a_part_that_is_gone(self, source: Path) -> None:
         out = source.parent / "out"
-        interrupted(source, stream.TALLY, 3, posterior=out)
+        interrupted(source, two_passes.TALLY, 3, posterior=out)
         (out / "part-00001.parquet").unlink()
         found = estimated(source, posterior=out, resume=True)
         assert resumed(found) == ["reading: 5 of 5 parts were done already"]
@@ -186,9 +186,9 @@ class TestDamagedFiles:
         quiet = estimated(source, skip_bad_files=True)
         assert quiet.diagnostics["stream"]["skipped_files"] == 2
         assert "2 files were skipped, and the estimates are without them" in skipped(quiet)
-        for step, after in ((stream.SCAN, 2), (stream.TALLY, 2)):
+        for step, after in ((two_passes.SCAN, 2), (two_passes.TALLY, 2)):
             options = {"skip_bad_files": True, "posterior": out}
-            interrupted(source, step, after, resume=step == stream.TALLY, **options)
+            interrupted(source, step, after, resume=step == two_passes.TALLY, **options)
         found = estimated(source, resume=True, **options)
         assert resumed(found) == [
             "reading: 3 of 3 parts were done already",
@@ -208,14 +208,14 @@ class TestDamagedFiles:
         monkeypatch.setattr(Passes, "run", lambda s, *a, **k: steps.append(a[0]) or run(s, *a, **k))
         found = estimated(source, skip_bad_files=True)
         assert found.diagnostics["stream"]["skipped_files"] == 3
-        assert steps == [stream.SCAN, stream.TALLY]
+        assert steps == [two_passes.SCAN, two_passes.TALLY]
 
     def test_a_file_that_goes_between_the_passes(self, source: Path) -> None:
         """Its rows are taken out again, and what was written of them."""
         out = source.parent / "out"
 
         def harm(progress: passes.Progress) -> None:
-            if progress.step == stream.TALLY:
+            if progress.step == two_passes.TALLY:
                 (source / "part-003.parquet").unlink(missing_ok=True)
 
         found = estimated(source, skip_bad_files=True, posterior=out, progress=harm)

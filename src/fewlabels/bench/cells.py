@@ -142,6 +142,7 @@ class Bench:
                 estimand=estimand_of(self.protocol, cell.level),
                 random_state=self._seed(cell),
                 workers=1,
+                details=False,
             )
         except FewlabelsError as error:
             return failure(Status.NOT_APPLICABLE, error, cell.run)

@@ -26,7 +26,8 @@ STREAMED_BYTES = 64 << 20
 """Files of more than this are counted before they are read: they may have very many rows."""
 
 STREAMED_ROWS = 250_000
-"""More rows than these are streamed unless another engine is asked for."""
+"""More rows than these are streamed unless another engine is asked for; see also
+`fewlabels.pipeline.WHOLE_ROWS`, which is not imported here lest `--help` loads numpy."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from fewlabels.engine.packing import pack, unpack
 from fewlabels.engine.probe import probe_of
-from fewlabels.engine.question import Fitted, Question, Told
 from fewlabels.engine.reading import Reader
 from fewlabels.engine.scan import Scan
 from fewlabels.engine.tally import Tally
+from fewlabels.engine.two_passes import FewRows, Fitted, Provenance, fit_to, scan_plan
 from fewlabels.engine.units import Layout
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimates
@@ -23,7 +23,7 @@ from fewlabels.frames.options import column_options
 from fewlabels.frames.roles import assign_roles
 from fewlabels.kernels.blocks import one_blas_thread, using_workers
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import Against
+from fewlabels.pipeline import Against, Question
 from fewlabels.predictions import Predictions
 
 
@@ -96,7 +96,7 @@ class Stream:
         self.question = Question(
             method, metrics, groups, confidence_level, estimand, against, random_state
         ).about(self.probe)
-        self.plan = self.question.plan(self.probe)
+        self.plan = scan_plan(self.question, self.probe)
 
     def scan(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:
         """The first pass over a part of the rows."""
@@ -117,11 +117,8 @@ class Stream:
         total = self.plan.empty()
         for packed in scans:
             total.merge(Scan.from_dict(self.plan, unpack(packed)))
-        if not total.size.items:
-            raise UsageError("there are no rows to estimate from")
         counts = None if total.complete else total.repeated.counts
-        settled = self.question.settle(total, counts, self.probe.models, self.probe.classes)
-        return FittedStream(self.reader, settled)
+        return FittedStream(self.reader, fit_to(self.question, total, counts, self.probe))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,16 +126,16 @@ class FittedStream:
     """A fitted label model, ready for the second pass; see `Stream`."""
 
     reader: Reader
-    settled: Any
+    fitted: Fitted | FewRows
 
     def tally(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:
         """The second pass over a part of the rows."""
-        if not isinstance(self.settled, Fitted):
+        if isinstance(self.fitted, FewRows):
             return pack(None)  # what the scans hold was all that is needed
-        tally = self.settled.scorer.empty()
+        tally = self.fitted.scorer.empty()
         with one_blas_thread(), using_workers(1):
             for batch in self.reader.of_arrow(tables):
-                tally.update(self.settled.scorer, batch)
+                tally.update(self.fitted.scorer, batch)
         return pack(tally.to_dict())
 
     def estimates(self, tallies: Iterable[bytes], workers: int | None = None) -> Estimates:
@@ -149,17 +146,16 @@ class FittedStream:
         InputError
             If they are not of the rows that were scanned: a part was lost, or came twice.
         """
-        told = Told({"engine": "stream"}, self.reader.notes)
-        if not isinstance(self.settled, Fitted):
-            found: Estimates = self.settled.estimates(told, workers)
-            return found
-        total = self.settled.scorer.empty()
+        provenance = Provenance({"engine": "stream"}, self.reader.notes)
+        if isinstance(self.fitted, FewRows):
+            return self.fitted.estimates(provenance, workers)
+        total = self.fitted.scorer.empty()
         for packed in tallies:
             total.merge(Tally.from_dict(unpack(packed)))
-        scanned = self.settled.scan.size.items
+        scanned = self.fitted.scan.size.items
         if total.n_rows != scanned:
             raise InputError(
                 f"the tallies are of {total.n_rows:,} rows, and the scans of {scanned:,}; see "
                 "whether a part was lost, or came twice"
             )
-        return self.settled.estimates(total, told, workers)
+        return self.fitted.estimates(total, provenance, workers)

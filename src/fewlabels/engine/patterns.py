@@ -17,6 +17,10 @@ from fewlabels.predictions import Predictions
 MOST_PATTERNS = 2_000_000
 
 
+class TooManyPatternsError(InputError):
+    """More different rows of votes than a model of votes is fitted to in parts."""
+
+
 @dataclass(eq=False)
 class VotePatterns:
     """Distinct rows of votes, label, annotators' counts, domain and groups.
@@ -75,7 +79,7 @@ class VotePatterns:
         every = np.concatenate([self.keys, keys[new]])
         order = np.argsort(every)
         if len(every) > MOST_PATTERNS:
-            raise InputError(
+            raise TooManyPatternsError(
                 f"there are more than {MOST_PATTERNS:,} different rows of votes, more than a model "
                 "of votes is fitted to; choose fewer classifiers (--models), or read the file "
                 "whole (--engine memory)"

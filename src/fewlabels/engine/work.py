@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,14 @@ class Piece(NamedTuple):
     unit: Unit
     number: int
     first_row: int
+
+
+class Rows(Protocol):
+    """Whoever has the rows of a unit; it travels to where the work is done."""
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit, so many at a time."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,31 +75,31 @@ class Scanned(NamedTuple):
     n_rows: int
 
 
-def scan_unit(feed: Feed, plan: ScanPlan, piece: Piece) -> Scanned:
+def scan_unit(rows: Rows, plan: ScanPlan, piece: Piece) -> Scanned:
     """The first pass over a unit."""
     scan = plan.empty()
-    for batch in feed.batches(piece.unit):
+    for batch in rows.batches(piece.unit):
         scan.update(batch)
     return Scanned(scan, scan.size.items)
 
 
-def count_unit(feed: Feed, by: Sequence[str], ranks: UInts, piece: Piece) -> Ints:
+def count_unit(rows: Rows, by: Sequence[str], ranks: UInts, piece: Piece) -> Ints:
     """How often rows of these ranks, which ascend, occur in a unit, (r,)."""
     out = np.zeros(len(ranks), dtype=np.int64)
-    for batch in feed.batches(piece.unit):
+    for batch in rows.batches(piece.unit):
         out += counts_of(ranks_of(batch, by), ranks)
     return out
 
 
-def tally_unit(feed: Feed, scorer: Scorer, files: PosteriorFiles | None, piece: Piece) -> Tally:
+def tally_unit(rows: Rows, scorer: Scorer, files: PosteriorFiles | None, piece: Piece) -> Tally:
     """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
     tally = scorer.empty()
     if files is None:
-        for batch in feed.batches(piece.unit):
+        for batch in rows.batches(piece.unit):
             tally.update(scorer, batch)
         return tally
     with files.writing(piece.number) as write:
-        for batch in feed.batches(piece.unit):
+        for batch in rows.batches(piece.unit):
             for block in scorer.blocks(batch):
                 posterior = scorer.posterior(block.predictions)
                 tally.add(scorer, block, posterior)

@@ -43,7 +43,7 @@ _MOST_CLASSES = 6
 
 def details_of(estimates: Estimates, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     """Everything that a report shows beyond the estimates themselves, as plain values."""
-    predictions, posterior = estimates.judged, estimates.posterior
+    predictions, posterior = estimates.judged, estimates.judged_by
     item, label = predictions.named
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
     mass = predictions.weight * predictions.times

@@ -166,7 +166,7 @@ def errors_together(
         If there is no such group or classifier, fewer than two classifiers with hard
         predictions, or no posterior over labels.
     """
-    rows, support, accuracy = _rows_of(estimates, group), estimates.posterior.support, None
+    rows, support, accuracy = _rows_of(estimates, group), estimates.judged_by.support, None
     if "accuracy" in estimates.directions and (support is None or support[rows].any()):
         aside = estimates.contradicted("accuracy", group)
         accuracy = Accuracies(
@@ -176,7 +176,7 @@ def errors_together(
         )
     return joint_errors(
         estimates.judged,
-        estimates.posterior,
+        estimates.judged_by,
         rows,
         accuracy=accuracy,
         population=estimates.estimand == "population",
@@ -193,7 +193,7 @@ def groups_of(estimates: Estimates) -> dict[str, dict[str, Ints]]:
     names = [g.group for g in estimates.groups if g.group]
     return {
         column: {str(group.name): group.rows for group in groups}
-        for column, groups in groups_by_column(estimates.predictions, names).items()
+        for column, groups in groups_by_column(estimates.judged, names).items()
     }
 
 
@@ -211,7 +211,7 @@ def _variances(
     """The variance of one item's part in each difference, by metric; of one metric, or of all."""
     metrics = [metric] if metric is not None else estimates.directions
     rows = _rows_of(estimates, group)
-    return item_variance(estimates.judged, estimates.posterior, metrics, rows)
+    return item_variance(estimates.judged, estimates.judged_by, metrics, rows)
 
 
 def _of_groups(
@@ -219,7 +219,7 @@ def _of_groups(
 ) -> tuple[Floats, Floats]:
     """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
     values = np.array([estimates.get(model, metric, name).value for name in names])
-    j, support = estimates.models.index(model), estimates.posterior.support
+    j, support = estimates.models.index(model), estimates.judged_by.support
     draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
     if support is not None:
         # Such a group has the values of all items, which say nothing of how it differs.
@@ -231,7 +231,7 @@ def _of_groups(
 def _rows_of(estimates: Estimates, group: str | None) -> Ints:
     """The items of a group."""
     if group is None:
-        return np.arange(estimates.predictions.n_items)
+        return np.arange(estimates.judged.n_items)
     for groups in groups_of(estimates).values():
         if group in groups:
             return groups[group]
@@ -240,7 +240,7 @@ def _rows_of(estimates: Estimates, group: str | None) -> Ints:
 
 
 def _n_annotated(estimates: Estimates, group: str | None) -> int:
-    if estimates.against != "distribution" or estimates.predictions.histogram is None:
+    if estimates.against != "distribution" or estimates.judged.histogram is None:
         return 0
-    counts = estimates.predictions.histogram[_rows_of(estimates, group)]
+    counts = estimates.judged.histogram[_rows_of(estimates, group)]
     return int((counts.sum(axis=1) > 0).sum())
