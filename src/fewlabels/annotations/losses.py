@@ -52,7 +52,7 @@ Variance = Literal["labels", "residual"]
 State = Sequence[Floats]
 Ends = tuple[float, float]
 
-_ROWS = 16_384
+_ROWS_AT_ONCE = 16_384
 
 
 class Loss(NamedTuple):
@@ -235,7 +235,7 @@ class HistogramLosses(Losses[Annotated]):
     def _drawn(
         self, items: Annotated, size: int, seed: int, whole: State | None
     ) -> Iterator[State]:
-        used = np.flatnonzero(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
+        used = items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0])
         # Without what diagrams alone need.
         scheme = replace(self.scheme, dispersion=self.scheme.agreement)
 
@@ -249,9 +249,11 @@ class HistogramLosses(Losses[Annotated]):
             labels = data.counts.sum(axis=1).astype(np.int64)
             return data._replace(counts=generator.multinomial(labels, share))
 
-        if len(used):
+        if not used.all():
+            items = items.take(np.flatnonzero(used))
+        if len(items.counts):
             k = items.counts.shape[1]
-            yield from drawn_sums(items.take(used), by_unit, unseen, k, size, seed, whole)
+            yield from drawn_sums(items, by_unit, unseen, k, size, seed, whole)
 
     def read(
         self, state: State, origins: Origins | None = None
@@ -502,7 +504,7 @@ def annotated(
     p = probability_rows(probabilities, counts.shape)
     pair = None if disagreement is None else bounded("disagreement", disagreement, len(counts))
     items = Annotated(counts, p, pair, item_weights(weight, len(counts)))
-    if not any(_any_used(items.take(rows)) for rows in spans(len(counts), _ROWS)):
+    if not any(_any_used(items.take(rows)) for rows in spans(len(counts), _ROWS_AT_ONCE)):
         raise InputError(
             "no item has both a label and a prediction: every row of `histogram` is zero or meets "
             "a row of NaN; pass at least one labeled item with probabilities"
@@ -523,6 +525,8 @@ def item_weights(weight: Any, n: int) -> Floats | None:
     InputError
         If one is negative or missing, or all are zero.
     """
+    if weight is None:
+        return None
     w = sampling_weight(weight, n)
     return None if (w == w[0]).all() else w
 
