@@ -30,7 +30,6 @@ from fewlabels.door import sampling_weight
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.draws import drawn_sums
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.label_histograms import (
     Annotated,
@@ -51,8 +50,6 @@ Compat = Literal["lh_calib"] | None
 Variance = Literal["labels", "residual"]
 State = Sequence[Floats]
 Ends = tuple[float, float]
-
-_ROWS = 16_384
 
 
 class Loss(NamedTuple):
@@ -235,7 +232,7 @@ class HistogramLosses(Losses[Annotated]):
     def _drawn(
         self, items: Annotated, size: int, seed: int, whole: State | None
     ) -> Iterator[State]:
-        used = np.flatnonzero(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
+        used = _used(items)
         # Without what diagrams alone need.
         scheme = replace(self.scheme, dispersion=self.scheme.agreement)
 
@@ -249,9 +246,11 @@ class HistogramLosses(Losses[Annotated]):
             labels = data.counts.sum(axis=1).astype(np.int64)
             return data._replace(counts=generator.multinomial(labels, share))
 
-        if len(used):
+        if not used.all():
+            items = items.take(np.flatnonzero(used))
+        if len(items.counts):
             k = items.counts.shape[1]
-            yield from drawn_sums(items.take(used), by_unit, unseen, k, size, seed, whole)
+            yield from drawn_sums(items, by_unit, unseen, k, size, seed, whole)
 
     def read(
         self, state: State, origins: Origins | None = None
@@ -476,8 +475,7 @@ def _scheme(bins: Any, variance: Any, compat: Any, weight: Any) -> Scheme:
 
 def _numbers_of(items: Annotated) -> dict[str, int]:
     """Items used, items with a label, and labels of the items used."""
-    size = items.counts.sum(axis=1)
-    used = (size > 0) & ~np.isnan(items.probabilities[:, 0])
+    size, used = items.counts.sum(axis=1), _used(items)
     return {
         "n_items": int(used.sum()),
         "n_annotated": int((size > 0).sum()),
@@ -502,7 +500,8 @@ def annotated(
     p = probability_rows(probabilities, counts.shape)
     pair = None if disagreement is None else bounded("disagreement", disagreement, len(counts))
     items = Annotated(counts, p, pair, item_weights(weight, len(counts)))
-    if not any(_any_used(items.take(rows)) for rows in spans(len(counts), _ROWS)):
+    used = _used(items)
+    if not (used if items.weight is None else used & (items.weight > 0)).any():
         raise InputError(
             "no item has both a label and a prediction: every row of `histogram` is zero or meets "
             "a row of NaN; pass at least one labeled item with probabilities"
@@ -510,9 +509,9 @@ def annotated(
     return items
 
 
-def _any_used(items: Annotated) -> bool:
-    used = items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0])
-    return bool((used if items.weight is None else used & (items.weight > 0)).any())
+def _used(items: Annotated) -> Bools:
+    """Items with a label and a prediction."""
+    return np.asarray(items.counts.any(axis=1) & ~np.isnan(items.probabilities[:, 0]))
 
 
 def item_weights(weight: Any, n: int) -> Floats | None:
@@ -523,6 +522,8 @@ def item_weights(weight: Any, n: int) -> Floats | None:
     InputError
         If one is negative or missing, or all are zero.
     """
+    if weight is None:
+        return None
     w = sampling_weight(weight, n)
     return None if (w == w[0]).all() else w
 

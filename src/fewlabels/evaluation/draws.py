@@ -497,11 +497,11 @@ def drawn_sums(
         lie around it, with the noise of as many items (`_of_all`). It may have further fields.
     """
     rng = np.random.default_rng(seed)
-    items = items.take(_by_content(items))
-    n = len(items[0])
-    width = sum(cells.size for cells in by_unit(items, np.arange(1), 1)[1:])
+    order = _by_content(items)
+    n = len(order)
+    width = sum(cells.size for cells in by_unit(items, order[:1], 1)[1:])
     units = min(n, MOST_UNITS, max(_NUMBERS // width, 100))
-    sums = by_unit(items, rng.permutation(n), units)
+    sums = by_unit(items, rng.permutation(order), units)
     for draws in spans(n_draws, max(_NUMBERS // width, 1)):
         size = draws.stop - draws.start
         factor = rng.standard_exponential((size, units))
@@ -509,7 +509,7 @@ def drawn_sums(
         if whole is not None:
             drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
         pseudo = pseudo_items(rng, n_classes, size)
-        scores = items.take((pseudo.place * n).astype(np.int64))
+        scores = items.take(order[(pseudo.place * n).astype(np.int64)])
         more = by_unit(unseen(scores, pseudo.mass, rng), np.arange(size), size)
         mass = pseudo.mass.sum(axis=1)
         yield [
