@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fewlabels import __version__
 from fewlabels.bench import manifest
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.files import replace_text
 from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
+from fewlabels.bench.manifest import Manifest
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
 from fewlabels.bench.runner import Progress, kept_or_computed, places_of, silent
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
-from fewlabels.wording import listed, one_line
+from fewlabels.wording import listed
 from study import facts as kept_facts
 from study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
 from study.results import StudyResults, collect
@@ -29,8 +26,6 @@ from study.trial import PREPARE, Bench
 
 SETS = "sets"
 """Where made sets are kept in the folder."""
-
-_FORMAT = 1
 
 
 def run(
@@ -79,11 +74,11 @@ def run(
     places = places_of(data)
     before = _read(folder) if resume else None
     if before is not None:
-        _check_alike(before.study, seed, reduced, n_labeled, n_unlabeled)
+        _check_alike(before.protocol, seed, reduced, n_labeled, n_unlabeled)
         places = manifest.places(before.data, places)
     known, notes = known_sets(places)
     if before is not None:
-        study = before.study.grown(
+        study = before.protocol.grown(
             runs=runs, methods=chosen_methods(methods), sets=chosen_sets(known, sets)
         )
         _check_there(study, known)
@@ -103,13 +98,6 @@ def run(
     return results
 
 
-@dataclass(frozen=True)
-class _Before:
-    study: Study
-    data: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
 def _check_alike(
     study: Study, seed: int | None, reduced: bool, n_labeled: Sequence[int],
     n_unlabeled: Sequence[int],
@@ -125,39 +113,9 @@ def _check_alike(
         raise UsageError(f"`{which}` cannot differ from what is resumed; leave it out")
 
 
-def _read(folder: Path) -> _Before:
+def _read(folder: Path) -> Manifest:
     """The study that is to go on."""
-    where = one_line(str(folder / manifest.NAME))
-    try:
-        said = json.loads((folder / manifest.NAME).read_bytes())
-        if said["format"] != _FORMAT or said["fewlabels"] != __version__:
-            raise InputError(
-                f"{where} was written by fewlabels {said['fewlabels']}, this is {__version__}, and "
-                "the two may compute differently; name another `out`"
-            )
-        study = Study.from_plain(said["protocol"])
-        return _Before(study, tuple(said["data"]), tuple(said["skipped"]))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{where} is not there: nothing to resume; leave `resume` out") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{where} is no manifest of a study, or is damaged; name another `out`"
-        ) from None
-
-
-def _write(folder: Path, study: Study, data: Sequence[str], notes: Sequence[str]) -> None:
-    said = {
-        "format": _FORMAT,
-        "fewlabels": __version__,
-        "protocol": study.plain(),
-        "data": list(data),
-        "reading": {},
-        "datasets": [],
-        "skipped": list(notes),
-    }
-    replace_text(folder / manifest.NAME, json.dumps(said, indent=2) + "\n")
+    return manifest.read(folder, Study.from_plain, "a study")
 
 
 def _check_there(study: Study, known: Mapping[str, str]) -> None:
@@ -189,7 +147,8 @@ def _compute(
     """Facts of every set, and every part: read where it is there, else computed and kept."""
     count = available_workers() if workers is None else workers
     with writing(folder):
-        _write(folder, study, data, notes)  # first: without it nobody could tell whose parts are
+        # First: without it nobody could tell whose the parts are.
+        Manifest(study, data, {}, skipped=tuple(notes)).write(folder)
     make = partial(Bench, study, data, folder / SETS)
     facts = _facts(folder, study, make, count)
     parts = _parts(folder, study, facts)
@@ -239,7 +198,7 @@ def so_far(out: str | Path) -> StudyResults:
     """
     folder = Path(out)
     before = _read(folder)
-    study, known = before.study, kept_facts.read(folder)
+    study, known = before.protocol, kept_facts.read(folder)
     for name in study.sets:
         if name not in known and (there := load_kept(name, before.data, folder / SETS)) is not None:
             known[name] = there.facts()
@@ -247,5 +206,5 @@ def so_far(out: str | Path) -> StudyResults:
     parts = _parts(folder, study, facts)
     found = {c: b for job in _jobs(study, facts) for c in job if (b := parts.read(c)) is not None}
     unknown = [name for name in study.sets if name not in facts]
-    notes = [*before.notes, *([f"not begun yet: {listed(unknown)}"] if unknown else [])]
+    notes = [*before.skipped, *([f"not begun yet: {listed(unknown)}"] if unknown else [])]
     return StudyResults(study, facts, collect(found.items()), tuple(notes), folder)

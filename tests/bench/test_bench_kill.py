@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 from fewlabels.bench import Results
+from fewlabels.bench.cells import Body, Cell
+from fewlabels.bench.parts import Parts
+from fewlabels.bench.pool import run_jobs
 from fewlabels.cli import main
+from fewlabels.errors import InputError
 
 Write = Callable[..., Path]
 Same = Callable[[Results, Results], bool]
@@ -133,6 +137,22 @@ def test_interrupted(write: Write, tmp_path: Path) -> None:
     assert len(lines) == 1
     assert lines[0].startswith("interrupted; what is finished is kept, go on with: fewlabels bench")
     assert lines[0].endswith(f"benchmark ssme-binary --out {folder} --resume")
+
+
+class Echo:
+    """A computer that says what it was asked."""
+
+    def run(self, cell: Cell) -> Body:
+        return {"run": cell.run}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_part_that_cannot_be_written_is_one_line(tmp_path: Path, workers: int) -> None:
+    jobs = [(Cell("estimates", "d", run=k),) for k in range(4)]
+    assert sorted(b["run"] for _, b in run_jobs(jobs, Echo, workers, tmp_path)) == [0, 1, 2, 3]
+    parts = Parts(tmp_path / "gone", {"d": ""})
+    with pytest.raises(InputError, match=r"^cannot write in .*; mend that, or name another `out`$"):
+        list(run_jobs(jobs, Echo, workers, tmp_path, parts))
 
 
 def test_a_script_without_a_guard_is_told(write: Write, tmp_path: Path) -> None:

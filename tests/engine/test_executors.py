@@ -81,6 +81,12 @@ def test_few_units_are_under_way(executor: Executor, tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) <= 3 + 2 * WORKERS
 
 
+def test_nobody_waits_for_a_slow_unit(opened: dict[str, Executor]) -> None:
+    answers = list(_open("processes", opened).as_they_come(work.slow_first, range(8)))
+    assert sorted(answers) == list(range(8))
+    assert answers.index(0) > 2
+
+
 def test_two_functions_at_a_time(executor: Executor) -> None:
     both = zip(
         executor.map(work.square, range(8)), executor.map(work.slow_first, range(8)), strict=True

@@ -5,12 +5,12 @@ What happens, in order:
 1. `protocol`: a TOML file and options become one `Protocol`.
 2. `datasets`, `semisynthetic`: files become worlds, in which every label is known.
 3. `plan`: all cells (one method on one split, the truth of a run, a size of the curve), in jobs.
-4. `pool`, `cells`: processes compute them; `parts` keeps each as its own file when it is done.
+4. `pool`, `cells`: processes compute them, and keep each as its own file (`parts`) when it is done.
 5. `merge`: the parts become sorted tidy rows (`results`), each estimate beside its truth.
 6. `summary`: tables and figures as a plain dictionary, which `fewlabels.report` renders.
 
-What needs histograms of labels and no methods of `fewlabels.estimate` is a benchmark of its own,
-`fewlabels.bench.disagreement`, which shares folders, parts, manifests and results.
+What needs histograms of labels and no methods of `fewlabels.estimate` is read, planned, computed
+and summed up by `fewlabels.bench.disagreement`; all else is the same (`runner.conduct`).
 
 Traps: histograms and votes would tell the truth, so no method sees them; labeled items of the
 released sampler hold more of a rare class than the data; levels of one run share their split and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,12 @@ def is_one(path: Path) -> bool:
     return isinstance(said, dict) and set(said) >= _FIELDS
 
 
-def read(folder: Path) -> Manifest:
-    """The manifest of a benchmark that is to go on.
+def read(
+    folder: Path,
+    parse: Callable[[Mapping[str, Any]], Any] = from_plain,
+    kind: str = "a benchmark",
+) -> Manifest:
+    """The manifest of a benchmark that is to go on, whose protocol `parse` makes of plain values.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def read(folder: Path) -> Manifest:
                 "the two may compute differently; name another `out`"
             )
         return Manifest(
-            from_plain(said["protocol"]),
+            parse(said["protocol"]),
             tuple(said["data"]),
             said["reading"],
             tuple(DatasetFacts.from_plain(d) for d in said["datasets"]),
@@ -102,7 +106,7 @@ def read(folder: Path) -> Manifest:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{where} is no manifest of a benchmark, or is damaged; name another `out`"
+            f"{where} is no manifest of {kind}, or is damaged; name another `out`"
         ) from None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 DISAGREEMENT = "disagreement"
-"""The study of label histograms: it has maps and concentrations where others have methods."""
+"""The benchmark of label histograms: it has maps and concentrations where others have methods."""
 
 
 @click.command(short_help="Compare methods by a protocol of the papers, on labeled data.")
@@ -159,11 +159,11 @@ def benchmark(
 
     from fewlabels.bench.folder import folder_of
 
-    study = _study(name)
+    chosen = _benchmark(name)
     try:
-        folder = folder_of(out, study.name)
-        with terminal.progress_bar(f"benchmark {study.name}") as progress:
-            results = study.run(
+        folder = folder_of(out, chosen.name)
+        with terminal.progress_bar(f"benchmark {chosen.name}") as progress:
+            results = chosen.run(
                 data,
                 folder,
                 resume=resume,
@@ -176,7 +176,7 @@ def benchmark(
                 progress=progress,
                 **asked,
             )
-        _report(results, study, folder)
+        _report(results, chosen, folder)
     except KeyboardInterrupt:
         click.echo(_interrupted(name, out, folder), err=True)
         return EXIT_INTERRUPTED
@@ -185,7 +185,7 @@ def benchmark(
     return 0
 
 
-class _Study(NamedTuple):
+class _Benchmark(NamedTuple):
     """What a name stands for: how it is run, summed up and shown."""
 
     name: str
@@ -195,19 +195,19 @@ class _Study(NamedTuple):
     render_text: Callable[..., str]
 
 
-def _study(name: str) -> _Study:
+def _benchmark(name: str) -> _Benchmark:
     if name == DISAGREEMENT:
         from fewlabels.bench import disagreement
         from fewlabels.report import disagreement as shown
 
-        return _Study(
+        return _Benchmark(
             name, disagreement.run, disagreement.summarise, shown.render, shown.render_text
         )
     from fewlabels.bench import load, run, summarise
     from fewlabels.report.benchmark import render
     from fewlabels.report.benchmark_text import render_text
 
-    return _Study(load(name).name, partial(run, name), summarise, render, render_text)
+    return _Benchmark(load(name).name, partial(run, name), summarise, render, render_text)
 
 
 def _as_options(line: str) -> str:
@@ -281,20 +281,20 @@ def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _report(results: Results, study: _Study, folder: Path) -> None:
+def _report(results: Results, chosen: _Benchmark, folder: Path) -> None:
     """Write the report and print its main table."""
     from fewlabels.bench.files import replace_text
     from fewlabels.bench.folder import writing
     from fewlabels.report.benchmark_notes import notes
 
-    summary = study.summarise(results)
-    files = study.render(dict(summary))
+    summary = chosen.summarise(results)
+    files = chosen.render(dict(summary))
     with writing(folder):
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace_text(folder / path, content)
     width = terminal.width()
-    click.echo(study.render_text(dict(summary), width=width))
+    click.echo(chosen.render_text(dict(summary), width=width))
     for dataset in results.datasets:
         for note in dataset.notes:
             click.echo("\n" + fill(one_line(_as_options(f"{dataset.name}: {note}")), width))

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fewlabels.bench.manifest import Manifest
 from fewlabels.errors import FewlabelsError, InputError, UsageError
 from fewlabels.models.ensembles import LearnedEnsemble
 from fewlabels.models.registry import METHODS as METHODS_THERE
 from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
-from study import facts, render, run, runner, sets, so_far, trial
+from study import facts, render, run, sets, so_far, trial
 from study.methods import method_for
 from study.protocol import (
     CENTRAL,
@@ -314,7 +315,8 @@ def test_sets_without_facts_are_left_out_or_read(
 ) -> None:
     """Of an unfinished study that kept no facts: one set is there, one damaged, one not begun."""
     out, names = kept_small, ("wine-9000", "wine-9001", "wine-9002")
-    runner._write(out, Study(names, ("labeled",), (), (20,), runs=1), (), ["Adult is left out"])
+    study = Study(names, ("labeled",), (), (20,), runs=1)
+    Manifest(study, (), {}, skipped=("Adult is left out",)).write(out)
     damaged = out / "sets" / "wine-9001.npz"
     damaged.write_bytes(damaged.read_bytes()[:-40])
     monkeypatch.setattr(sets, "_made", _never)
@@ -331,7 +333,7 @@ def test_real_data_may_be_gone_when_the_page_is_written(tmp_path: Path) -> None:
         "name": "Adult", "family": "", "n_items": 9000, "n_models": 2, "n_classes": 2,
         "accuracy": [0.5, 0.6], "digest": "0",
     }  # fmt: skip
-    runner._write(tmp_path, Study(("Adult", "NELL city")), (str(tmp_path / "gone"),), ())
+    Manifest(Study(("Adult", "NELL city")), (str(tmp_path / "gone"),), {}).write(tmp_path)
     facts.write(tmp_path, {"Adult": said})
     found = so_far(tmp_path)
     assert found.sets == {"Adult": said}
