@@ -278,7 +278,7 @@ def answer(
         )
     evaluator = Evaluator(
         judged, posterior, setup.metrics, question.estimand, question.confidence_level,
-        progress or _silent,
+        progress or (lambda done, total: None),
     )  # fmt: skip
     everything: dict[str, Measured] = {}
 
@@ -348,12 +348,13 @@ def answered(
         All other fields of the result.
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
+    elsewhere = question.reference
     for sentence in (
         *facts(
             items, name, level, distribution=setup.distribution,
             corrected=question.shift is not None,
         ),
-        *reference_notes(question.reference),
+        *(f"reference: {note}" for note in (elsewhere.notes if elsewhere else ())),
         *warnings,
     ):  # fmt: skip
         reasons.add(sentence)
@@ -387,7 +388,7 @@ def answered(
         warnings=tuple(reasons.sentences()),
         judged=judged,
         judged_by=judged_by,
-        reference=reference_facts(question.reference),
+        reference=reference_facts(elsewhere),
         **known,
     )
     if guards_differences(name, predictions):
@@ -422,11 +423,6 @@ def aligned_reference(
     aligned = reference_of(reference, predictions, **columns)
     refuse_multiplicity(aligned, "what learns from `reference`")
     return aligned
-
-
-def reference_notes(reference: Predictions | None) -> list[str]:
-    """What to say of the reference, if there is one."""
-    return [] if reference is None else [f"reference: {said}" for said in reference.notes]
 
 
 def reference_facts(reference: Predictions | None) -> Reference | None:
@@ -539,10 +535,6 @@ def seed_of(random_state: Any) -> int:
             f"`random_state` must be a whole number, 0 or larger; got {random_state!r}"
         )
     return int(random_state)
-
-
-def _silent(done: int, total: int) -> None:
-    """Show no progress."""
 
 
 def _borrowed(

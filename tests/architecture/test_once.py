@@ -12,7 +12,6 @@ from test_rooms import SOURCE, modules
 ONCE = {
     "Estimates": {"pipeline.py"},
     "LabelWeights": {
-        "engine/measure.py",
         "evaluation/draws.py",
         "evaluation/evaluator.py",
         "evaluation/joint_errors.py",

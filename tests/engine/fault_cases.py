@@ -20,11 +20,11 @@ MODELS = ("good", "fair", "poor")
 _PROGRAM = """
 import sys
 from fewlabels.cli import main
-from fewlabels.engine import passes, skeleton
+from fewlabels.engine import passes, basis
 
 if __name__ == "__main__":
     passes.SECONDS_BETWEEN = 0.0
-    skeleton.ROWS_TIMES_DRAWS = 1.0
+    basis.ROWS_TIMES_DRAWS = 1.0
     sys.exit(main(sys.argv[1:]))
 """
 

@@ -12,7 +12,7 @@ from stream_cases import distance, world, write
 
 import fewlabels as fl
 from fewlabels import pipeline
-from fewlabels.engine import held, patterns, skeleton
+from fewlabels.engine import basis, held, patterns
 from fewlabels.models import MajorityVote, TemperedEnsemble
 
 METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
@@ -27,7 +27,7 @@ def _few_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
     monkeypatch.setattr(pipeline, "WHOLE_ROWS", 1000)
     monkeypatch.setattr(held, "PART_ROWS", 700)
-    monkeypatch.setattr(skeleton, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
 
 def votes(n: int = 2000) -> pa.Table:

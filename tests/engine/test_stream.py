@@ -12,7 +12,7 @@ import pytest
 from stream_cases import world, write
 
 import fewlabels as fl
-from fewlabels.engine import skeleton
+from fewlabels.engine import basis
 
 METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
 
@@ -45,10 +45,10 @@ def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
 
 
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skeleton, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
     table = world()
     one = fl.estimate_files(write(table, tmp_path / "a", 1), metrics=METRICS, by="place")
-    assert one.diagnostics["stream"]["draws_per_row"] == skeleton.FEWEST_DRAWS
+    assert one.diagnostics["stream"]["draws_per_row"] == basis.FEWEST_DRAWS
     four = fl.estimate_files(write(table, tmp_path / "b", 4, 9), metrics=METRICS, by="place")
     assert apart(one, four) < 1e-9
 
@@ -87,7 +87,7 @@ def test_a_control_variate_leaves_little_out(
     folder = write(world(8_000), tmp_path / "a", 2)
     every = fl.estimate_files(folder, metrics=METRICS)
     assert every.diagnostics["stream"]["support_error"] == 0
-    monkeypatch.setattr(skeleton, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
     few = fl.estimate_files(folder, metrics=METRICS)
     error = few.diagnostics["stream"]["support_error"]
     assert 0 < error < 1e-3

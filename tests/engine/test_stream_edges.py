@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.engine import scan, skeleton
+from fewlabels.engine import basis, scan
 
 
 @pytest.fixture(autouse=True)
 def _small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples as small beside these files as those of a stream are beside very large ones."""
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    monkeypatch.setattr(skeleton, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
 
 def files(columns: dict[str, Any], folder: Path, order: Any = None) -> Path:

@@ -27,7 +27,7 @@ from fault_cases import (
 from stream_cases import distance
 
 import fewlabels as fl
-from fewlabels.engine import passes, skeleton, two_passes
+from fewlabels.engine import basis, passes, two_passes
 from fewlabels.engine.passes import Passes
 from fewlabels.errors import InputError, UsageError
 
@@ -48,7 +48,7 @@ class InterruptedRunError(Exception):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every part, and few draws."""
     monkeypatch.setattr(passes, "SECONDS_BETWEEN", -1.0)
-    monkeypatch.setattr(skeleton, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ class Stream:
         """
         total = self.plan.empty()
         for packed in scans:
-            total.merge(Scan.from_dict(self.plan, unpack(packed)))
+            total.take(Scan.from_dict(self.plan, unpack(packed)))
         counts = None if total.complete else total.repeated.counts
         return FittedStream(self.reader, fit_to(self.question, total, counts, self.probe))
 
@@ -132,7 +132,7 @@ class FittedStream:
         """The second pass over a part of the rows."""
         if isinstance(self.fitted, FewRows):
             return pack(None)  # what the scans hold was all that is needed
-        tally = self.fitted.scorer.empty()
+        tally = Tally()
         with one_blas_thread(), using_workers(1):
             for batch in self.reader.of_arrow(tables):
                 tally.update(self.fitted.scorer, batch)
@@ -149,9 +149,9 @@ class FittedStream:
         provenance = Provenance({"engine": "stream"}, self.reader.notes)
         if isinstance(self.fitted, FewRows):
             return self.fitted.estimates(provenance, workers)
-        total = self.fitted.scorer.empty()
+        total = Tally()
         for packed in tallies:
-            total.merge(Tally.from_dict(unpack(packed)))
+            total.take(Tally.from_dict(unpack(packed)))
         scanned = self.fitted.scan.size.items
         if total.n_rows != scanned:
             raise InputError(

@@ -96,7 +96,7 @@ class Scan:
     `informed` are rows with a label or annotators' counts, `others` the rest; `repeated` are rows
     that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows;
     `models` are rows on which a classifier says something, of `model_rows` (M,). Rows of weight 0
-    are counted and not kept.
+    are counted and not kept. `n_rows` is how many rows every part has that was taken in.
     """
 
     plan: ScanPlan
@@ -110,6 +110,7 @@ class Scan:
     others: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
     repeated: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
     groups: dict[str, tuple[Size, BottomRows]] = field(default_factory=dict)
+    n_rows: list[int] = field(default_factory=list)
 
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
@@ -168,6 +169,12 @@ class Scan:
                 "it out of `by`"
             )
 
+    def take(self, other: Scan) -> int:
+        """Take in the next part; how many rows it has."""
+        self.merge(other)
+        self.n_rows.append(other.size.items)
+        return other.size.items
+
     def merge(self, other: Scan) -> None:
         """Take in what was seen of other rows, which come after these."""
         self.size.add(other.size)
@@ -191,6 +198,7 @@ class Scan:
     def to_dict(self) -> dict[str, Any]:
         """Arrays and plain values, from which `from_dict` makes the same again."""
         return {
+            "n_rows": list(self.n_rows),
             "model_rows": self.model_rows,
             "models": [sketch.to_dict() for sketch in self.models],
             "patterns": None if self.patterns is None else self.patterns.to_dict(),
@@ -212,6 +220,7 @@ class Scan:
         counted = value["confidences"]
         return Scan(
             plan=plan,
+            n_rows=list(value["n_rows"]),
             model_rows=value["model_rows"],
             models=[BottomRows.from_dict(sketch) for sketch in value["models"]],
             patterns=None if patterns is None else VotePatterns.from_dict(patterns),

@@ -2,7 +2,7 @@
 
 A state is kept per group, classifier and statistic: confusion counts, calibration bins, bins of
 scores per class, sums of losses. All are linear in the label weights, so states of parts add up,
-and the states of all draws follow from those of a few (engine/skeleton.py).
+and the states of all draws follow from those of a few (engine/basis.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.engine.basis import CHOSEN_BY, Basis, draws_for
 from fewlabels.engine.confidences import as_view
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.scan import Scan
-from fewlabels.engine.skeleton import CHOSEN_BY, Skeleton, draws_for
 from fewlabels.engine.support import Support, mixed
 from fewlabels.groups import values_of
 from fewlabels.kernels.arrays import Floats, Ints
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     """Classifiers that are judged by one posterior, and its draws that are computed."""
 
     columns: tuple[int, ...]
-    skeleton: Skeleton
+    basis: Basis
 
 
 class Key(NamedTuple):
@@ -82,8 +82,7 @@ class Scorer:
         most = max(min(draws_for(scan.size.items), room), _FEWEST_DRAWS)
         rows = mixed(sample, max(CHOSEN_BY // sample.n_classes, 2))
         parts = tuple(
-            Part(tuple(js), Skeleton.of(posterior.of(js[0]), rows, most))
-            for js in together.values()
+            Part(tuple(js), Basis.of(posterior.of(js[0]), rows, most)) for js in together.values()
         )
         bins = _bins(parts, ranked)
         metrics, statistics = [], list[Statistic]()
@@ -110,7 +109,7 @@ class Scorer:
     def blocks(self, batch: Batch) -> Iterator[Batch]:
         """The rows of a batch, so many at a time that their probabilities take little memory."""
         rows = batch.predictions
-        columns = sum(len(part.skeleton.chosen) for part in self.parts)
+        columns = sum(len(part.basis.chosen) for part in self.parts)
         height = max(_PROBABILITIES // (rows.n_classes * columns), 256)
         for block in spans(rows.n_items, height):
             part = rows if height >= rows.n_items else rows.take(np.arange(block.start, block.stop))
@@ -120,10 +119,6 @@ class Scorer:
     def number(self, metric: Metric) -> int:
         """The number of a metric's statistic."""
         return self.statistics.index(metric.statistic)
-
-    def empty(self) -> Tally:
-        """No rows yet."""
-        return Tally()
 
 
 def _fixed(
@@ -150,7 +145,7 @@ def _fixed(
 
 def _bins(parts: Sequence[Part], ranked: int) -> int:
     """How many bins rankings take, of so many classes and groups, so that all states have room."""
-    width = sum(len(part.columns) * len(part.skeleton.chosen) for part in parts)
+    width = sum(len(part.columns) * len(part.basis.chosen) for part in parts)
     bins = LOGIT_BINS
     while bins > _FEWEST_BINS and 16 * bins * ranked * width > STATE_BYTES:
         bins //= 2
@@ -176,8 +171,8 @@ class Tally:
         self.n_rows += rows.n_items
         mass = np.ones(rows.n_items) if weight is None else weight
         groups = list(_groups(rows, scorer.by))
-        for columns, skeleton in scorer.parts:
-            soft = skeleton.soft(posterior.of(columns[0]))
+        for columns, basis in scorer.parts:
+            soft = basis.soft(posterior.of(columns[0]))
             if weight is not None:
                 soft = soft * weight[:, None, None]
             for group, place in groups:
@@ -207,8 +202,8 @@ class Tally:
                     self.states[key] = state
                 self.mass[key] = self.mass.get(key, 0.0) + total
 
-    def merge(self, other: Tally) -> None:
-        """Add the sums over other rows."""
+    def take(self, other: Tally) -> int:
+        """Add the sums over other rows; how many these are."""
         self.n_rows += other.n_rows
         for key, state in other.states.items():
             if key in self.states:
@@ -216,6 +211,7 @@ class Tally:
             else:
                 self.states[key] = state
             self.mass[key] = self.mass.get(key, 0.0) + other.mass[key]
+        return other.n_rows
 
     def to_dict(self) -> dict[str, Any]:
         """Arrays and plain values, from which `from_dict` makes the same again."""

@@ -8,8 +8,8 @@ items in memory (`pipeline.answered`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from fewlabels.engine.posterior_files import PosteriorFiles
 from fewlabels.engine.scan import LABELED_ROWS, Scan, ScanPlan, Size
 from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
-from fewlabels.engine.work import Rows, Scanned, count_unit, scan_unit, tally_unit
+from fewlabels.engine.work import Counts, Rows, count_unit, scan_unit, tally_unit
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
@@ -86,21 +86,18 @@ def _in_two_passes(
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None, again: bool,
 ) -> tuple[Fitted | FewRows, Estimates]:  # fmt: skip
     plan = scan_plan(question, example)
-    scanned = passes.run(
-        SCAN,
-        partial(scan_unit, rows, plan),
-        lambda: _Scanned(plan.empty()),
-        partial(_Scanned.from_dict, plan),
+    scan = passes.run(
+        SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
     )
-    scan, n_rows = scanned.scan, scanned.n_rows
+    n_rows = scan.n_rows
     counts, ranks = None, scan.repeated.ranks
     if not scan.complete and len(ranks):
         # How often rows occur of which there may be very many takes a pass of its own.
         counts = passes.run(
             COUNT,
             partial(count_unit, rows, plan.by, ranks),
-            lambda: _Counted(np.zeros(len(ranks), dtype=np.int64), n_rows),
-            lambda value: _Counted(value["counts"], n_rows, value["done"]),
+            lambda: Counts(np.zeros(len(ranks), dtype=np.int64)),
+            Counts.from_dict,
             n_rows,
         ).counts
     fitted = fit_to(question, scan, counts, example)
@@ -112,15 +109,15 @@ def _in_two_passes(
             )
         return fitted, fitted.estimates(provenance(), workers)
     written = None if files is None else files(fitted.setup.name, example.classes)
-    tallied = passes.run(
+    tally = passes.run(
         TALLY,
         partial(tally_unit, rows, fitted.scorer, written),
-        lambda: _Tallied(fitted.scorer.empty()),
-        lambda value: _Tallied(Tally.from_dict(value)),
+        Tally,
+        Tally.from_dict,
         n_rows,
         None if written is None else partial(written.start, resumed=passes.resume or again),
     )
-    return fitted, fitted.estimates(tallied.tally, provenance(), workers)
+    return fitted, fitted.estimates(tally, provenance(), workers)
 
 
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:
@@ -278,15 +275,15 @@ class Fitted:
             )
 
     def _diagnostics(self, provenance: Provenance) -> dict[str, Any]:
-        skeletons = [part.skeleton for part in self.scorer.parts]
+        bases = [part.basis for part in self.scorer.parts]
         m = self.support.sample.n_items
         return {
             **provenance.diagnostics,
             "from": "all rows",
             "fitted_rows": self.support.known.n_items,
             "sample_rows": m,
-            "draws_per_row": max(len(s.chosen) for s in skeletons),
-            "support_error": max(s.error for s in skeletons) / float(np.sqrt(m)),
+            "draws_per_row": max(len(s.chosen) for s in bases),
+            "support_error": max(s.error for s in bases) / float(np.sqrt(m)),
         }
 
 
@@ -306,61 +303,3 @@ def _limits(scan: Scan) -> tuple[str, ...]:
         f"the method is fitted to {LABELED_ROWS:,} of the {n:,} rows with a label, drawn by a hash "
         "of what they say",
     )
-
-
-@dataclass(eq=False)
-class _Scanned:
-    """The first pass so far, and how many rows every unit has."""
-
-    scan: Scan
-    n_rows: list[int] = field(default_factory=list)
-
-    def take(self, result: Scanned) -> int:
-        """Add a unit's."""
-        self.scan.merge(result.scan)
-        self.n_rows.append(result.n_rows)
-        return result.n_rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"scan": self.scan.to_dict(), "n_rows": list(self.n_rows)}
-
-    @staticmethod
-    def from_dict(plan: ScanPlan, value: Mapping[str, Any]) -> _Scanned:
-        """What `to_dict` gave."""
-        return _Scanned(Scan.from_dict(plan, value["scan"]), list(value["n_rows"]))
-
-
-@dataclass(eq=False)
-class _Counted:
-    """How often some rows occur so far."""
-
-    counts: Ints
-    n_rows: Sequence[int]
-    done: int = 0
-
-    def take(self, result: Ints) -> int:
-        """Add a unit's."""
-        self.counts += result
-        self.done += 1
-        return self.n_rows[self.done - 1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"counts": self.counts, "done": self.done}
-
-
-@dataclass(eq=False)
-class _Tallied:
-    """The second pass so far."""
-
-    tally: Tally
-
-    def take(self, result: Tally) -> int:
-        """Add a unit's."""
-        self.tally.merge(result)
-        return result.n_rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return self.tally.to_dict()

@@ -144,7 +144,9 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
         roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
-        units = [unit for file in files for unit in file.units(located.name if alone else None)]
+        units = [unit for file in files for unit in file.units]
+        if alone:  # messages call the file as it was asked for
+            units = [replace(unit, name=one_line(located.name)) for unit in units]
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
@@ -191,31 +193,7 @@ class _File:
     """A file whose header or footer has been read."""
 
     opened: ParquetFile | DelimitedFile
-    stamp: tuple[int, int]
-    pieces: tuple[_Piece, ...]
-
-    def units(self, name: str | None) -> Iterator[Unit]:
-        """Its units; `name` is what messages call it, where that is not its own name."""
-        path = str(self.opened.path.absolute())
-        shown = self.opened.name if name is None else one_line(name)
-        kind: Literal["Parquet", "CSV"] = "CSV"
-        if isinstance(self.opened, ParquetFile):
-            kind = "Parquet"
-        for p in self.pieces:
-            yield Unit(
-                path, shown, kind, p.start, p.stop, p.first_row, p.n_rows, p.n_bytes, self.stamp
-            )
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What a unit is of its file; the names are those of `Unit`."""
-
-    start: int
-    stop: int
-    first_row: int | None
-    n_rows: int | None
-    n_bytes: int
+    units: tuple[Unit, ...]
 
 
 def _located(source: str | Path, skip: bool) -> tuple[Located, list[BadFile]]:
@@ -275,9 +253,9 @@ def _open(path: Path, name: str, kind: str) -> _File:
     stamp = (status.st_size, status.st_mtime_ns)
     if kind == "Parquet":
         parquet = open_parquet(path, name)
-        return _File(parquet, stamp, tuple(_row_groups(parquet.row_groups, stamp[0])))
+        return _File(parquet, tuple(_row_groups(parquet, stamp)))
     delimited = open_delimited(path, name)
-    return _File(delimited, stamp, tuple(_byte_ranges(delimited, stamp[0])))
+    return _File(delimited, tuple(_byte_ranges(delimited, stamp)))
 
 
 def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
@@ -286,8 +264,9 @@ def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
     _ = FolderOfTables("", parts).names
 
 
-def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
+def _row_groups(file: ParquetFile, stamp: tuple[int, int]) -> Iterator[Unit]:
     """Consecutive row groups together, each with its share of the file's size."""
+    path, rows, size = str(file.path.absolute()), file.row_groups, stamp[0]
     total = max(sum(rows), 1)
     start = first = 0
     while start < len(rows):
@@ -297,16 +276,17 @@ def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
             stop += 1
         if n:
             share = size * (first + n) // total - size * first // total
-            yield _Piece(start, stop, first, n, share)
+            yield Unit(path, file.name, "Parquet", start, stop, first, n, share, stamp)
         start, first = stop, first + n
 
 
-def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
+def _byte_ranges(file: DelimitedFile, stamp: tuple[int, int]) -> Iterator[Unit]:
     """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
+    path, size = str(file.path.absolute()), stamp[0]
     if not _has_rows(file):
         return
     if not is_plain(file.path):
-        yield _Piece(file.body, TO_THE_END, 0, None, size)
+        yield Unit(path, file.name, "CSV", file.body, TO_THE_END, 0, None, size, stamp)
         return
     bounds = [file.body]
     if size - file.body > UNIT_BYTES and not _holds_quotes(file):
@@ -316,8 +296,9 @@ def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
     if bounds[-1] < size:
         bounds.append(size)
     for start, stop in itertools.pairwise(bounds):
-        first = start == file.body
-        yield _Piece(start, stop, 0 if first else None, None, stop if first else stop - start)
+        # The header counts to the first.
+        first, n_bytes = (0, stop) if start == file.body else (None, stop - start)
+        yield Unit(path, file.name, "CSV", start, stop, first, None, n_bytes, stamp)
 
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:

@@ -68,32 +68,49 @@ class Feed:
         return rows.thresholded(self.thresholds) if self.thresholds else rows
 
 
-class Scanned(NamedTuple):
-    """What a unit showed, and how many rows it has."""
+@dataclass(eq=False)
+class Counts:
+    """How often some rows occur, (r,), among how many."""
 
-    scan: Scan
-    n_rows: int
+    counts: Ints
+    n_rows: int = 0
+
+    def take(self, other: Counts) -> int:
+        """Add those among other rows; how many these are."""
+        self.counts += other.counts
+        self.n_rows += other.n_rows
+        return other.n_rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything."""
+        return {"counts": self.counts, "n_rows": self.n_rows}
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> Counts:
+        """What `to_dict` gave."""
+        return Counts(**value)
 
 
-def scan_unit(rows: Rows, plan: ScanPlan, piece: Piece) -> Scanned:
+def scan_unit(rows: Rows, plan: ScanPlan, piece: Piece) -> Scan:
     """The first pass over a unit."""
     scan = plan.empty()
     for batch in rows.batches(piece.unit):
         scan.update(batch)
-    return Scanned(scan, scan.size.items)
+    return scan
 
 
-def count_unit(rows: Rows, by: Sequence[str], ranks: UInts, piece: Piece) -> Ints:
-    """How often rows of these ranks, which ascend, occur in a unit, (r,)."""
-    out = np.zeros(len(ranks), dtype=np.int64)
+def count_unit(rows: Rows, by: Sequence[str], ranks: UInts, piece: Piece) -> Counts:
+    """How often rows of these ranks, which ascend, occur in a unit."""
+    out = Counts(np.zeros(len(ranks), dtype=np.int64))
     for batch in rows.batches(piece.unit):
-        out += counts_of(ranks_of(batch, by), ranks)
+        found = ranks_of(batch, by)
+        out.take(Counts(counts_of(found, ranks), len(found)))
     return out
 
 
 def tally_unit(rows: Rows, scorer: Scorer, files: PosteriorFiles | None, piece: Piece) -> Tally:
     """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
-    tally = scorer.empty()
+    tally = Tally()
     if files is None:
         for batch in rows.batches(piece.unit):
             tally.update(scorer, batch)

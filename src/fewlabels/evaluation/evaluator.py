@@ -26,7 +26,7 @@ from fewlabels.evaluation.draws import (
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import collect_blocks, map_blocks, using_workers
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
-from fewlabels.metrics.base import HardLabels, Plan, ScoreView
+from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import (
     Chosen,
@@ -69,6 +69,18 @@ class Measured(NamedTuple):
     undefined: Ints
 
 
+def nothing_measured(metrics: Chosen, n_draws: int, n_models: int) -> dict[str, Measured]:
+    """Metrics of classifiers of which nothing is known yet: NaN."""
+    return {
+        name: Measured(
+            np.full(n_models, np.nan),
+            np.full((n_draws, n_models), np.nan),
+            np.zeros(n_models, dtype=np.int64),
+        )
+        for name in metrics
+    }
+
+
 def n_interval_draws(level: float | None) -> int:
     """How many draws are behind intervals of a level; none without one."""
     if level is None:
@@ -90,13 +102,7 @@ class Evaluator:
 
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
-        m = self.predictions.n_models
-        out = {
-            name: Measured(
-                np.full(m, np.nan), np.full((self.n_draws, m), np.nan), np.zeros(m, dtype=np.int64)
-            )
-            for name in self.metrics
-        }
+        out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
 
         def enter(columns: Ints, found: dict[str, Measured]) -> None:
             for name, part in found.items():
@@ -118,6 +124,21 @@ class Evaluator:
         for part, found in zip(rest, self._found(rest), strict=True):
             enter(part[2], found)
         return out
+
+    def noise(self) -> dict[str, Floats]:
+        """What drawn labels and rows add to every metric beyond the parameters, (D, M).
+
+        The metric of a draw's labels and row weights minus that of the same draw's P(label), less
+        the mean over draws; nothing where no intervals are asked for.
+        """
+        if not self.n_draws:
+            return {}
+        out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
+        for posterior, chosen, columns, own in self.patterns(np.arange(self.predictions.n_items)):
+            self._prepare(posterior)
+            for name, found in _Task(self, posterior, chosen, own, columns).noise().items():
+                out[name].draws[:, columns] = found - over_draws(np.nanmean, found)
+        return {name: measured.draws for name, measured in out.items()}
 
     def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
         """What is measured of every part, in order."""
@@ -217,6 +238,31 @@ def _of_rates(
     }
 
 
+def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
+    """What even a perfect classifier shows (1,), by the digests of parameter draws.
+
+    None of a metric that noise does not inflate.
+    """
+    if metric.spread is None:
+        return None
+    return over_draws(np.nanmean, metric.spread(digest)[:, None])
+
+
+def draws_around(
+    value: Floats, drawn: Floats, metric: Metric, stretch: float, gap: Floats | None
+) -> Floats:
+    """The last steps to interval draws (D, M) around values (M,).
+
+    Draws below the value give up the gap (M,) that noise alone shows; then all are moved away from
+    the value by the posterior's `stretch`, within the metric's bounds.
+    """
+    if gap is not None:
+        drawn = give_up(drawn, value, gap)
+    if stretch != 1:
+        drawn = stretched(drawn, value, stretch)
+    return np.clip(drawn, *metric.bounds)
+
+
 class _Task:
     """Classifiers that all have a prediction on every one of some items."""
 
@@ -296,17 +342,26 @@ class _Task:
             out = self._of_labels(size, metrics, self.weights.sample_labels, make)
         else:
             out = self._resampled(size, own) | self._over(size, rest, make, pseudo, whole=whole)
+        gaps: dict[str, Floats] = {}
         if self.weights.noisy:
-            self._without_noise(out, values, biased)
+            gaps = self._centred_at_values(out, values, biased)
         elif self.population:
-            self._recentre(out, values, biased)
-        if self.posterior.stretch != 1:
-            out = {n: stretched(d, values[n], self.posterior.stretch) for n, d in out.items()}
-        for name, metric in metrics.items():
-            np.clip(out[name], *metric.bounds, out=out[name])
+            gaps = self._recentred(out, biased)
+        out = {
+            n: draws_around(values[n], out[n], m, self.posterior.stretch, gaps.get(n))
+            for n, m in metrics.items()
+        }
         if self.population and self.weights.size < _TOO_FEW:
             self._unstick(out, values)
         return out
+
+    def noise(self) -> dict[str, Floats]:
+        """Metrics (D, M) of drawn labels and rows minus those of the same draws' P(label)."""
+        size = self.evaluator.n_draws
+        make, pseudo, whole = self.weights.of_intervals(population=self.population)
+        drawn = self._over(size, self.metrics, make, pseudo, whole=whole)
+        soft = self._over(size, self.metrics, self.weights.doubted)
+        return {name: found - soft[name] for name, found in drawn.items()}
 
     def _unstick(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
@@ -316,18 +371,20 @@ class _Task:
                 high = np.minimum(metric.bounds[1], np.nan_to_num(values[name][stuck]) + 1)
                 drawn[name][:, stuck] = np.linspace(metric.bounds[0], high, len(drawn[name]))
 
-    def _without_noise(
+    def _centred_at_values(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
-    ) -> None:
-        """Take out of a sum of absolute gaps, all labels known, what chance puts there.
+    ) -> dict[str, Floats]:
+        """Centre sums of absolute gaps, all labels known; the gaps (M,) that chance puts there.
 
         A perfectly calibrated classifier shows a gap on these items, found by drawing labels from
-        its own probabilities; draws below the value give it up.
+        its own probabilities.
         """
-        for name, metric in chosen.items():
-            gaps = np.array([self._chance_gap(view, {name: metric}) for view in self.views])
-            around = values[name] + drawn[name] - over_draws(np.nanmean, drawn[name])
-            drawn[name] = give_up(around, values[name], gaps)
+        for name in chosen:
+            drawn[name] += values[name] - over_draws(np.nanmean, drawn[name])
+        return {
+            name: np.array([self._chance_gap(view, {name: metric}) for view in self.views])
+            for name, metric in chosen.items()
+        }
 
     def _chance_gap(self, view: ScoreView, chosen: Chosen) -> float:
         """Mean of a metric over labels drawn from the classifier's own probabilities."""
@@ -345,32 +402,32 @@ class _Task:
         found = self._chunks(_CHANCE_DRAWS, chosen, run, whole=True)
         return float(over_draws(np.nanmean, next(iter(found.values())))[0])
 
-    def _recentre(
-        self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
-    ) -> None:
-        """Take out what noise adds to a sum of absolute gaps.
+    def _recentred(self, drawn: dict[str, Floats], chosen: Chosen) -> dict[str, Floats]:
+        """Take out what noise adds to a sum of absolute gaps; the gaps (M,) that are left.
 
         Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
         (expected - plain), and by as much again the value is inflated already (the bootstrap's
         estimate of its bias). What the parameters leave open inflates every draw, so that even a
-        perfect classifier shows a gap: draws below the value give it up.
+        perfect classifier shows a gap.
         """
         if not chosen:
-            return
+            return {}
+        gaps = {}
         expected = self._over(
             self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_item
         )
         digests = self._doubted_digests(chosen)
         for name, metric in chosen.items():
-            plain, gap = np.full((2, len(self.views)), np.nan)
+            plain, gaps[name] = np.full((2, len(self.views)), np.nan)
             for j, own in enumerate(digests):
-                if name in own and metric.spread is not None:
+                gap = noise_alone(metric, own[name]) if name in own else None
+                if gap is not None:
                     plain[j] = np.nanmean(metric.finish(own[name]))
-                    gap[j] = np.nanmean(metric.spread(own[name]))
+                    gaps[name][j] = gap[0]
             middle = over_draws(np.nanmean, expected[name])
             excess = over_draws(np.nanmean, drawn[name]) - middle
-            recentred = drawn[name] - excess - 2 * (middle - plain)
-            drawn[name] = give_up(recentred, values[name], gap)
+            drawn[name] = drawn[name] - excess - 2 * (middle - plain)
+        return gaps
 
     def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.linalg
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import spans
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 
 FEWEST_DRAWS = 32
@@ -39,39 +38,39 @@ class _Draws(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Skeleton:
+class Basis:
     """Which draws are computed for every row, and how the others combine them.
 
     Columns are, in this order, the marginals (one, where values come from them) or the draws for
     values, and the draws for intervals unless they are the same. `chosen` (R,) are the columns that
-    are computed; combine (R, columns) gives each column as a combination whose weights sum to one,
+    are computed; coefficients (R, columns) give each column as their combination, and sum to one,
     so that probabilities still do. `error` is the standard deviation, over items, of what
     combinations leave out of an item's probability (root mean square over draws).
     """
 
     chosen: Ints
-    combine: Floats
+    coefficients: Floats
     n_values: int
     n_interval: int
     shared: bool
     error: float
 
     @staticmethod
-    def of(posterior: LabelPosterior, rows: Ints, most: int = FEWEST_DRAWS) -> Skeleton:
+    def of(posterior: LabelPosterior, rows: Ints, most: int = FEWEST_DRAWS) -> Basis:
         """Choose by items in no particular order: pivoted QR of differences from a middle draw."""
         n_values, n_interval, shared = _sizes(posterior)
         n_columns = n_values if shared else n_values + n_interval
         if n_columns <= most:
             every = np.arange(n_columns)
-            return Skeleton(every, np.eye(n_columns), n_values, n_interval, shared, 0.0)
+            return Basis(every, np.eye(n_columns), n_values, n_interval, shared, 0.0)
         every = np.arange(n_columns)
-        frame = Skeleton(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
+        frame = Basis(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
         table = frame.soft(posterior, rows[::2]).reshape(-1, len(every))
-        chosen, combine = _combinations(table, most)
+        chosen, coefficients = _combinations(table, most)
         held_out = frame.soft(posterior, rows[1::2])
-        rest = held_out - held_out[:, :, chosen] @ combine
+        rest = held_out - held_out[:, :, chosen] @ coefficients
         error = float(np.sqrt((rest.std(axis=0) ** 2).mean())) if rest.size else 0.0
-        return Skeleton(chosen, combine, n_values, n_interval, shared, error)
+        return Basis(chosen, coefficients, n_values, n_interval, shared, error)
 
     @property
     def complete(self) -> bool:
@@ -156,11 +155,3 @@ def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:
     every = np.concatenate([1 - weights.sum(axis=0, keepdims=True), weights])
     order = np.argsort(chosen)
     return chosen[order], every[order]
-
-
-def chunks(columns: slice, width: int) -> list[slice]:
-    """Consecutive columns, some at a time."""
-    return [
-        slice(columns.start + part.start, columns.start + part.stop)
-        for part in spans(columns.stop - columns.start, width)
-    ]
