@@ -21,7 +21,7 @@ from fewlabels.evaluation.input_facts import facts
 from fewlabels.evaluation.status import Reasons, judge, partly_undefined
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.blocks import reporting, using_workers
+from fewlabels.kernels.blocks import reporting, silent, using_workers
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of, check_asked
@@ -278,7 +278,7 @@ def answer(
         )
     evaluator = Evaluator(
         judged, posterior, setup.metrics, question.estimand, question.confidence_level,
-        progress or (lambda done, total: None),
+        progress or silent,
     )  # fmt: skip
     everything: dict[str, Measured] = {}
 

@@ -25,7 +25,7 @@ from fewlabels.bench.results import Results
 from fewlabels.bench.semisynthetic import read_tables
 from fewlabels.bench.summary import FIGURES, TABLES
 from fewlabels.errors import UsageError
-from fewlabels.kernels.blocks import available_workers, using_workers
+from fewlabels.kernels.blocks import available_workers, silent, using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.wording import quoted, unknown
 
@@ -350,7 +350,3 @@ def kept_or_computed(
             found[cell] = body
             progress(len(found), total)
     return found
-
-
-def silent(done: int, total: int) -> None:
-    """Show no progress."""

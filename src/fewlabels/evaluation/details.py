@@ -19,7 +19,6 @@ from fewlabels.evaluation.differences import comparisons, errors_together
 from fewlabels.evaluation.draws import LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
-from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import Metric
 from fewlabels.models.registry import METHODS
@@ -179,22 +178,37 @@ class _Bins:
         return self.items.sums(np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0])
 
 
+class _Frequencies:
+    """How often classifiers are right in every bin, from all items at once, (C, B, D)."""
+
+    def __init__(self, classifiers: Sequence[_Bins]) -> None:
+        self.classifiers = classifiers
+        self.drawn: Floats = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+
+    def add(self, weights: Floats, _: slice) -> None:
+        """The label weights (n, K, D) of all items."""
+        total = weights.sum(axis=1)
+        # Half a hit and half a miss keep a bin of few items from certainty.
+        self.drawn = np.stack(
+            [(bins.hits(weights) + 0.5) / (bins.items.sums(total) + 1) for bins in self.classifiers]
+        )
+
+
 def _reliability(
     predictions: Predictions, posterior: LabelPosterior, rows: Ints, classifiers: Sequence[_Bins],
     level: float,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Predicted against inferred frequency in ten bins, with bands over the draws of metrics."""
     posterior.prepare()
-    weights = LabelWeights(predictions, posterior, rows, rows[:0], _DRAWS)
-
-    def frequencies(index: Ints) -> Floats:
-        drawn = weights.population(index, slice(0, len(rows)))
-        total = drawn.sum(axis=1)
-        # Half a hit and half a miss keep a bin of few items from certainty.
-        return np.stack([(c.hits(drawn) + 0.5) / (c.items.sums(total) + 1) for c in classifiers])
-
-    parts = map_blocks(frequencies, weights.chunks(_DRAWS, whole=True))
-    draws = np.concatenate(list(parts), axis=2)
+    weights = LabelWeights.of(predictions, posterior, rows, _DRAWS)
+    parts = weights.summed(
+        _DRAWS,
+        weights.population,
+        lambda: _Frequencies(classifiers),
+        lambda sums, _: sums.drawn,
+        whole=True,
+    )
+    draws = np.concatenate(parts, axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:

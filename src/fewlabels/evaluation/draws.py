@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.label_histograms import Annotated, Scored
@@ -63,6 +63,17 @@ def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Pred
     return predictions.with_multiplicity(times), rows[times[rows] > 0]
 
 
+class Sums(Protocol):
+    """What adds up over blocks of items."""
+
+    def add(self, weights: Floats, block: slice) -> None:
+        """Add the label weights (b, K, D) of a block of items."""
+
+
+_Sums = TypeVar("_Sums", bound=Sums)
+_Result = TypeVar("_Result")
+
+
 class LabelWeights:
     """Weights of some items under one posterior.
 
@@ -103,6 +114,18 @@ class LabelWeights:
         times = None if self.times is None else predictions.times[others]
         self.unit = float(np.average(of_others, weights=times)) if self.n_others else 0.0
 
+    @staticmethod
+    def of(
+        predictions: Predictions, posterior: LabelPosterior, rows: Ints, n_draws: int,
+        shared: SharedDraws | None = None,
+    ) -> LabelWeights:  # fmt: skip
+        """Weights of some items: of a posterior that knows observed labels alone, of those."""
+        others = rows[:0]
+        if posterior.support is not None:
+            there = posterior.support[rows]
+            rows, others = rows[there], rows[~there]
+        return LabelWeights(predictions, posterior, rows, others, n_draws, shared)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -139,6 +162,38 @@ class LabelWeights:
         """The items in blocks for a chunk of draws."""
         n = len(self)
         return spans(n, n if whole else max(_BLOCK // (self.n_classes * len(index)), 1))
+
+    def summed(
+        self,
+        size: int,
+        make: Make,
+        begin: Callable[[], _Sums],
+        finish: Callable[[_Sums, Ints], _Result],
+        *,
+        whole: bool = False,
+        progress: Progress = silent,
+    ) -> list[_Result]:
+        """What any statistic makes of the weights of draws 0 .. size - 1, by chunks of draws.
+
+        Chunks go on threads; within one the items go in blocks whose sums add up.
+
+        Parameters
+        ----------
+        make
+            Label weights (b, K, D) of some draws and a block of items.
+        begin, finish
+            Sums of no items yet, and what is made of the sums of all, for the draws of a chunk.
+        whole
+            Whether all items are to be one block.
+        """
+
+        def run(index: Ints) -> _Result:
+            sums = begin()
+            for block in self.blocks(index, whole=whole):
+                sums.add(make(index, block), block)
+            return finish(sums, index)
+
+        return collect_blocks(run, self.chunks(size, whole=whole), progress)
 
     def of_intervals(self, *, population: bool) -> tuple[Make, PseudoItem | None, bool]:
         """What makes interval draws, their pseudo-item, and whether it needs all items at once."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from fewlabels.evaluation.draws import (
     shared_draws,
 )
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import collect_blocks, map_blocks, using_workers
+from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
 from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
@@ -98,7 +98,7 @@ class Evaluator:
     metrics: Chosen
     estimand: Estimand
     confidence_level: float | None = 0.95
-    progress: Callable[[int, int], None] = lambda done, total: None
+    progress: Progress = silent
 
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
@@ -149,11 +149,11 @@ class Evaluator:
             self._prepare(posterior)
         draws = self.n_draws if self.estimand == "population" else 0
         shared = shared_draws(self.predictions, [(of, own) for of, _, _, own in parts], draws)
-        silent = replace(self, progress=lambda done, total: None)
+        quiet = replace(self, progress=silent)
 
         def run(part: _Part) -> dict[str, Measured]:
             with using_workers(1):
-                return silent._measure(part, shared.get(id(part[0])))
+                return quiet._measure(part, shared.get(id(part[0])))
 
         for done, found in enumerate(map_blocks(run, parts), 1):
             self.progress(done, len(parts))
@@ -249,18 +249,22 @@ def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
 
 
 def draws_around(
-    value: Floats, drawn: Floats, metric: Metric, stretch: float, gap: Floats | None
+    value: Floats,
+    drawn: Floats,
+    bounds: tuple[Any, Any],
+    stretch: float,
+    gap: Floats | None = None,
 ) -> Floats:
     """The last steps to interval draws (D, M) around values (M,).
 
     Draws below the value give up the gap (M,) that noise alone shows; then all are moved away from
-    the value by the posterior's `stretch`, within the metric's bounds.
+    the value by the posterior's `stretch`, within bounds.
     """
     if gap is not None:
         drawn = give_up(drawn, value, gap)
     if stretch != 1:
         drawn = stretched(drawn, value, stretch)
-    return np.clip(drawn, *metric.bounds)
+    return np.clip(drawn, *bounds)
 
 
 class _Task:
@@ -273,12 +277,9 @@ class _Task:
         self.evaluator = evaluator
         self.posterior = posterior
         self.metrics = metrics
-        predictions, support = evaluator.predictions, posterior.support
-        known = rows if support is None else rows[support[rows]]
-        others = rows[:0] if support is None else rows[~support[rows]]
-        rows = known
-        self.weights = LabelWeights(predictions, posterior, rows, others, evaluator.n_draws, shared)
-        self.views = [view_of(evaluator.predictions, rows, int(j)) for j in columns]
+        predictions = evaluator.predictions
+        self.weights = LabelWeights.of(predictions, posterior, rows, evaluator.n_draws, shared)
+        self.views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
         self.exact = self.weights.size <= EXACT_ITEMS
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
@@ -348,7 +349,7 @@ class _Task:
         elif self.population:
             gaps = self._recentred(out, biased)
         out = {
-            n: draws_around(values[n], out[n], m, self.posterior.stretch, gaps.get(n))
+            n: draws_around(values[n], out[n], m.bounds, self.posterior.stretch, gaps.get(n))
             for n, m in metrics.items()
         }
         if self.population and self.weights.size < _TOO_FEW:
@@ -432,14 +433,12 @@ class _Task:
     def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
         plans = self._plans(chosen, exact=self.exact)
-
-        def run(index: Ints) -> list[dict[str, Floats]]:
-            states = States(plans)
-            for block in self.weights.blocks(index):
-                states.add(self.weights.doubted(index, block), block)
-            return states.digests()
-
-        parts = list(map_blocks(run, self.weights.chunks(self.weights.n_doubted)))
+        parts = self.weights.summed(
+            self.weights.n_doubted,
+            self.weights.doubted,
+            lambda: States(plans),
+            lambda states, _: states.digests(),
+        )
         return [
             {name: np.concatenate([part[j][name] for part in parts], axis=-1) for name in own}
             for j, own in enumerate(plans)
@@ -480,23 +479,22 @@ class _Task:
     ) -> dict[str, Floats]:
         """Metrics (size, M) of the weights of draws 0 .. size-1.
 
-        Draws go in chunks, on threads; within a chunk the items go in blocks whose states add up.
-        Both sizes depend on the data alone. `whole` keeps all items in one block; `pseudo` gives
-        the pseudo-items that the weights hold.
+        `whole` keeps all items in one block; `pseudo` gives the pseudo-items that the weights hold.
         """
         if not chosen:
             return {}
         plans = self._plans(chosen, exact=self.exact if exact is None else exact)
 
-        def run(index: Ints) -> dict[str, Floats]:
-            states = States(plans)
-            for block in self.weights.blocks(index, whole=whole):
-                states.add(make(index, block), block)
+        def finish(states: States, index: Ints) -> dict[str, Floats]:
             if pseudo is not None:
                 states.unseen(*pseudo(index))
             return states.finish(chosen, len(index))
 
-        return self._chunks(size, chosen, run, whole=whole)
+        progress = self.evaluator.progress
+        parts = self.weights.summed(
+            size, make, lambda: States(plans), finish, whole=whole, progress=progress
+        )
+        return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
     def _of_labels(
         self, size: int, chosen: Chosen, labels: Callable[[Ints, slice], Ints], make: Make

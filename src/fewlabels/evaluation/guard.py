@@ -35,6 +35,7 @@ from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.status import Reasons
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.blocks import silent
 from fewlabels.kernels.interval_draws import nearer_zero, over_draws
 from fewlabels.models.base import LabelModel
 from fewlabels.models.label_distribution import LabelDistribution
@@ -116,7 +117,7 @@ class Guard:
             metrics={n: m for n, m in evaluator.metrics.items() if not m.in_memory},
             estimand="population",
             confidence_level=_LEVEL,
-            progress=lambda done, total: None,
+            progress=silent,
         )
         return Guard(evaluator, alone, moves)
 

@@ -19,13 +19,12 @@ from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.evaluation.draws import LabelWeights, Make
-from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.evaluator import Evaluator, draws_around
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.blocks import map_blocks
-from fewlabels.kernels.interval_draws import point_value, stretched
+from fewlabels.kernels.interval_draws import point_value
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -104,17 +103,13 @@ def joint_errors(
         )
     models = tuple(predictions.models[j] for j in columns)
     whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
-    known, others = rows, rows[:0]
-    if posterior.support is not None:
-        known, others = rows[posterior.support[rows]], rows[~posterior.support[rows]]
     posterior.prepare()
-    task = _Task(
-        LabelWeights(predictions, posterior, known, others, n_draws),
-        _Votes.of(predictions, known, columns),
+    weights = LabelWeights.of(predictions, posterior, rows, n_draws)
+    values, drawn = _rates(
+        weights,
+        _Votes.of(predictions, weights.rows, columns),
         population=population or posterior.counts_alone,
     )
-    values = task.values()
-    drawn = task.draws(values, n_draws)
     stated = level if n_draws else math.nan
 
     def rate(place: int) -> Rate:
@@ -301,52 +296,50 @@ class _Features:
         return dict(zip(self.sizes, np.split(sums, ends), strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """Rates of all patterns, draw by draw."""
+class _Counts:
+    """Sums of the features of patterns over blocks of items: of each class, and of any."""
 
-    weights: LabelWeights
-    votes: _Votes
-    population: bool
+    def __init__(self, votes: _Votes) -> None:
+        self.votes = votes
+        self.right: Floats | float = 0.0
+        self.plain: Floats | float = 0.0
 
-    def values(self) -> Floats:
-        """Point estimates (F,), made as those of metrics are; NaN of no items."""
-        weights = self.weights
-        if weights.posterior.value_from == "marginals" or weights.certain:
-            drawn = self._over(1, weights.marginal)[0]
-        else:
-            drawn = self._over(weights.posterior.parameters.size, weights.soft)
-            drawn = point_value(drawn, only_mean=not self.population)
-        return drawn.clip(*self.votes.bounds)
+    def add(self, weights: Floats, block: slice) -> None:
+        """Add the label weights (b, K, D) of a block of items."""
+        there, place = np.unique(self.votes.pattern[block], return_inverse=True)
+        summed = Indicator(place, len(there)).sums(weights)
+        self.plain += self.votes.of_any_class.sums(there, summed.sum(axis=1))
+        for k, of_class in enumerate(self.votes.by_class):
+            self.right += of_class.sums(there, summed[:, k])
 
-    def draws(self, values: Floats, size: int) -> Floats:
-        """Interval draws (D, F), stretched about the values as those of metrics are."""
-        weights = self.weights
-        if not self.population and weights.certain and not weights.n_others:
-            return np.tile(values, (size, 1))
-        make, _, whole = weights.of_intervals(population=self.population)
-        drawn = self._over(size, make, whole=whole)
-        if weights.posterior.stretch != 1:
-            drawn = stretched(drawn, values, weights.posterior.stretch)
-        return drawn.clip(*self.votes.bounds)
+    def rates(self) -> Floats:
+        """Rates (D, F)."""
+        votes = self.votes
+        right = votes.by_class[0].named(np.asarray(self.right))
+        return votes.finish(right | votes.of_any_class.named(np.asarray(self.plain))).T
 
-    def _over(self, size: int, make: Make, *, whole: bool = False) -> Floats:
-        """Rates (D, F) of the weights of draws 0 .. size - 1."""
-        votes, k = self.votes, self.weights.n_classes
-        if not len(self.weights):
-            return np.full((size, len(votes.bounds[0])), np.nan)
-        of_class, of_any = votes.by_class, votes.of_any_class
 
-        def run(index: Ints) -> Floats:
-            right = np.zeros((of_class[0].matrix.shape[1], len(index)))
-            plain = np.zeros((of_any.matrix.shape[1], len(index)))
-            for rows in self.weights.blocks(index, whole=whole):
-                there, place = np.unique(votes.pattern[rows], return_inverse=True)
-                summed = Indicator(place, len(there)).sums(make(index, rows))
-                plain += of_any.sums(there, summed.sum(axis=1))
-                for c in range(k):
-                    right += of_class[c].sums(there, summed[:, c])
-            return votes.finish(of_class[0].named(right) | of_any.named(plain)).T
+def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[Floats, Floats]:
+    """Rates (F,) and interval draws of them (D, F), made as those of metrics are."""
+    size, posterior = weights.n_draws, weights.posterior
+    if not len(weights):
+        nowhere = np.full((size + 1, len(votes.bounds[0])), np.nan)
+        return nowhere[0], nowhere[1:]
 
-        parts = list(map_blocks(run, self.weights.chunks(size, whole=whole)))
-        return np.concatenate(parts) if parts else np.empty((0, len(votes.bounds[0])))
+    def over(size: int, make: Make, *, whole: bool = False) -> Floats:
+        parts = weights.summed(
+            size, make, lambda: _Counts(votes), lambda counts, _: counts.rates(), whole=whole
+        )
+        return np.concatenate([np.empty((0, len(votes.bounds[0]))), *parts])
+
+    if posterior.value_from == "marginals" or weights.certain:
+        values = over(1, weights.marginal)[0]
+    else:
+        drawn = over(posterior.parameters.size, weights.soft)
+        values = point_value(drawn, only_mean=not population)
+    values = values.clip(*votes.bounds)
+    if not population and weights.certain and not weights.n_others:
+        return values, np.tile(values, (size, 1))
+    make, _, whole = weights.of_intervals(population=population)
+    drawn = over(size, make, whole=whole)
+    return values, draws_around(values, drawn, votes.bounds, posterior.stretch)

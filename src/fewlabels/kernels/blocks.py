@@ -19,6 +19,10 @@ _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
 _progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
 
 
+def silent(done: int, total: int) -> None:
+    """Show no progress."""
+
+
 @contextmanager
 def using_workers(count: int | None) -> Iterator[None]:
     """Set how many threads share the blocks; None = one per available processor."""

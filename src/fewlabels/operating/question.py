@@ -20,7 +20,7 @@ from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in
 from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import Progress
+from fewlabels.kernels.blocks import Progress, silent
 from fewlabels.metrics.registry import METRICS
 from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.registry import METHODS
@@ -122,7 +122,7 @@ class Question:
             predictions=fitted, posterior=posterior, positive=k, classes=predictions.classes,
             scores=scores, binary=binary, probability=probability, method=called,
             estimand=estimand, level=float(level), seed=seed,
-            progress=progress or (lambda done, total: None),
+            progress=progress or silent,
         )  # fmt: skip
 
     @property
