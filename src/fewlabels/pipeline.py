@@ -71,7 +71,9 @@ def estimate(
     ----------
     predictions
         What the classifiers said, and the labels there are: `Predictions`, or the path or frame
-        that `read_predictions` would read.
+        that `read_predictions` would read. More than 250,000 items are estimated from in parts,
+        as by `estimate_files` (`diagnostics["stream"]` says so), unless the question needs all of
+        them at once.
     method
         Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
     metrics
