@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import index_blocks, map_blocks, spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
@@ -30,12 +30,6 @@ DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
 
 _BLOCK = 2**20
-
-
-def chunks_of(size: int, width: int = DRAWS_AT_ONCE) -> list[Ints]:
-    """Draws 0 .. size - 1 in parts of `width`, the last one perhaps of fewer."""
-    return [np.arange(s.start, s.stop) for s in spans(size, width)]
-
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
@@ -123,7 +117,7 @@ class LabelWeights:
         depend on workers.
         """
         most = _BLOCK // max(len(self) * self.n_classes, 1) if whole else DRAWS_AT_ONCE
-        return chunks_of(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
+        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
     def blocks(self, index: Ints, *, whole: bool = False) -> list[slice]:
         """The items in blocks for a chunk of draws."""
@@ -423,7 +417,7 @@ class SharedDraws:
             return labels, row_weights
 
         # An array per chunk of draws: gathering whole rows is four times as fast as parts of them.
-        self._chunks = list(map_blocks(made, chunks_of(n_draws)))
+        self._chunks = list(map_blocks(made, index_blocks(n_draws, DRAWS_AT_ONCE)))
 
     def of(self, rows: Ints, index: Ints) -> tuple[Array, Floats]:
         """Labels and row weights (b, D) of some of the items, in one chunk of draws."""

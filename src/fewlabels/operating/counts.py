@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.evaluation.draws import LabelWeights, chunks_of
+from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights
 from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.blocks import Progress, collect_blocks
+from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks
 from fewlabels.operating.question import Question
 
 EXACT_CUTS = 20_000
@@ -72,9 +72,8 @@ class Draws(NamedTuple):
 
     def each(self, finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
         """`finish` of the counts of every chunk of draws, in order."""
-        return collect_blocks(
-            lambda index: finish(self.counts(index)), chunks_of(self.size), progress
-        )
+        chunks = index_blocks(self.size, DRAWS_AT_ONCE)
+        return collect_blocks(lambda index: finish(self.counts(index)), chunks, progress)
 
 
 @dataclass(frozen=True)
