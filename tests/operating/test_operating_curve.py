@@ -182,6 +182,21 @@ def test_methods_of_one_classifier_answer_for_it():
     np.testing.assert_array_equal(found.recalibrated, posterior.marginals()[:, 1])
 
 
+def test_one_class_of_three_is_the_same_from_a_frame_and_as_predictions():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    p, labels = (
+        rng.dirichlet([1, 1, 1], 60),
+        np.where(np.arange(60) < 20, rng.integers(3, size=60), -1),
+    )
+    columns = {f"p__a__{name}": p[:, k] for k, name in enumerate("xyz")}
+    said = [None if label < 0 else "xyz"[label] for label in labels]
+    data = fl.Predictions(p[:, None], labels, classes=["x", "y", "z"], models=["a"])
+    found = curve(data, positive="y")
+    again = curve(pandas.DataFrame({"label": said, **columns}), positive="y")
+    np.testing.assert_array_equal(arrays(found), arrays(again))
+
+
 def test_the_first_of_two_classes():
     base = one(known=200)
     data = fl.Predictions(base.probabilities, base.labels, classes=["no", "yes"], models=["a"])

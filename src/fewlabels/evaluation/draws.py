@@ -15,7 +15,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
-from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, spans
+from fewlabels.kernels.blocks import (
+    Progress,
+    collect_blocks,
+    index_blocks,
+    map_blocks,
+    silent,
+    spans,
+)
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.label_histograms import Annotated, Scored
@@ -40,12 +47,6 @@ are drawn as a whole."""
 
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
-
-
-def chunks_of(size: int, width: int = DRAWS_AT_ONCE) -> list[Ints]:
-    """Draws 0 .. size - 1 in parts of `width`, the last one perhaps of fewer."""
-    return [np.arange(s.start, s.stop) for s in spans(size, width)]
-
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
@@ -156,7 +157,7 @@ class LabelWeights:
         depend on workers.
         """
         most = _BLOCK // max(len(self) * self.n_classes, 1) if whole else DRAWS_AT_ONCE
-        return chunks_of(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
+        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
     def blocks(self, index: Ints, *, whole: bool = False) -> list[slice]:
         """The items in blocks for a chunk of draws."""
@@ -488,7 +489,7 @@ class SharedDraws:
             return labels, row_weights
 
         # An array per chunk of draws: gathering whole rows is four times as fast as parts of them.
-        self._chunks = list(map_blocks(made, chunks_of(n_draws)))
+        self._chunks = list(map_blocks(made, index_blocks(n_draws, DRAWS_AT_ONCE)))
 
     def of(self, rows: Ints, index: Ints) -> tuple[Array, Floats]:
         """Labels and row weights (b, D) of some of the items, in one chunk of draws."""

@@ -10,7 +10,10 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from fewlabels.kernels.arrays import Ints
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -74,6 +77,11 @@ def one_blas_thread() -> AbstractContextManager[object]:
 def spans(n: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover n."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def index_blocks(n: int, size: int) -> list[Ints]:
+    """Numbers 0 .. n - 1 in consecutive arrays of at most `size`."""
+    return [np.arange(span.start, span.stop) for span in spans(n, size)]
 
 
 def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_R]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import index_blocks, map_blocks
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.kernels.vote_table import VoteTable, log_rates
 from fewlabels.models.vote_data import States, VoteData, votes_given
@@ -57,7 +57,7 @@ class RateDraws:
     def chunks(self, table: VoteTable) -> list[Ints]:
         """Draws in chunks that fit in memory beside the rows."""
         width = max(_WIDTH // max(table.evidence.size, 1), 1)
-        return [np.arange(s.start, s.stop) for s in spans(self.size, min(width, 64))]
+        return index_blocks(self.size, min(width, 64))
 
     def marginals(self, table: VoteTable) -> Floats:
         """P(state) of every row, (R, S): the mean over the draws (Rao-Blackwell)."""

@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.evaluation.draws import LabelWeights, chunks_of
+from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights
 from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.blocks import Progress, collect_blocks
+from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks
 from fewlabels.operating.question import Question
 
 EXACT_CUTS = 20_000
@@ -72,9 +72,8 @@ class Draws(NamedTuple):
 
     def each(self, finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
         """`finish` of the counts of every chunk of draws, in order."""
-        return collect_blocks(
-            lambda index: finish(self.counts(index)), chunks_of(self.size), progress
-        )
+        chunks = index_blocks(self.size, DRAWS_AT_ONCE)
+        return collect_blocks(lambda index: finish(self.counts(index)), chunks, progress)
 
 
 @dataclass(frozen=True)
@@ -177,8 +176,8 @@ class CutCounts:
         """Points whose intervals are of the Bayesian bootstrap, or of these very items."""
         certain, posterior = self.weights.certain, self.weights.posterior
         value = Draws(self.value, 1 if certain else VALUE_DRAWS)
-        # Of a method that knows labels alone the bootstrap is over these labels: an urn would draw
-        # the scores of the other items as well, and those are known.
+        # A method that speaks of the labeled items alone says nothing of the others' labels, so the
+        # band of these very items is the bootstrap's as well.
         if population or posterior.support is not None:
             interval = Draws(self.population, self.n_draws)
         else:
@@ -207,10 +206,18 @@ class CutCounts:
 
     def population(self, index: Ints) -> Counts:
         """Counts of the population: drawn labels, Exp(1) row weights and a pseudo-item."""
-        by_class = self._down(self.weights.population, index, (self.weights.n_classes, len(index)))
-        own = by_class[:, self.positive]
-        rest = np.delete(by_class, self.positive, axis=1).sum(axis=1)
-        return Counts.of(own, rest)
+        k, several = self.positive, self.weights.n_classes > 2
+
+        def one_and_rest(draws: Ints, block: slice) -> Floats:
+            weights = self.weights.population(draws, block)
+            if several:  # sums of all classes at every cut would not fit
+                own = weights[:, k]
+                weights = np.stack([own, np.maximum(weights.sum(axis=1) - own, 0.0)], axis=1)
+            return weights
+
+        sums = self._down(one_and_rest, index, (2, len(index)))
+        place = 0 if several else k
+        return Counts.of(sums[:, place], sums[:, 1 - place])
 
     def _of_labels(self, labels: Callable[[Ints, slice], Ints], index: Ints) -> Counts:
         def own(draws: Ints, block: slice) -> Floats:

@@ -12,10 +12,10 @@ import numpy as np
 
 from fewlabels import report
 from fewlabels.errors import Status, UsageError
-from fewlabels.evaluation.draws import chunks_of
+from fewlabels.evaluation.draws import DRAWS_AT_ONCE
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import Progress, map_blocks, using_workers
+from fewlabels.kernels.blocks import Progress, index_blocks, map_blocks, using_workers
 from fewlabels.models.base import LabelModel
 from fewlabels.operating.answer import Answer, Interval, IntervalKind, band, summarise
 from fewlabels.operating.counts import VALUE_DRAWS, Counts, Points, points_of
@@ -394,7 +394,7 @@ def _recalibration(question: Question) -> dict[str, Floats]:
         chance = parameters.block(index, taken)[:, question.positive]
         return (np.add.reduceat(chance, starts, axis=0) / size[:, None]).T
 
-    chunks = chunks_of(min(parameters.size, VALUE_DRAWS))
+    chunks = index_blocks(min(parameters.size, VALUE_DRAWS), DRAWS_AT_ONCE)
     drawn = np.concatenate(list(map_blocks(means, chunks)))
     low, middle, high = band(drawn, drawn, question.level, kind="equal-tailed")
     score = np.add.reduceat(question.scores[taken] / np.repeat(size, size), starts)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.blocks import index_blocks, map_blocks
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
@@ -120,7 +120,7 @@ class _Items:
     def frequencies(self, parameters: ParameterDraws, size: int) -> Frequencies:
         """Source and target frequencies of draws 0 .. size-1."""
         first_block(parameters)
-        chunks = [np.arange(s.start, s.stop) for s in spans(size, _DRAWS_AT_ONCE)]
+        chunks = index_blocks(size, _DRAWS_AT_ONCE)
 
         def run(index: Ints) -> Frequencies:
             p = parameters.block(index % parameters.size, slice(None))
