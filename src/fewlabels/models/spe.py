@@ -179,7 +179,7 @@ class _TwoDensities(LabelModel):
         target = best.found.target
         fit = check_fit(
             target.mixture, best.found.modes.points[0], data, odds,
-            predictions.labels[labeled].astype(float), rng,
+            predictions.labels[labeled], rng,
         )  # fmt: skip
         return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
 
@@ -248,24 +248,13 @@ class _FittedSPE(FittedLabelModel):
             "sampler": found.sampler,
             "pareto_k": found.sample.pareto_k,
             "effective_sample_size": found.sample.effective_size,
-            "pairs": {pair.name: _facts(pair) for pair in self.pairs},
+            "pairs": {pair.name: pair.facts() for pair in self.pairs},
         }
         if found.r_hat is not None:
             out["r_hat"] = found.r_hat
         if fit is not None:
             out |= {"fit_scores": fit.scores, "fit_labels": fit.labels, "distance": fit.distance}
         return out
-
-
-def _facts(pair: PairFit) -> dict[str, Any]:
-    """What is reported of one pair: both criteria, and how it was sampled."""
-    return {
-        "log_likelihood": pair.found.modes.log_likelihood,
-        "log_evidence": pair.found.log_evidence,
-        "weight": pair.weight,
-        "sampler": pair.found.sampler,
-        "pareto_k": dict(pair.found.pareto_k),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +302,16 @@ class PairFit:
     def name(self) -> str:
         """Families of the positive and the negative class, "normal/gamma"."""
         return "/".join(self.families)
+
+    def facts(self) -> dict[str, Any]:
+        """What is reported of it: both criteria, and how it was sampled."""
+        return {
+            "log_likelihood": self.found.modes.log_likelihood,
+            "log_evidence": self.found.log_evidence,
+            "weight": self.weight,
+            "sampler": self.found.sampler,
+            "pareto_k": dict(self.found.pareto_k),
+        }
 
 
 def fit_pairs(
