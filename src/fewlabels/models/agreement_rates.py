@@ -20,9 +20,9 @@ from fewlabels.models.base import (
     LabelModel,
     check_choice,
     check_count,
+    with_evidence,
     with_hard_votes,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import (

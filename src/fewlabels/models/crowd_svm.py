@@ -23,9 +23,9 @@ from fewlabels.models.base import (
     check_choice,
     check_count,
     check_positive,
+    with_evidence,
     with_hard_votes,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import ItemPatterns

@@ -13,8 +13,8 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
+from fewlabels.models.base import with_evidence
 from fewlabels.models.em import EMResult, expectation_maximisation
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.posterior import draw_labels
 
 # One stream of randomness per use, all from one seed.
