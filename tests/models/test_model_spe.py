@@ -7,10 +7,10 @@ import pytest
 from scipy.special import expit
 
 import fewlabels as fl
-from fewlabels.kernels.score_families import FAMILIES
 from fewlabels.kernels.simplex import two_classes
 from fewlabels.models.spe import SPE
 from fewlabels.models.spe_check import check_fit, smooth_test, surprise_of_labels
+from fewlabels.models.spe_families import FAMILIES
 from fewlabels.models.spe_mixture import (
     ClassDensity,
     ScoreMixture,
@@ -253,7 +253,7 @@ def test_false_alarms_are_as_rare_as_promised():
 
 
 def _points(x):
-    from fewlabels.kernels.score_families import Points
+    from fewlabels.models.spe_families import Points
 
     return Points(x)
 

@@ -160,7 +160,7 @@ def check_count(name: str, value: object) -> None:
         raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")
 
 
-# --- checks of hyperparameters ------------------------------------------------------------
+# --- checks of hyperparameters ----------------------------------------------------------------
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -265,7 +265,9 @@ def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
     return Support(chosen, float(taken[0] / taken[1]), counts)
 
 
-# --- sums of kernels ----------------------------------------------------------------------
+# --- sums of kernels --------------------------------------------------------------------------
+#
+# Gaussian kernels over support points, for many weightings at once.
 
 
 CACHE_BYTES = 1.3e9

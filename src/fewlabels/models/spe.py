@@ -14,7 +14,6 @@ from scipy.special import expit, logit
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks
-from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.kernels.simplex import softmax, two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
@@ -27,6 +26,7 @@ from fewlabels.models.per_model import fit_each
 from fewlabels.models.scores import is_probability, score_of, with_scores
 from fewlabels.models.spe_check import Fit, check_fit, gap_in_words
 from fewlabels.models.spe_classes import ManyClasses
+from fewlabels.models.spe_families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.models.spe_mixture import (
     ClassDensity,
     ScoreData,
@@ -279,7 +279,7 @@ class _ScoreDraws:
         return two_classes(expit(z, out=z))
 
 
-# --- pairs of families, and draws of what turns scores into odds --------------------------
+# --- pairs of families, and draws of what turns scores into odds ------------------------------
 
 
 _LEAST_WEIGHT = 0.01

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import chdtrc, expit
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.score_families import Points
 from fewlabels.kernels.simplex import two_classes
+from fewlabels.models.spe_families import Points
 from fewlabels.models.spe_mixture import ScoreData, ScoreMixture
 
 LEVEL = 0.05

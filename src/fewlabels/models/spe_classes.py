@@ -263,7 +263,11 @@ class _ClassDraws:
         return softmax(joint, out=joint)
 
 
-# --- Gibbs sampling of the normal mixture -------------------------------------------------
+# --- Gibbs sampling of the normal mixture -----------------------------------------------------
+#
+# Many chains at once, with conjugate priors. A component's log density is linear in 1, z and the
+# products z_a z_b, so that all chains, components and items meet in one matrix product, and so do
+# the sufficient statistics.
 
 
 def quadratic_basis(z: Floats) -> Floats:

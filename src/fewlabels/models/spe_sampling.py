@@ -242,7 +242,7 @@ def _root(covariance: Floats, fallback: Floats) -> Floats:
     return root
 
 
-# --- ascent to a mode ---------------------------------------------------------------------
+# --- ascent to a mode -------------------------------------------------------------------------
 
 
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
@@ -340,7 +340,7 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
     return Summit(found.x, -float(found.fun), bool(found.success) or flat)
 
 
-# --- importance sampling ------------------------------------------------------------------
+# --- importance sampling ----------------------------------------------------------------------
 
 
 LogDensity = Callable[[Floats], Floats]

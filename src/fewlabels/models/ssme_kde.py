@@ -37,7 +37,7 @@ from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
-# --- bandwidths, one per dimension --------------------------------------------------------
+# --- bandwidths, one per dimension ------------------------------------------------------------
 
 _GRID = 2**12
 _STAGES = 7
