@@ -181,6 +181,8 @@ class MixturePrior:
         return LatentMixture(means, covariances, shares)
 
 
+# --- training ---------------------------------------------------------------------------------
+
 CLIP = 100.0
 """Longest gradient of the mean log-likelihood; ordinary ones are a tenth of it or less."""
 

@@ -377,6 +377,8 @@ def _softplus(z: Floats) -> Floats:
     return z
 
 
+# --- the scores of one classifier -------------------------------------------------------------
+
 EXACT_ITEMS = 5_000
 """Up to so many unlabeled items each one is in the likelihood; beyond, they are grouped."""
 

@@ -117,6 +117,8 @@ def _moment(s: int, t: float, squares: Floats, energy: Floats) -> float:
     return float((squares**s * energy * np.exp(-squares * np.pi**2 * t)).sum())
 
 
+# --- the method -------------------------------------------------------------------------------
+
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""
 
