@@ -164,9 +164,8 @@ def importance_ladder(
             if trusted(sample):
                 return Sampled(target, modes, sample, "diagonal", True, k)
     roots = [laplace_root(target.smooth, point) for point in modes.points]
-    full = ImportanceSample.draw(
-        target.log_density, Proposal.of(mode, roots[0], _FREEDOM), size, rng
-    )
+    proposal = Proposal.of(mode, roots[0], _FREEDOM)
+    full = ImportanceSample.draw(target.log_density, proposal, size, rng)
     k["full"] = full.pareto_k
     if trusted(full):
         return Sampled(target, modes, full, "full", True, k)
