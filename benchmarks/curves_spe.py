@@ -12,7 +12,7 @@ from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.score_families import FAMILIES, Family, Points
+from fewlabels.models.spe_families import FAMILIES, Family, Points
 from fewlabels.models.spe_mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
 from fewlabels.models.spe_sampling import (
     ImportanceSample,

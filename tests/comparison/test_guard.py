@@ -19,8 +19,7 @@ from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.metrics.registry import resolve
-from fewlabels.models.base import FittedLabelModel
-from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.base import FittedLabelModel, with_evidence
 from fewlabels.models.registry import METHODS
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.report import render_html, render_text

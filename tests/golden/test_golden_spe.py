@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Points
+from fewlabels.models.spe_families import FAMILIES, SHORT_NAMES, Points
 from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture
 
 

@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 
 import fewlabels as fl
-from fewlabels.kernels.score_families import FAMILIES
+from fewlabels.kernels.simplex import two_classes
 from fewlabels.models.spe import SPE
-from fewlabels.models.spe_check import check_fit, label_test, smooth_test
+from fewlabels.models.spe_check import check_fit, smooth_test, surprise_of_labels
+from fewlabels.models.spe_families import FAMILIES
 from fewlabels.models.spe_mixture import (
     ClassDensity,
     ScoreMixture,
@@ -246,13 +247,13 @@ def test_false_alarms_are_as_rare_as_promised():
         rng = np.random.default_rng(seed)
         near = mode + 0.05 * rng.normal(size=(100, 5))
         odds = target.mixture.log_odds(_points(x[:30]), near)
-        labels = truth[:30].astype(float)
+        labels = truth[:30].astype(int)
         alarms += check_fit(target.mixture, mode, target.data, odds, labels, rng).alarming
     assert alarms <= 11  # binomial(100, .05): 1 in 100
 
 
 def _points(x):
-    from fewlabels.kernels.score_families import Points
+    from fewlabels.models.spe_families import Points
 
     return Points(x)
 
@@ -264,13 +265,12 @@ def test_smooth_test_sees_the_wrong_family():
     assert smooth_test(wrong, mode, target.data) < 1e-3
 
 
-def test_label_test():
+def test_surprise_of_labels():
     rng = np.random.default_rng(0)
-    odds = np.full((40, 50), 4.0)
-    assert label_test(odds, np.ones(40), rng) > 0.5
-    flipped = np.where(np.arange(40) < 8, 0.0, 1.0)
-    assert label_test(odds, flipped, rng) < 1e-3
-    assert label_test(np.empty((0, 5)), np.empty(0), rng) == 1
+    p = two_classes(expit(np.full((40, 50), 4.0)))
+    assert surprise_of_labels(p, np.ones(40, dtype=int), rng) > 0.5
+    assert surprise_of_labels(p, np.where(np.arange(40) < 8, 0, 1), rng) < 1e-3
+    assert surprise_of_labels(p[:0], np.empty(0, dtype=int), rng) == 1
 
 
 @pytest.mark.parametrize("first", ["diagonal", "full"])

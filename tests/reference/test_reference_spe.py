@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import fewlabels as fl
-from fewlabels.kernels.score_families import FAMILIES, Points
+from fewlabels.models.spe_families import FAMILIES, Points
 from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture
 
 NAMES = {

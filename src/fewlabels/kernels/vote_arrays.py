@@ -265,7 +265,11 @@ class ChainArrays:
         self.labels[:] = np.take_along_axis(self.labels, by_row, axis=1)
 
 
-# --- seating in arrays --------------------------------------------------------------------
+# --- seating in arrays ------------------------------------------------------------------------
+#
+# Chinese restaurants of several chains at once, by arrays: `seating` where no loop is compiled.
+# Guests sit down one after the other, as they must; every step is one of all chains. Random
+# numbers are asked for in the order in which the loops ask, so a chain ends where theirs does.
 
 
 Generators = Sequence[np.random.Generator]

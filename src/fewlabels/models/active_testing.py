@@ -17,9 +17,10 @@ from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
     check_count,
+    with_evidence,
     with_probabilities,
 )
-from fewlabels.models.ensemble import Ensemble, with_evidence
+from fewlabels.models.ensemble import Ensemble
 from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions

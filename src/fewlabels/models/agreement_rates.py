@@ -20,9 +20,9 @@ from fewlabels.models.base import (
     LabelModel,
     check_choice,
     check_count,
+    with_evidence,
     with_hard_votes,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import (
@@ -369,7 +369,11 @@ class _RefitRates:
         )
 
 
-# --- joint error rates of subsets ---------------------------------------------------------
+# --- joint error rates of subsets -------------------------------------------------------------
+#
+# The e_A, the probability that all of the classifiers in A err, that come nearest to independence
+# and give the agreement rates that were observed. Source: Platanios, Blum and Mitchell (2014),
+# section 3.
 
 
 START = 0.25
@@ -498,7 +502,11 @@ def nearest_to_independence(
     return JointErrors(found.x, feasible and bool(found.success))
 
 
-# --- error rates from the agreement of pairs ----------------------------------------------
+# --- error rates from the agreement of pairs --------------------------------------------------
+#
+# With c_ij = 2 P(i and j agree) - 1 and u_i = 1 - 2 e_i, classifiers that err independently of
+# each other have c_ij = u_i u_j, whatever the class shares: a matrix of rank one, but for its
+# diagonal. Source: Platanios et al. (2014).
 
 
 class Agreement(NamedTuple):

@@ -13,8 +13,13 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.pseudo_items import pseudo_items
 from fewlabels.kernels.simplex import linear_pool, mean_probability
-from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of, with_probabilities
-from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    probabilities_of,
+    with_evidence,
+    with_probabilities,
+)
 from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions

@@ -11,6 +11,7 @@ import numpy as np
 
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.simplex import softmax
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -99,6 +100,21 @@ def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions,
     return predictions.select_models(names), predictions.hard[:, gives]
 
 
+def with_evidence(
+    probabilities: Floats, evidence: Floats, floor: float = float(np.finfo(float).tiny)
+) -> Floats:
+    """Posterior (n, K, ...) from P(label | scores) and the evidence (n, K).
+
+    A known label is one-hot. Softer evidence meets probabilities of at least `floor`: however
+    certain the scores, it can speak against them.
+    """
+    informed = np.flatnonzero((evidence != 0).any(axis=1))
+    out = probabilities.copy()
+    known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
+    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
+    return out
+
+
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
     """Refuse rows that stand for several items, for those who take every row for one.
 
@@ -144,7 +160,7 @@ def check_count(name: str, value: object) -> None:
         raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")
 
 
-# --- checks of hyperparameters ------------------------------------------------------------
+# --- checks of hyperparameters ----------------------------------------------------------------
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

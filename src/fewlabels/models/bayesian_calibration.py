@@ -190,7 +190,9 @@ class _CalibrationDraws:
         return two_classes(expit(z, out=z))
 
 
-# --- the posterior of the calibration map -------------------------------------------------
+# --- the posterior of the calibration map -----------------------------------------------------
+#
+# Mode, importance sampling, resampling.
 
 
 _FREEDOM = 5

@@ -224,7 +224,7 @@ class ConfusionHCBEE(HCBEE):
     one_rate = False
 
 
-# --- what people should know before they use them ----------
+# --- what people should know before they use them ---------------------------------------------
 
 SOURCE = "Platanios, Dubey, Mitchell (2016)"
 

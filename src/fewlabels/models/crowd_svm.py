@@ -23,9 +23,9 @@ from fewlabels.models.base import (
     check_choice,
     check_count,
     check_positive,
+    with_evidence,
     with_hard_votes,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import ItemPatterns
@@ -324,7 +324,13 @@ class _FittedDescent(FittedLabelModel):
         )
 
 
-# --- Gibbs sweeps and margins -------------------------------------------------------------
+# --- Gibbs sweeps and margins -----------------------------------------------------------------
+#
+# Votes are two views of the same counts: `votes` (n, M K), column j K + l for classifier j voting
+# for class l, and `ballots` (n K, M), row i K + l for item i. A classifier's weight is eta_j;
+# class d of item i scores a_i(d) = sum_j eta_j ballots[i K + d, j]. With labels y the margin by
+# which rival d falls short is zeta_id = l 1[d != y_i] - (a_i(y_i) - a_i(d)). Source: Tian and Zhu
+# (2015).
 
 
 NEVER = 1e-10

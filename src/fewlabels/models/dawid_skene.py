@@ -25,10 +25,10 @@ from fewlabels.models.base import (
     check_choice,
     check_count,
     check_not_negative,
+    with_evidence,
     with_hard_votes,
 )
 from fewlabels.models.em import EMResult, expectation_maximisation
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.vote_data import (
     ItemPatterns,

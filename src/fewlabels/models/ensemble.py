@@ -8,8 +8,14 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.simplex import linear_pool, mean_probability, softmax
-from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of, with_probabilities
+from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    probabilities_of,
+    with_evidence,
+    with_probabilities,
+)
 from fewlabels.models.method import Method
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
@@ -50,21 +56,6 @@ class _FittedEnsemble(FittedLabelModel):
                 "labels do not correct it",
             ),
         )
-
-
-def with_evidence(
-    probabilities: Floats, evidence: Floats, floor: float = float(np.finfo(float).tiny)
-) -> Floats:
-    """Posterior (n, K, ...) from P(label | scores) and the evidence (n, K).
-
-    A known label is one-hot. Softer evidence meets probabilities of at least `floor`: however
-    certain the scores, it can speak against them.
-    """
-    informed = np.flatnonzero((evidence != 0).any(axis=1))
-    out = probabilities.copy()
-    known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
-    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
-    return out
 
 
 METHOD = Method(

@@ -95,7 +95,7 @@ class TemperedEnsemble(LabelModel):
         )  # fmt: skip
 
 
-# --- the classifiers are right together as often as they agree -------------------------------
+# --- the classifiers are right together as often as they agree --------------------------------
 
 _SLOPES = ((0.7, 1.0, 0.15, 0.2), (0.3, 1.2, 0.6, 0.5))  # weight, mean, sd, sd of the offsets
 _DEVIATIONS = (  # weight, and sds of the gap, the deviations and the votes

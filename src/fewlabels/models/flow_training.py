@@ -13,7 +13,10 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace, Weights
 from fewlabels.kernels.simplex import logsumexp, softmax
 
-# --- the latent mixture -------------------------------------------------------------------
+# --- the latent mixture -----------------------------------------------------------------------
+#
+# The Gaussians of the classes in the flow's latent space: densities, E-step, M-step. As in the
+# flow, items are columns: latent z is (d, n), and what is per class and item is (K, n).
 
 SHRINK = 0.1
 """Share of the identity (times the mean variance) in the prior covariance: it is never singular."""
@@ -177,6 +180,8 @@ class MixturePrior:
         shares = (counts + self.shares) / (counts.sum() + 1)
         return LatentMixture(means, covariances, shares)
 
+
+# --- training ---------------------------------------------------------------------------------
 
 CLIP = 100.0
 """Longest gradient of the mean log-likelihood; ordinary ones are a tenth of it or less."""
@@ -378,7 +383,9 @@ def _failure(value: float, best: float, d: int) -> str | None:
     return None
 
 
-# --- ascent of the flow's parameters ------------------------------------------------------
+# --- ascent of the flow's parameters ----------------------------------------------------------
+#
+# Adam (Kingma and Ba 2015): steps scaled by running moments of the gradient.
 
 
 class Adam:

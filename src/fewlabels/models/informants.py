@@ -303,7 +303,7 @@ def _table(votes: Array, r: Floats) -> Floats:
     return out
 
 
-# --- rank-normal scores -------------------------------------------------------------------
+# --- rank-normal scores -----------------------------------------------------------------------
 
 
 _MOST_KNOTS = 1024
@@ -343,7 +343,18 @@ class NormalScores:
         return out
 
 
-# --- a latent class, from agreement alone -------------------------------------------------
+# --- a latent class, from agreement alone -----------------------------------------------------
+#
+# What several classifiers say of an item, explained without any label. Of two classes,
+# classifiers that rank have normal scores with
+#
+#     z_i | y  ~  N(mu_y, diag(psi) + lambda lambda')
+#
+# (means by class, one factor that they share, as when some items are easy for all) and
+# classifiers that only vote have P(vote | y), independent given the class. More classes are each
+# against the rest, their responsibilities normalised in every step. All by EM, started from a
+# pool. Source: Dawid and Skene (1979) for votes; for the factor McLachlan and Peel (2000),
+# section 8.2.
 
 
 STEPS, VOTE_STEPS = 8, 30

@@ -13,8 +13,8 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.keyed import exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
+from fewlabels.models.base import with_evidence
 from fewlabels.models.em import EMResult, expectation_maximisation
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.posterior import draw_labels
 
 # One stream of randomness per use, all from one seed.
@@ -265,7 +265,9 @@ def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
     return Support(chosen, float(taken[0] / taken[1]), counts)
 
 
-# --- sums of kernels ----------------------------------------------------------------------
+# --- sums of kernels --------------------------------------------------------------------------
+#
+# Gaussian kernels over support points, for many weightings at once.
 
 
 CACHE_BYTES = 1.3e9

@@ -373,7 +373,9 @@ class _FittedCounts(FittedLabelModel):
         )
 
 
-# --- concentration of annotators' labels --------------------------------------------------
+# --- annotators' labels -----------------------------------------------------------------------
+#
+# How much labels of several annotators of one item are worth, and drawing some of them.
 
 
 _MOST_ITEMS = 5_000

@@ -13,8 +13,13 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, most_voted, vote_shares
-from fewlabels.models.base import FittedLabelModel, LabelModel, check_count, with_hard_votes
-from fewlabels.models.ensemble import with_evidence
+from fewlabels.models.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    with_evidence,
+    with_hard_votes,
+)
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.models.vote_data import vote_totals

@@ -197,7 +197,7 @@ def _rms(values: Floats) -> float:
     return float(np.sqrt((values**2).mean())) if values.size else 0.0
 
 
-# --- what reference items taught ----------------------------------------------------------
+# --- what reference items taught --------------------------------------------------------------
 
 
 _MOST_LOG = 4.0

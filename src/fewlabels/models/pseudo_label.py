@@ -25,9 +25,9 @@ from fewlabels.models.base import (
     LabelModel,
     check_count,
     probabilities_of,
+    with_evidence,
     with_probabilities,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.method import Method
 from fewlabels.models.replicates import Refits
 from fewlabels.posterior import LabelPosterior

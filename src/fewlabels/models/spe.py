@@ -14,7 +14,6 @@ from scipy.special import expit, logit
 from fewlabels.errors import Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks
-from fewlabels.kernels.score_families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.kernels.simplex import softmax, two_classes
 from fewlabels.models.base import (
     FittedLabelModel,
@@ -27,6 +26,7 @@ from fewlabels.models.per_model import fit_each
 from fewlabels.models.scores import is_probability, score_of, with_scores
 from fewlabels.models.spe_check import Fit, check_fit, gap_in_words
 from fewlabels.models.spe_classes import ManyClasses
+from fewlabels.models.spe_families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.models.spe_mixture import (
     ClassDensity,
     ScoreData,
@@ -179,7 +179,7 @@ class _TwoDensities(LabelModel):
         target = best.found.target
         fit = check_fit(
             target.mixture, best.found.modes.points[0], data, odds,
-            predictions.labels[labeled].astype(float), rng,
+            predictions.labels[labeled], rng,
         )  # fmt: skip
         return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
 
@@ -248,24 +248,13 @@ class _FittedSPE(FittedLabelModel):
             "sampler": found.sampler,
             "pareto_k": found.sample.pareto_k,
             "effective_sample_size": found.sample.effective_size,
-            "pairs": {pair.name: _facts(pair) for pair in self.pairs},
+            "pairs": {pair.name: pair.facts() for pair in self.pairs},
         }
         if found.r_hat is not None:
             out["r_hat"] = found.r_hat
         if fit is not None:
             out |= {"fit_scores": fit.scores, "fit_labels": fit.labels, "distance": fit.distance}
         return out
-
-
-def _facts(pair: PairFit) -> dict[str, Any]:
-    """What is reported of one pair: both criteria, and how it was sampled."""
-    return {
-        "log_likelihood": pair.found.modes.log_likelihood,
-        "log_evidence": pair.found.log_evidence,
-        "weight": pair.weight,
-        "sampler": pair.found.sampler,
-        "pareto_k": dict(pair.found.pareto_k),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +279,7 @@ class _ScoreDraws:
         return two_classes(expit(z, out=z))
 
 
-# --- pairs of families, and draws of what turns scores into odds --------------------------
+# --- pairs of families, and draws of what turns scores into odds ------------------------------
 
 
 _LEAST_WEIGHT = 0.01
@@ -313,6 +302,16 @@ class PairFit:
     def name(self) -> str:
         """Families of the positive and the negative class, "normal/gamma"."""
         return "/".join(self.families)
+
+    def facts(self) -> dict[str, Any]:
+        """What is reported of it: both criteria, and how it was sampled."""
+        return {
+            "log_likelihood": self.found.modes.log_likelihood,
+            "log_evidence": self.found.log_evidence,
+            "weight": self.weight,
+            "sampler": self.found.sampler,
+            "pareto_k": dict(self.found.pareto_k),
+        }
 
 
 def fit_pairs(

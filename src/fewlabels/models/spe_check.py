@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import chdtrc, expit
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.score_families import Points
+from fewlabels.kernels.simplex import two_classes
+from fewlabels.models.spe_families import Points
 from fewlabels.models.spe_mixture import ScoreData, ScoreMixture
 
 LEVEL = 0.05
@@ -49,7 +50,7 @@ def check_fit(
     mode: Floats,
     data: ScoreData,
     labeled_odds: Floats,
-    labels: Floats,
+    labels: Ints,
     rng: np.random.Generator,
 ) -> Fit:
     """Test the mixture at its mode (q,), and the labels (L,) by log-odds (L, D) of the draws."""
@@ -57,7 +58,7 @@ def check_fit(
     distance, at, expected, observed = _largest_gap(mixture, mode, points, weight)
     return Fit(
         smooth_test(mixture, mode, data),
-        label_test(labeled_odds, labels, rng),
+        surprise_of_labels(two_classes(expit(labeled_odds)), labels, rng),
         distance, at, expected, observed,
     )  # fmt: skip
 
@@ -159,16 +160,8 @@ def _item_scores(mixture: ScoreMixture, mode: Floats, points: Points, odds: Floa
     return (each[:, :q] - each[:, q:]) / (2 * _STEP)
 
 
-def label_test(odds: Floats, labels: Floats, rng: np.random.Generator) -> float:
-    """P-value of the labels (L,) of two classes, for log-odds (L, D) of the draws."""
-    if not len(labels):
-        return 1.0
-    one = expit(odds)
-    return surprise_of_labels(np.stack([1 - one, one], axis=1), labels.astype(np.int64), rng)
-
-
 def surprise_of_labels(p: Floats, labels: Ints, rng: np.random.Generator) -> float:
-    """P-value of the labels (L,), each predicted from the other labels and all scores.
+    """P-value of the labels (L,), each predicted from the other labels and all scores; 1 of none.
 
     Given draws of P(class) (L, K, D), the draws without item i's own label weigh as 1 / p of that
     label, so that its probability is a harmonic mean. What is tested is the sum of the logarithms,

@@ -56,7 +56,7 @@ class ManyClasses(LabelModel):
         evidence, weight = predictions.evidence[rows], predictions.weight[rows]
         space = LogRatios.of(p[rows], weight)
         z = space.coordinates(p[rows])
-        start = _recalibrated(predictions, rng)[rows]
+        start = TemperedEnsemble().infer(predictions, rng).marginals()[rows]
         prior = _anchored(z, start, weight, self.components)
         owner = np.repeat(np.arange(predictions.n_classes), self.components)
         draws = gibbs(
@@ -65,10 +65,11 @@ class ManyClasses(LabelModel):
         )  # fmt: skip
         draws = draws.take(np.arange(self.n_draws))
         mixture = ClassMixture(space, draws, predictions.n_classes)
-        told = np.flatnonzero(predictions.labels[rows] >= 0)
+        told = rows[predictions.labels[rows] >= 0]
+        by_draw = softmax(mixture.log_joint(p[told], np.arange(len(draws))))
         return FittedClasses(
             predictions.models, mixture, salt,
-            labels=_label_test(mixture, p[rows[told]], predictions.labels[rows[told]], rng),
+            labels=surprise_of_labels(by_draw, predictions.labels[told], rng),
             tails=_tail_test(mixture, z, evidence, weight),
             unlabeled=not (predictions.evidence != 0).any(),
         )  # fmt: skip
@@ -112,11 +113,6 @@ class LogRatios:
         return out
 
 
-def _recalibrated(predictions: Predictions, rng: np.random.Generator) -> Floats:
-    """P(class) by the classifier's probabilities and what the labels say of their calibration."""
-    return TemperedEnsemble().infer(predictions, rng).marginals()
-
-
 def _anchored(z: Floats, start: Floats, weight: Floats, components: int) -> NormalPrior:
     """Prior by the moments of the items under the classifier's own probabilities."""
     d, k = z.shape[1], start.shape[1]
@@ -158,15 +154,6 @@ class ClassMixture:
         joint = joint.reshape(len(p), len(index), self.n_classes, components)
         joint = joint[..., 0] if joint.shape[3] == 1 else logsumexp(joint, axis=3)
         return joint.transpose(0, 2, 1)
-
-
-def _label_test(mixture: ClassMixture, p: Floats, labels: Ints, rng: np.random.Generator) -> float:
-    """P-value of the labels, each predicted from the other labels and all scores."""
-    if not len(labels):
-        return 1.0
-    q = softmax(mixture.log_joint(p, np.arange(len(mixture.draws))))
-    # Without label k, class k has the harmonic mean of its probabilities; see `label_test`.
-    return surprise_of_labels(q, labels, rng)
 
 
 def _tail_test(mixture: ClassMixture, z: Floats, evidence: Floats, weight: Floats) -> float:
@@ -276,7 +263,11 @@ class _ClassDraws:
         return softmax(joint, out=joint)
 
 
-# --- Gibbs sampling of the normal mixture -------------------------------------------------
+# --- Gibbs sampling of the normal mixture -----------------------------------------------------
+#
+# Many chains at once, with conjugate priors. A component's log density is linear in 1, z and the
+# products z_a z_b, so that all chains, components and items meet in one matrix product, and so do
+# the sufficient statistics.
 
 
 def quadratic_basis(z: Floats) -> Floats:
@@ -352,7 +343,11 @@ class NormalPrior:
         centre = (total + self.mean_items * self.means) / held[:, :, None]
         # Scatter about the posterior mean, the prior's pseudo-items among the items.
         prior_square = self.mean_items * self.means[:, :, None] * self.means[:, None, :]
-        scatter: Floats = square + prior_square - held[:, :, None, None] * _outer(centre)
+        scatter: Floats = (
+            square
+            + prior_square
+            - held[:, :, None, None] * (centre[..., :, None] * centre[..., None, :])
+        )
         scatter = scatter + self.covariance_items * shared[:, None]
         freedom = count + self.covariance_items + d + 1
         root = _wishart_root(scatter, freedom, rng)
@@ -363,11 +358,6 @@ class NormalPrior:
         log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
         log_weights = log_weights - np.log(weights.sum(axis=1, keepdims=True))
         return NormalDraws(log_weights, means, root @ np.swapaxes(root, 2, 3))
-
-
-def _outer(x: Floats) -> Floats:
-    out: Floats = x[..., :, None] * x[..., None, :]
-    return out
 
 
 def _wishart_root(scatter: Floats, freedom: Floats, rng: np.random.Generator) -> Floats:

@@ -1,4 +1,4 @@
-"""The mixture of SPE, and the scores that it is of: normalised, ties spread, sorted by evidence."""
+"""The mixture of SPE, and its scores: normalised, ties spread, sorted by evidence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from scipy.special import expit, gammaln
 
 from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.score_families import ExponentialFamily, Family, Points, Truncation
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.models.scores import margin
+from fewlabels.models.spe_families import ExponentialFamily, Family, Points, Truncation
 
-# --- the mixture of two densities ---------------------------------------------------------
+# --- the mixture of two densities -------------------------------------------------------------
+#
+# Parameters theta (D, q) are unconstrained: those of the positive class, those of the negative
+# class, logit of the prevalence. Source: Welinder, Welling, Perona (2013), section 3; the
+# likelihood of an item is e_1 pi p_1(s) + e_0 (1 - pi) p_0(s) with evidence e about its label.
 
 BOUND = 25.0
 """Parameters live in [-25, 25]; outside, the posterior density is zero."""
@@ -372,6 +376,8 @@ def _softplus(z: Floats) -> Floats:
     z += rest
     return z
 
+
+# --- the scores of one classifier -------------------------------------------------------------
 
 EXACT_ITEMS = 5_000
 """Up to so many unlabeled items each one is in the likelihood; beyond, they are grouped."""

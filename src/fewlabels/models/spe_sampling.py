@@ -156,20 +156,21 @@ def importance_ladder(
         scales = slice_scales(target.log_density, mode)
         proposal = Proposal.of(mode, np.diag(scales))
         # It fails more often than not, and a quarter of the draws shows that as well.
-        pilot = _drawn(target, proposal, -(-size // _PILOT), rng)
+        pilot = ImportanceSample.draw(target.log_density, proposal, -(-size // _PILOT), rng)
         k["diagonal"] = pilot.pareto_k
         if trusted(pilot):
-            sample = _drawn(target, proposal, size, rng)
+            sample = ImportanceSample.draw(target.log_density, proposal, size, rng)
             k["diagonal"] = sample.pareto_k
             if trusted(sample):
                 return Sampled(target, modes, sample, "diagonal", True, k)
     roots = [laplace_root(target.smooth, point) for point in modes.points]
-    full = _drawn(target, Proposal.of(mode, roots[0], _FREEDOM), size, rng)
+    proposal = Proposal.of(mode, roots[0], _FREEDOM)
+    full = ImportanceSample.draw(target.log_density, proposal, size, rng)
     k["full"] = full.pareto_k
     if trusted(full):
         return Sampled(target, modes, full, "full", True, k)
     pool = AdaptivePool(target.log_density)
-    pool.add(Proposal.of(mode, roots[0], _FREEDOM), full.points)
+    pool.add(proposal, full.points)
     found = pool.sample
     for _ in range(_ROUNDS):
         proposal = _mixture(modes, roots, found, rng)
@@ -206,12 +207,6 @@ def trusted(sample: ImportanceSample) -> bool:
     return bool(enough and sample.pareto_k <= _MOST_K)
 
 
-def _drawn(
-    target: Target, proposal: Proposal, size: int, rng: np.random.Generator
-) -> ImportanceSample:
-    return ImportanceSample.draw(target.log_density, proposal, size, rng)
-
-
 def _mixture(
     modes: Modes, roots: list[Floats], found: ImportanceSample, rng: np.random.Generator
 ) -> Proposal:
@@ -246,7 +241,7 @@ def _root(covariance: Floats, fallback: Floats) -> Floats:
     return root
 
 
-# --- ascent to a mode ---------------------------------------------------------------------
+# --- ascent to a mode -------------------------------------------------------------------------
 
 
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
@@ -344,7 +339,7 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
     return Summit(found.x, -float(found.fun), bool(found.success) or flat)
 
 
-# --- importance sampling ------------------------------------------------------------------
+# --- importance sampling ----------------------------------------------------------------------
 
 
 LogDensity = Callable[[Floats], Floats]

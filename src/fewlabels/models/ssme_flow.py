@@ -28,9 +28,9 @@ from fewlabels.models.base import (
     LabelModel,
     check_count,
     probabilities_of,
+    with_evidence,
     with_probabilities,
 )
-from fewlabels.models.ensemble import with_evidence
 from fewlabels.models.flow_training import (
     Expectation,
     Items,

@@ -37,7 +37,7 @@ from fewlabels.models.replicates import Replicates
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
-# --- bandwidths, one per dimension --------------------------------------------------------
+# --- bandwidths, one per dimension ------------------------------------------------------------
 
 _GRID = 2**12
 _STAGES = 7
@@ -116,6 +116,8 @@ def _fixed_point(t: float, n: int, squares: Floats, energy: Floats) -> float:
 def _moment(s: int, t: float, squares: Floats, energy: Floats) -> float:
     return float((squares**s * energy * np.exp(-squares * np.pi**2 * t)).sum())
 
+
+# --- the method -------------------------------------------------------------------------------
 
 NARROW = 0.99
 """Self-share above which the kernels are too narrow for EM to learn from unlabeled items."""

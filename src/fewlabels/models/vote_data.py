@@ -189,8 +189,9 @@ class VoteData:
         if rules is not None:
             refuse_multiplicity(predictions, "a model with constraints")
             joint = _joint_rows(predictions, rules, domain, group, domains)
-            gather = _one_hot(joint)
-            counts = (gather.T @ counts).tocsr()
+            n = len(joint)
+            gather = scipy.sparse.csr_matrix((np.ones(n), (joint, np.arange(n))))
+            counts = (gather @ counts).tocsr()
             evidence = _joint_evidence(evidence, domain, joint, states)
             first = np.zeros(counts.shape[0], dtype=np.int64)
             first[joint] = group
@@ -228,11 +229,6 @@ class VoteData:
         out: Floats = np.einsum("ns...,nsk->nk...", probabilities, is_class)
         # Sums of shares of one may be off by rounding; known labels stay exact.
         return out / out.sum(axis=1, keepdims=True)
-
-
-def _one_hot(codes: Ints) -> scipy.sparse.csr_matrix:
-    n = len(codes)
-    return scipy.sparse.csr_matrix((np.ones(n), (np.arange(n), codes)))
 
 
 def _joint_rows(

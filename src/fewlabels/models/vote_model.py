@@ -328,7 +328,7 @@ class FittedVoteModel(FittedLabelModel):
         return (*said, *self.notes)
 
 
-# --- who shares rates with whom -----------------------------------------------------------
+# --- who shares rates with whom ---------------------------------------------------------------
 
 
 _MOST_NAMES = 200

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from fewlabels.kernels.score_families import (
+from fewlabels.models.spe_families import (
     FAMILIES,
     Points,
     Prior,
@@ -200,14 +200,14 @@ def test_deep_tails_do_not_underflow():
 
 @pytest.mark.parametrize("freedom", [2.0, 30.0, 1e3, 1e6])
 def test_continued_fractions_meet_the_library(freedom):
-    from fewlabels.kernels import score_families
+    from fewlabels.models import spe_families
 
     z = np.array([10.0, 20.0, 37.0])
     expected = stats.t.logsf(z, freedom)
-    found = score_families._deep_student(z, np.full(3, freedom))
+    found = spe_families._deep_student(z, np.full(3, freedom))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     x = freedom + np.array([5.0, 20.0, 30.0]) * np.sqrt(freedom) + 1
-    found = score_families._deep_gamma(x, np.full(3, freedom))
+    found = spe_families._deep_gamma(x, np.full(3, freedom))
     np.testing.assert_allclose(found, stats.gamma.logsf(x, freedom), rtol=1e-10)
 
 

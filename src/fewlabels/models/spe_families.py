@@ -1,7 +1,8 @@
-"""The nine families of score densities.
+"""The nine families of score densities: densities, tails and priors.
 
-Source: Welinder, Welling, Perona (2013), section 4, whose list of families this is, and Frechet's
-distribution beside it. Parameters u are unconstrained; see `score_density`.
+Scores x are on the unit interval (0, 1] or beyond it on the right; parameters u (D, p) are
+unconstrained, one row per draw, and results are (n, D). Source: Welinder, Welling, Perona (2013),
+section 4, whose list of families this is, and Frechet's distribution beside it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from scipy.special import betaln, digamma, gamma, gammaincc, gammaln, log_ndtr, 
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.lazily import lazily
 
-# --- what a family is ---------------------------------------------------------------------
-
-# --- tails --------------------------------------------------------------------------------
+# --- tails ------------------------------------------------------------------------------------
+#
+# Logarithms of tail probabilities that stay finite where the probabilities underflow.
 
 _TINY = 1e-290
 """Below it the library's probability loses digits, and a continued fraction takes over."""
@@ -106,7 +107,9 @@ def _continued_fraction(
     return value
 
 
-# --- priors of the parameters -------------------------------------------------------------
+# --- priors of the parameters -----------------------------------------------------------------
+#
+# Of single parameters, in the unconstrained coordinates in which they are sampled.
 
 
 class Prior(NamedTuple):
@@ -152,6 +155,8 @@ class Prior(NamedTuple):
         constant = shape * np.log(rate) - gammaln(shape)
         return constant + (shape - 1) * np.log(v) - rate * v, (shape - 1) / v - rate
 
+
+# --- what a family is -------------------------------------------------------------------------
 
 Truncation = Literal["left", "unit"]
 """Where densities end: at 0 (families on the whole line but Gumbel's), or at 0 and 1 (all)."""
@@ -308,6 +313,8 @@ class CurvedFamily(Family):
 
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+# --- the families -----------------------------------------------------------------------------
+
 _LARGEST_LOG = 700.0
 _FAR = 1e4
 _EULER = 0.5772156649015329

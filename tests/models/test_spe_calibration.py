@@ -11,7 +11,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import chi2
 
-from fewlabels.kernels.score_families import FAMILIES
+from fewlabels.models.spe_families import FAMILIES
 from fewlabels.models.spe_mixture import ClassDensity, ScoreMixture, score_data
 from fewlabels.models.spe_sampling import (
     Target,

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.score_families import FAMILIES, Points
+from fewlabels.models.spe_families import FAMILIES, Points
 from fewlabels.models.spe_mixture import BOUND, ClassDensity, ScoreData, ScoreMixture
 
 
