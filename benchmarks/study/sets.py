@@ -15,10 +15,10 @@ import numpy as np
 
 from fewlabels.bench.files import replace_file
 from fewlabels.errors import InputError
+from fewlabels.estimating import estimate
 from fewlabels.frames import read_predictions
 from fewlabels.kernels.arrays import Floats
 from fewlabels.metrics.registry import resolve
-from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
 from study.protocol import METRICS
 

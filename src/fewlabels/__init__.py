@@ -20,7 +20,7 @@ _LAZY = {
     "curve": "fewlabels.operating.curve",
     "curves": "fewlabels.operating.curve",
     "diagnose": "fewlabels.frames",
-    "estimate": "fewlabels.pipeline",
+    "estimate": "fewlabels.estimating",
     "estimate_files": "fewlabels.engine.stream",
     "label_next": "fewlabels.operating.label_next",
     "read_predictions": "fewlabels.frames",
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from fewlabels.engine.stream import estimate_files
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
+    from fewlabels.estimating import estimate
     from fewlabels.frames import Diagnosis, diagnose, read_predictions
     from fewlabels.operating.curve import curve, curves
     from fewlabels.operating.label_next import label_next
     from fewlabels.operating.threshold import threshold
-    from fewlabels.pipeline import estimate
     from fewlabels.predictions import Predictions
     from fewlabels.shifts.analysis import shift
 

@@ -12,6 +12,7 @@ from fewlabels import report
 from fewlabels.comparison import Comparison, Difference, GroupGap, Together
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
+from fewlabels.estimating import estimate
 from fewlabels.evaluation.differences import (
     comparison,
     errors_together,
@@ -23,7 +24,7 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import aligned_reference, estimate
+from fewlabels.pipeline import aligned_reference
 from fewlabels.shown import Shown, plain_values
 from fewlabels.sources import predictions_of
 from fewlabels.wording import quoted, unknown

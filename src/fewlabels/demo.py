@@ -96,7 +96,7 @@ def compare(
     demo: Demo, seed: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Comparison:
     """Estimate every classifier from the few labels, and set the hidden truth beside it."""
-    from fewlabels.pipeline import estimate
+    from fewlabels.estimating import estimate
 
     estimates = estimate(demo.predictions, metrics=METRICS, random_state=seed, progress=progress)
     truth = true_values(demo, METRICS)
@@ -111,7 +111,7 @@ def compare(
 
 def true_values(demo: Demo, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
     """Model -> metric -> value on the scored images, with every label known."""
-    from fewlabels.pipeline import estimate
+    from fewlabels.estimating import estimate
 
     complete = estimate(
         demo.predictions.with_labels(demo.truth),

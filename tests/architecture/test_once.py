@@ -11,13 +11,7 @@ from test_rooms import SOURCE, modules
 # What is called -> the files that may call it.
 ONCE = {
     "Estimates": {"pipeline.py"},
-    "LabelWeights": {
-        "evaluation/draws.py",
-        "evaluation/evaluator.py",
-        "evaluation/joint_errors.py",
-        "operating/counts.py",
-        "evaluation/details.py",
-    },
+    "LabelWeights": {"evaluation/draws.py", "operating/counts.py"},
     "pseudo_items": {
         "evaluation/draws.py",
         "models/active_testing.py",

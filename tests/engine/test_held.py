@@ -11,8 +11,9 @@ import pytest
 from stream_cases import distance, world, write
 
 import fewlabels as fl
-from fewlabels import pipeline
+from fewlabels import estimating
 from fewlabels.engine import basis, held, patterns
+from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
 
 METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
@@ -25,7 +26,7 @@ class Own(TemperedEnsemble):
 @pytest.fixture(autouse=True)
 def _few_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    monkeypatch.setattr(pipeline, "WHOLE_ROWS", 1000)
+    monkeypatch.setattr(estimating, "WHOLE_ROWS", 1000)
     monkeypatch.setattr(held, "PART_ROWS", 700)
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
@@ -107,9 +108,9 @@ def test_single_items_afterwards(method: str, monkeypatch: pytest.MonkeyPatch) -
     assert table["known"].to_numpy().sum() == given.n_labeled
     np.testing.assert_array_equal(table[f"p__{here.method}__1"].to_numpy(), p[:, 1])
     assert "stream" in here.to_dict()["diagnostics"]
-    assert len(here.together("place=south").to_dict()["models"]) == given.n_models
+    assert len(errors_together(here, "place=south").to_dict()["models"]) == given.n_models
     assert here.summary()
-    monkeypatch.setattr(pipeline, "WHOLE_ROWS", 2000)
+    monkeypatch.setattr(estimating, "WHOLE_ROWS", 2000)
     whole = fl.estimate(given, method, by="place")
     np.testing.assert_allclose(p, whole.posterior.marginals(), atol=1e-9)
 
@@ -147,7 +148,7 @@ def test_refusals_are_those_of_few_items(by: Any, monkeypatch: pytest.MonkeyPatc
     given = fl.read_predictions(world(1100))
     with pytest.raises(fl.UsageError) as many:
         fl.estimate(given, by=by)
-    monkeypatch.setattr(pipeline, "WHOLE_ROWS", 2000)
+    monkeypatch.setattr(estimating, "WHOLE_ROWS", 2000)
     with pytest.raises(fl.UsageError) as few:
         fl.estimate(given, by=by)
     assert str(many.value) == str(few.value)

@@ -17,10 +17,10 @@ from fewlabels.bench.splits import Split, draw, released, uniform
 from fewlabels.bench.variants import estimand_of
 from fewlabels.bench.world import World, measured_by_group
 from fewlabels.errors import FewlabelsError, InputError, Status
+from fewlabels.estimating import estimate
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import estimate
 from fewlabels.predictions import Predictions
 from fewlabels.wording import one_line
 

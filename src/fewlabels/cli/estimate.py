@@ -197,7 +197,7 @@ def _check_names(method: str, metrics: Sequence[str], reference: str | None) -> 
 
 
 def _in_memory(predictions: Predictions, settings: dict[str, Any]) -> Estimates:
-    from fewlabels.pipeline import estimate as run
+    from fewlabels.estimating import estimate as run
 
     with terminal.progress_bar("estimating") as progress:
         return run(predictions, progress=progress, **settings)

@@ -1,0 +1,132 @@
+"""`fewlabels.estimate`: from what the classifiers said to estimates, in one piece or in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fewlabels.estimates import Estimates
+from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.kernels.blocks import reporting, using_workers
+from fewlabels.metrics.base import Metric
+from fewlabels.models.base import LabelModel
+from fewlabels.pipeline import Against, Question, aligned_reference, answer, check_settings
+from fewlabels.shifts.correction import Correction
+from fewlabels.sources import predictions_of
+
+WHOLE_ROWS = 250_000
+"""Of more rows estimates are made in parts (`engine/two_passes.py`), from memory as from files."""
+
+
+def estimate(
+    predictions: Any,
+    method: str | LabelModel = "auto",
+    metrics: str | Metric | Callable[..., Any] | Sequence[Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    confidence_level: float | None = 0.95,
+    estimand: Estimand = "population",
+    against: Against = "auto",
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    shift: Correction | None = None,
+    *,
+    reference: Any = None,
+    columns: Any = None,
+    positive: Any = None,
+    details: bool = True,
+) -> Estimates:
+    """Estimate how good each classifier is, with intervals, from few labels.
+
+    Parameters
+    ----------
+    predictions
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read. More than 250,000 items are estimated from in parts,
+        as by `estimate_files` (`diagnostics["stream"]` says so), unless the question needs all of
+        them at once.
+    method
+        Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
+    metrics
+        Names (`fewlabels.metrics.METRICS`, `ALIASES`), metrics, or functions of
+        (y_true, y_proba). None: what the predictions can answer; accuracy, ece, roc_auc and
+        average_precision where there are probabilities; roc_auc and average_precision where there
+        are scores; error_rate and cohen_kappa where there are hard predictions alone, or beside
+        scores. "default" among the names stands for these.
+    by
+        Names of groups to estimate separately as well; "domain" groups by the domain.
+    confidence_level
+        Probability that an interval is meant to hold the truth; None computes no intervals.
+    estimand
+        "population": the metric on the population that the items come from. "sample": on these
+        very items.
+    against
+        What a classifier is judged against where annotators' counts are given. "class": every
+        item is of one class, of which each annotator's label is evidence. "distribution": the
+        distribution of the labels that annotators give an item; accuracy is then how often a
+        classifier says what a random annotator says. "auto": the distribution where some items
+        have two labels or more and none of them a known label besides, else the class; methods
+        that model votes, and those of means, know one class only.
+    random_state
+        Seed; the same seed gives the same bits. None means 0.
+    workers
+        Threads; the answer does not depend on them. None: one per available processor.
+    progress
+        Called with (blocks done, blocks in all) of the step at hand; an estimate has several.
+    shift
+        Correct for a difference between labeled and unlabeled items; the estimates are then for
+        the population that the unlabeled ones come from. "covariate": P(class | scores) is the
+        same for both, and labeled items get density-ratio weights. "label": P(scores | class) is,
+        and the classes' frequencies are estimated anew. "auto": what `fewlabels.shift` suggests,
+        which may be nothing. None: no correction, only a warning where labeled items do not look
+        like a random sample.
+    reference
+        Labeled items of the same classifiers from elsewhere (a validation set, last month), as
+        `predictions` are given: they say how calibrated the classifiers are and how their
+        mistakes go together, as far as the labels at hand bear them out. Classes and classifiers
+        are matched by name, items without a label left out. For "auto", which is then
+        `learned-ensemble`, and for that method.
+    columns
+        What the columns of a path or frame are, as in `read_predictions`.
+    positive
+        The positive class; of more than two it is judged against the rest, and a warning says so.
+        None: what `Predictions.positive` says.
+    details
+        Whether to make what a report shows beside the estimates (comparisons, joint errors,
+        reliability, scores); without, it shows the estimates alone. Leave it out in loops.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
+    >>> labels = np.where(np.arange(500) < 20, truth, -1)
+    >>> estimates = fl.estimate(fl.Predictions(score[:, None], labels, models=["detector"]))
+    >>> row = estimates.get("detector", "accuracy")
+    >>> row.low <= row.value <= row.high
+    True
+    """
+    check_settings(confidence_level, estimand, workers)
+    question = Question(
+        method, metrics, by, confidence_level, estimand, against, random_state, shift=shift,
+        details=details,
+    )  # fmt: skip
+    items = predictions_of(predictions, columns, positive)
+    elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
+    question = question.about(items, elsewhere)
+    setup = question.setup(items)
+    with using_workers(workers), reporting(progress):
+        if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
+            from fewlabels.engine.held import estimate_held
+
+            in_parts = estimate_held(question, items, workers, progress)
+            if in_parts is not None:
+                return in_parts
+        return answer(question, setup, items, progress=progress)
