@@ -192,7 +192,7 @@ class Estimates(Estimated):
                 "a stream's items are not held; write their class probabilities to files with "
                 "`posterior` (--posterior FOLDER)"
             )
-        if posterior.means is not None or posterior.support is not None:
+        if posterior.means is not None or posterior.observed is not None:
             raise UsageError(
                 f"method {self.method!r} says nothing of the labels of single items; take one that "
                 "infers them, such as 'tempered-ensemble' for probabilities or 'dawid-skene' for "

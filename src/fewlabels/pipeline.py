@@ -173,8 +173,8 @@ def answer(
 
     def measure(group: Group) -> dict[str, Measured]:
         nonlocal everything
-        support = posterior.support
-        if everything and support is not None and not support[group.rows].any():
+        observed = posterior.observed
+        if everything and observed is not None and not observed[group.rows].any():
             return _borrowed(evaluator, everything, group)
         measured = evaluator.measure(group.rows)
         everything = everything or measured

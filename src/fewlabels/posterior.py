@@ -100,7 +100,7 @@ class VoteRates(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class LabelSpread:
     """How far an item's label distribution is from its mean, in units of a single label's.
 
     A Dirichlet around the mean, of concentration alpha0 plus the number of labels that it was
@@ -159,9 +159,9 @@ class LabelPosterior:
     says what a point estimate is computed from: the parameter draws (a Bayesian model), or the
     marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
     the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
-    for the intervals; `stretch` is by how much a metric's draws are moved away from the estimate,
+    for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
     where they are known to lie too close.
-    `support`, where given, marks the only items that the method speaks about (the labeled ones,
+    `observed`, where given, marks the only items that the method speaks about (the labeled ones,
     for `labeled`).
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
@@ -170,8 +170,8 @@ class LabelPosterior:
     the rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
 
-    Where a label is no class but a distribution (what annotators say of the item), `spread` says
-    how far that distribution is from P(label), its mean. None is a label of one class.
+    Where a label is no class but a distribution (what annotators say of the item), `label_spread`
+    says how far that distribution is from P(label), its mean. None is a label of one class.
     """
 
     given: Floats | Callable[[], Floats] | None
@@ -180,9 +180,9 @@ class LabelPosterior:
     salt: int = 0
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
-    stretch: float = 1.0
-    support: Bools | None = None
-    spread: Spread | None = None
+    inflation: float = 1.0
+    observed: Bools | None = None
+    label_spread: LabelSpread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
     means: MeanEstimator | None = None
     score_rates: ScoreRates | None = None
@@ -198,7 +198,7 @@ class LabelPosterior:
         Their counts do not tell how far these items' own distributions are from them, so even
         these very items are judged as a sample of a population, which is on the wide side.
         """
-        return self.support is not None and self.spread is not None
+        return self.observed is not None and self.label_spread is not None
 
     def __getstate__(self) -> dict[str, Any]:
         # A function of the items, their features and all, does not travel; what it gives does.

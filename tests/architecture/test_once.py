@@ -12,7 +12,7 @@ from test_rooms import SOURCE, modules
 ONCE = {
     "Estimates": {"pipeline.py"},
     "LabelWeights": {"evaluation/draws.py", "operating/counts.py"},
-    "pseudo_items": {
+    "pseudo_observations": {
         "evaluation/draws.py",
         "models/active_testing.py",
         "models/autoeval.py",

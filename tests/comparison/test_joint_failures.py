@@ -231,7 +231,7 @@ def test_the_best_single_is_the_row_of_its_accuracy(method: str, estimand: Any) 
     estimates = fl.estimate(predictions(n=150), method, "accuracy", by="g", estimand=estimand)
     own = bool(estimates.posterior.per_model)
     assert own == (method == "monotone-curves")
-    assert own or estimates.posterior.stretch > 1
+    assert own or estimates.posterior.inflation > 1
     for group in (None, "g=x"):
         found = errors_together(estimates, group)
         rows = [estimates.get(model, "accuracy", group) for model in found.models]

@@ -12,8 +12,8 @@ from fewlabels.kernels.simplex import softmax
 from fewlabels.models import LearnedEnsemble, TemperedEnsemble
 from fewlabels.models.ensembles import (
     EVEN,
+    INFLATION,
     REFERENCE,
-    STRETCH,
     WIDE_WEIGHT,
     _table,
     beliefs_of,
@@ -170,9 +170,9 @@ def test_without_labels_intervals_are_wide_and_say_what_they_rest_on():
 
 
 def test_intervals_are_stretched_less_with_more_labels():
-    few, many = (LearnedEnsemble().infer(overconfident(3, n), 0).stretch for n in (20, 80))
-    assert few == pytest.approx(1 + STRETCH)
-    assert many == pytest.approx(1 + STRETCH / 2)
+    few, many = (LearnedEnsemble().infer(overconfident(3, n), 0).inflation for n in (20, 80))
+    assert few == pytest.approx(1 + INFLATION)
+    assert many == pytest.approx(1 + INFLATION / 2)
 
 
 def test_labels_of_one_class_leave_the_other_open():
@@ -198,7 +198,7 @@ def test_labels_of_items_without_predictions_are_no_labels():
     probabilities[:20] = np.nan
     posterior = LearnedEnsemble().infer(fl.Predictions(probabilities, p.labels), 0)
     assert posterior.status == "assumption"
-    assert posterior.stretch == pytest.approx(1 + 2 * STRETCH)
+    assert posterior.inflation == pytest.approx(1 + 2 * INFLATION)
 
 
 def test_many_annotators_of_ten_items_are_ten_labels():
@@ -210,7 +210,7 @@ def test_many_annotators_of_ten_items_are_ten_labels():
     told = fl.Predictions(p.probabilities, histogram=histogram)
     model = fl.models.LabelDistribution(LearnedEnsemble(), imputations=1)
     posterior = model.infer(told, 0)
-    assert posterior.stretch == pytest.approx(1 + STRETCH * np.sqrt(2), rel=0.02)
+    assert posterior.inflation == pytest.approx(1 + INFLATION * np.sqrt(2), rel=0.02)
 
 
 def test_many_labels_weigh_beliefs_by_some_and_fit_by_all(monkeypatch):
@@ -230,9 +230,9 @@ def test_many_labels_weigh_beliefs_by_some_and_fit_by_all(monkeypatch):
 def test_intervals_of_these_very_items_are_stretched_too():
     p = overconfident(3, 20)
     widths = []
-    for stretch in (STRETCH, 0.0):
+    for inflation in (INFLATION, 0.0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fewlabels.models.ensembles.STRETCH", stretch)
+            patch.setattr("fewlabels.models.ensembles.STRETCH", inflation)
             row = fl.estimate(p, LearnedEnsemble(), "brier", estimand="sample").rows[0]
         widths.append(row.high - row.low)
-    assert widths[0] == pytest.approx((1 + STRETCH) * widths[1], rel=0.05)
+    assert widths[0] == pytest.approx((1 + INFLATION) * widths[1], rel=0.05)

@@ -67,12 +67,14 @@ def table(predictions: fl.Predictions, draws: int, seed: int, sharpness: float =
     return Table(chances)
 
 
-def told(draws: int = 30, seed: int = 0, doubted: int | None = None, **fields: Any) -> Told:
-    """A posterior of random parameter draws; `doubted`: so many others for the intervals."""
+def told(draws: int = 30, seed: int = 0, interval_draws: int | None = None, **fields: Any) -> Told:
+    """A posterior of random parameter draws; `interval_draws`: so many others for the intervals."""
 
     def make(predictions: fl.Predictions) -> LabelPosterior:
         parameters = table(predictions, draws, seed)
-        other = None if doubted is None else table(predictions, doubted, seed + 1, 0.5)
+        other = (
+            None if interval_draws is None else table(predictions, interval_draws, seed + 1, 0.5)
+        )
         return LabelPosterior(
             parameters.chances.mean(axis=2),
             parameters,
@@ -107,8 +109,8 @@ def random_world(seed: int, n: int = 40, *, scores: bool = False) -> fl.Predicti
 def label_weights(q: Question, size: int, kind: str) -> np.ndarray:
     """Weight of (not positive, positive) of every item that counts, (n, 2, size), draw by draw."""
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    if q.posterior.support is not None:
-        rows = rows[q.posterior.support[rows]]
+    if q.posterior.observed is not None:
+        rows = rows[q.posterior.observed[rows]]
     posterior, out = q.posterior, np.zeros((len(rows), 2, size))
     own = LabelWeights(q.predictions, posterior, rows, rows[:0], size)
     for d in range(size):
@@ -116,8 +118,8 @@ def label_weights(q: Question, size: int, kind: str) -> np.ndarray:
         if kind == "bootstrap":
             w = own.population(index, slice(0, len(rows)))[:, :, 0]
         else:
-            doubted = posterior.interval_parameters if kind == "interval" else None
-            parameters = doubted or posterior.parameters
+            interval_draws = posterior.interval_parameters if kind == "interval" else None
+            parameters = interval_draws or posterior.parameters
             p = parameters.block(index % parameters.size, rows)
             y = draw_labels(p, q.predictions.keys[rows], index, posterior.salt)[:, 0]
             y = np.where(q.predictions.labels[rows] >= 0, q.predictions.labels[rows], y)
@@ -177,8 +179,8 @@ def naive_curve(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Low, median and high, and how many of the interval's draws are undefined."""
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    if q.posterior.support is not None:
-        rows = rows[q.posterior.support[rows]]
+    if q.posterior.observed is not None:
+        rows = rows[q.posterior.observed[rows]]
     scores, drawn = q.scores[rows], {}
     for name in {value, interval}:
         w = label_weights(q, size, name)

@@ -57,7 +57,7 @@ def test_golden_precision_at_recall(golden_folder):
 def test_random_worlds_against_loops(seed, kind, estimand):
     """Ties, weights, missing scores; other parameters for intervals in half of the worlds."""
     predictions = random_world(seed, scores=seed % 2 == 1)
-    method = told(seed=seed, doubted=20 if seed >= 2 else None)
+    method = told(seed=seed, interval_draws=20 if seed >= 2 else None)
     found = curve(predictions, kind=kind, method=method, estimand=estimand)
     q = question_of(predictions, method, estimand)
     interval = "bootstrap" if estimand == "population" else "interval"

@@ -89,7 +89,7 @@ EVERY = [
 @pytest.mark.parametrize("case", range(len(EVERY)))
 def test_random_worlds_against_loops(case, estimand):
     predictions, asked = random_world(case, scores=case % 2 == 0), EVERY[case]
-    method = told(seed=case, doubted=20 if case % 3 == 0 else None)
+    method = told(seed=case, interval_draws=20 if case % 3 == 0 else None)
     text = " and ".join(f"{name} {sign} {bound}" for name, (sign, bound) in asked.items())
     found = threshold(predictions, condition=text, cost=COST, method=method, estimand=estimand)
     q = question_of(predictions, method, estimand)

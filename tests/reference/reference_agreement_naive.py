@@ -23,7 +23,7 @@ LEVELS = (  # weight, sg, sw, sv
     (0.20, 0.4, 0.4, 1.0),
     (0.15, 0.8, 1.0, 2.0),
 )
-STRETCH = 1.2
+INFLATION = 1.2
 
 
 def rms(x: np.ndarray) -> float:
@@ -209,7 +209,7 @@ def interval(
     """
     point = (m.mean() + np.median(m)) / 2
     shifted = np.quantile(h - shift, [(1 - level) / 2, (1 + level) / 2])
-    low, high = np.clip(point + STRETCH * (shifted - point), *bounds)
+    low, high = np.clip(point + INFLATION * (shifted - point), *bounds)
     return float(point), float(low), float(high)
 
 

@@ -56,7 +56,7 @@ def votes_table(n_classes: int, rng: np.random.Generator) -> VoteTable:
 
 
 def crp(n: int, alpha: float, rng: np.random.Generator) -> np.ndarray:
-    """Places of n guests."""
+    """Places of n customers."""
     places: list[int] = []
     for _ in range(n):
         sizes = np.bincount(places, minlength=max(places, default=-1) + 1).astype(float)

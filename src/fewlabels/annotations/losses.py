@@ -239,7 +239,9 @@ class HistogramLosses(Losses[Annotated]):
         def by_unit(data: Annotated, rows: Ints, units: int) -> Sums:
             return sums_by_unit(data, scheme, rows, units)
 
-        def unseen(data: Annotated, mass: Floats, generator: np.random.Generator) -> Annotated:
+        def of_pseudo_observation(
+            data: Annotated, mass: Floats, generator: np.random.Generator
+        ) -> Annotated:
             """As many labels as the items have, from a random distribution."""
             share = np.maximum(mass, 1e-300)
             share /= share.sum(axis=1, keepdims=True)
@@ -250,7 +252,7 @@ class HistogramLosses(Losses[Annotated]):
             items = items.take(np.flatnonzero(used))
         if len(items.counts):
             k = items.counts.shape[1]
-            yield from drawn_sums(items, by_unit, unseen, k, size, seed, whole)
+            yield from drawn_sums(items, by_unit, of_pseudo_observation, k, size, seed, whole)
 
     def read(
         self, state: State, origins: Origins | None = None
@@ -331,13 +333,15 @@ class StatisticLosses(Losses[Scored]):
         return scored_sums(items.take(rows), self.scheme, np.arange(len(rows)) % units, units)
 
     def _drawn(self, items: Scored, size: int, seed: int, whole: State | None) -> Iterator[State]:
-        def unseen(data: Scored, mass: Floats, generator: np.random.Generator) -> Scored:
+        def of_pseudo_observation(
+            data: Scored, mass: Floats, generator: np.random.Generator
+        ) -> Scored:
             """What has not been seen is at an end of [0, 1]."""
             end = (mass[:, 1] > mass[:, 0]).astype(np.float64)
             return data._replace(mean=end, square=end, product=end)
 
         if len(items.mean):
-            yield from drawn_sums(items, self._by_unit, unseen, 2, size, seed, whole)
+            yield from drawn_sums(items, self._by_unit, of_pseudo_observation, 2, size, seed, whole)
 
     def read(
         self, state: State, origins: Origins | None = None

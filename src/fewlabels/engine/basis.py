@@ -100,7 +100,7 @@ class Basis:
         self, posterior: LabelPosterior, which: Ints, rows: Ints | slice = slice(None)
     ) -> Floats:
         """P(label) of any columns, (n, K, len(which)), which must ascend."""
-        doubted = posterior.interval_parameters or posterior.parameters
+        of_intervals = posterior.interval_parameters or posterior.parameters
         values, rest = which[which < self.n_values], which[which >= self.n_values]
         parts = []
         if posterior.value_from == "marginals":
@@ -109,7 +109,7 @@ class Basis:
         elif len(values):
             parts.append(posterior.parameters.block(values, rows))
         if len(rest):
-            parts.append(doubted.block(rest - self.n_values, rows))
+            parts.append(of_intervals.block(rest - self.n_values, rows))
         n, k = parts[0].shape[:2]
         # Class by class in memory: states are sums over the items of one class after the other.
         out = np.empty((k, n, len(which))).transpose(1, 0, 2)
@@ -126,11 +126,11 @@ def draws_for(n_rows: int) -> int:
 
 
 def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:
-    doubted = posterior.interval_parameters or posterior.parameters
+    of_intervals = posterior.interval_parameters or posterior.parameters
     if posterior.value_from == "marginals":
-        return 1, doubted.size, False
+        return 1, of_intervals.size, False
     shared = posterior.interval_parameters is None
-    return posterior.parameters.size, doubted.size, shared
+    return posterior.parameters.size, of_intervals.size, shared
 
 
 def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:

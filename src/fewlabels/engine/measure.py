@@ -154,7 +154,7 @@ class Measurer:
                 gap = None
                 if self.estimand == "population":
                     gap = noise_alone(metric, of_intervals)
-                drawn = draws_around(value, drawn, metric.bounds, posterior.stretch, gap)
+                drawn = draws_around(value, drawn, metric.bounds, posterior.inflation, gap)
                 out[name].draws[:, j] = drawn[:, 0]
                 out[name].undefined[j] = np.isnan(drawn).sum()
 

@@ -103,8 +103,8 @@ def _profiles(
     if predictions.probabilities is None:
         return []
     rows = np.arange(predictions.n_items)
-    if posterior.support is not None:
-        rows = rows[posterior.support]
+    if posterior.observed is not None:
+        rows = rows[posterior.observed]
     some, rows = some_items_of(predictions, rows, _MOST_ITEMS)
     present = predictions.has_probabilities[rows]
     # Classifiers with probabilities for the same items, and the same posterior, share draws.

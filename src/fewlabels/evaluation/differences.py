@@ -166,8 +166,8 @@ def errors_together(
         If there is no such group or classifier, fewer than two classifiers with hard
         predictions, or no posterior over labels.
     """
-    rows, support, accuracy = _rows_of(estimates, group), estimates.judged_by.support, None
-    if "accuracy" in estimates.directions and (support is None or support[rows].any()):
+    rows, observed, accuracy = _rows_of(estimates, group), estimates.judged_by.observed, None
+    if "accuracy" in estimates.directions and (observed is None or observed[rows].any()):
         aside = estimates.contradicted("accuracy", group)
         accuracy = Accuracies(
             np.array([estimates.get(model, "accuracy", group).value for model in estimates.models]),
@@ -219,11 +219,11 @@ def _of_groups(
 ) -> tuple[Floats, Floats]:
     """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
     values = np.array([estimates.get(model, metric, name).value for name in names])
-    j, support = estimates.models.index(model), estimates.judged_by.support
+    j, observed = estimates.models.index(model), estimates.judged_by.observed
     draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
-    if support is not None:
+    if observed is not None:
         # Such a group has the values of all items, which say nothing of how it differs.
-        blind = [not support[_rows_of(estimates, name)].any() for name in names]
+        blind = [not observed[_rows_of(estimates, name)].any() for name in names]
         values[blind], draws[:, blind] = np.nan, np.nan
     return values, draws
 

@@ -1,5 +1,30 @@
 """Label weights: what a draw from a label posterior says about each item and class.
 
+A draw d is a matrix W_d of weights, one per item i and class k; every statistic is a function of
+it (a confusion matrix is sum_i W_d[i, k] over the items predicted j), and every metric a function
+of statistics. The value and the interval of a metric are those of T(W_1), T(W_2), ...
+
+With v_i the sampling weight of item i (times the items that it stands for), theta_d a parameter
+draw of the label model and p_ik(theta) = P(label of i is k | scores of i, theta), 0 or 1 where the
+label is known:
+
+    value                 W_d[i, k] = v_i p_ik(theta_d)                     `soft`
+                          W[i, k]   = v_i p_ik, p the mean over theta       `marginal`
+    population, interval  W_d[i, k] = v_i e_id 1{y_id = k} + pseudo         `population`
+    these items, interval W_d[i, k] = v_i 1{z_id = k}                       `sample`
+    labels alone, these   W_d[i, k] = v_i 1{y_i = k} + urn                  `finite_population`
+
+y_id is drawn from p_i(theta_d), with theta_d of the flatter `interval_parameters` where there are
+some. e_id ~ Exp(1): divided by their sum they are Dirichlet(1, ..., 1), the Bayesian bootstrap over
+items (Rubin 1981). `pseudo` is a prior observation, for nobody has seen everything: the scores of a
+random item, a random predicted class, and class weights Gamma(1 / K) each, of mean one item in all;
+for accuracy from labels of two classes alone the interval is Jeffreys'. z_id is drawn from
+(1 - s_d) p_i + s_d / K with s_d ~ Beta(1, n): about one label in n is arbitrary, the same allowance
+where no weights can say it. `urn` draws the items without a label from those that have one, and the
+pseudo-observation, by Polya's urn (Lo 1988), whose limit is the same bootstrap. Where a label is a
+distribution over classes (what annotators say), q_id = (1 - t) p_i + t 1{y_id = .} takes the place
+of 1{y_id = .}, with t = `label_spread`: the mean and covariances of a Dirichlet for one label.
+
 Weights have shape (items, K, draws). They are made for any draws and any block of rows, from
 randomness that belongs to the items, so memory does not grow with the rows and neither blocks
 nor workers show in the answer. Where no label is in doubt (`drawn_sums`), a draw is row weights.
@@ -26,15 +51,15 @@ from fewlabels.kernels.blocks import (
 from fewlabels.kernels.keyed import exponentials
 from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.label_histograms import Annotated, Scored
-from fewlabels.kernels.pseudo_items import PSEUDO_MASS, pseudo_items
+from fewlabels.kernels.pseudo_observations import PSEUDO_MASS, pseudo_observations
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
 Make = Callable[[Ints, slice], Floats]
 """Draws (D,) and a block of items (b,) to label weights (b, K, D)."""
 
-PseudoItem = Callable[[Ints], tuple[Ints, Ints, Floats]]
-"""Draws (D,) to the pseudo-item of each: see `LabelWeights.pseudo_item`."""
+PseudoObservation = Callable[[Ints], tuple[Ints, Ints, Floats]]
+"""Draws (D,) to the pseudo-observation of each: see `LabelWeights.pseudo_observation`."""
 
 DRAWS_AT_ONCE = 50
 """Draws go in chunks of so many, the last one perhaps of fewer."""
@@ -50,7 +75,7 @@ _NUMBERS = 8_000_000
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _SHARED_ROWS, _MOST_SHARED = 2**16, 2**26
-_PSEUDO, _STRAY, _URN, _RESAMPLE, _STRANGERS = 1, 3, 5, 7, 9
+_PSEUDO, _ARBITRARY, _URN, _RESAMPLE, _URN_PSEUDO = 1, 3, 5, 7, 9
 
 
 def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Predictions, Ints]:
@@ -107,7 +132,7 @@ class LabelWeights:
         self.mass = self.weight if self.times is None else self.weight * self.times
         self.size = predictions.size_of(rows)
         self.known: Ints = predictions.labels[rows]
-        self.spread = posterior.spread
+        self.label_spread = posterior.label_spread
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
         self.n_others = predictions.size_of(others)
@@ -122,8 +147,8 @@ class LabelWeights:
     ) -> LabelWeights:  # fmt: skip
         """Weights of some items: of a posterior that knows observed labels alone, of those."""
         others = rows[:0]
-        if posterior.support is not None:
-            there = posterior.support[rows]
+        if posterior.observed is not None:
+            there = posterior.observed[rows]
             rows, others = rows[there], rows[~there]
         return LabelWeights(predictions, posterior, rows, others, n_draws, shared)
 
@@ -143,7 +168,7 @@ class LabelWeights:
     @property
     def noisy(self) -> bool:
         """Whether the labels are those that were observed, with the noise that is in them."""
-        return self.certain or (self.spread is not None and self.spread.none)
+        return self.certain or (self.label_spread is not None and self.label_spread.none)
 
     @cached_property
     def by_key(self) -> Ints:
@@ -196,12 +221,12 @@ class LabelWeights:
 
         return collect_blocks(run, self.chunks(size, whole=whole), progress)
 
-    def of_intervals(self, *, population: bool) -> tuple[Make, PseudoItem | None, bool]:
-        """What makes interval draws, their pseudo-item, and whether it needs all items at once."""
+    def of_intervals(self, *, population: bool) -> tuple[Make, PseudoObservation | None, bool]:
+        """What makes interval draws, their pseudo-observation, and whether that needs all items."""
         if population:
-            return self.population, self.pseudo_item, False
-        if self.posterior.support is not None:
-            return self.finite_population, self.urn_item, True
+            return self.population, self.pseudo_observation, False
+        if self.posterior.observed is not None:
+            return self.finite_population, self.urn_observation, True
         return self.sample, None, False
 
     def marginal(self, index: Ints, block: slice) -> Floats:
@@ -215,28 +240,28 @@ class LabelWeights:
         weights *= self.mass[block, None, None]
         return weights
 
-    def doubted(self, index: Ints, block: slice) -> Floats:
+    def interval_soft(self, index: Ints, block: slice) -> Floats:
         """As `soft`, for the parameter draws that intervals use."""
         weights = self.chances(index, block)
         weights *= self.mass[block, None, None]
         return weights
 
     @property
-    def n_doubted(self) -> int:
+    def n_interval_parameters(self) -> int:
         """How many parameter draws intervals use."""
         return (self.posterior.interval_parameters or self.posterior.parameters).size
 
     def population(self, index: Ints, block: slice) -> Floats:
-        """Drawn labels times Exp(1) row weights, and the pseudo-item."""
+        """Drawn labels times Exp(1) row weights, and the pseudo-observation."""
         if self.times is not None:
             weights = self._of_several(index, block)
-        elif self.spread is None:
+        elif self.label_spread is None:
             labels, rows = self.labels_and_rows(index, block)
             weights = self._one_hot(labels) * rows[:, None, :]
         else:
             weights = self._distributions(self.chances(index, block), index, block)
             weights *= self.row_weights(index, block)[:, None, :]
-        self._add_pseudo_item(weights, index, block)
+        self._add_pseudo_observation(weights, index, block)
         return weights
 
     def labels_and_rows(self, index: Ints, block: slice) -> tuple[Array, Floats]:
@@ -257,40 +282,40 @@ class LabelWeights:
         else:  # those of the population, so that the two differ by the labels alone
             rows = self._of_several(index, block).sum(axis=1)
         weights *= rows[:, None, :]
-        self._add_pseudo_item(weights, index, block)
+        self._add_pseudo_observation(weights, index, block)
         return weights
 
     def sample(self, index: Ints, block: slice) -> Floats:
         """Drawn labels of these very items, times sampling weights."""
         if self.times is not None:
-            weights = self.drawn(self._strayed(index, block), index, block)
+            weights = self.drawn(self._partly_arbitrary(index, block), index, block)
             rows = np.flatnonzero(self.known[block] >= 0)
             weights[rows] = self._known(rows + block.start, index)
-        elif self.spread is None:
+        elif self.label_spread is None:
             weights = self._one_hot(self.sample_labels(index, block))
         else:
-            weights = self._distributions(self._strayed(index, block), index, block)
+            weights = self._distributions(self._partly_arbitrary(index, block), index, block)
         weights *= self.weight[block, None, None]
         return weights
 
     def sample_labels(self, index: Ints, block: slice) -> Ints:
         """Labels (b, D) of these very items."""
-        labels = self._labels(self._strayed(index, block), index, block)
+        labels = self._labels(self._partly_arbitrary(index, block), index, block)
         known = self.known[block]
         rows = np.flatnonzero(known >= 0)
         labels[rows] = known[rows, None]
         return labels
 
-    def _strayed(self, index: Ints, block: slice) -> Floats:
+    def _partly_arbitrary(self, index: Ints, block: slice) -> Floats:
         """P(label | parameter draw) of these very items, for intervals.
 
         What has not been seen shows, here, as a chance of about one in n that an unlabeled item's
         label is arbitrary.
         """
         parameters = self.chances(index, block)
-        stray = self._stray[index]
-        parameters *= 1 - stray
-        parameters += stray / self.n_classes
+        arbitrary = self._arbitrary_share[index]
+        parameters *= 1 - arbitrary
+        parameters += arbitrary / self.n_classes
         return parameters
 
     def point_labels(self, index: Ints, block: slice) -> Ints:
@@ -305,7 +330,7 @@ class LabelWeights:
 
     def point(self, index: Ints, block: slice) -> Floats:
         """`point_labels` as weights, times sampling weights; where labels are, distributions."""
-        if self.spread is None:
+        if self.label_spread is None:
             weights = self.drawn(self._point(index, block), index, block)
         else:
             weights = self._distributions(self._point(index, block), index, block)
@@ -320,30 +345,30 @@ class LabelWeights:
         one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
         weights = one_hot * self.mass[:, None, None]
         if self.n_others:
-            strange = self._urn_strangers(index)
+            strange = self._urn_pseudo_counts(index)
             urn = one_hot * self.row_weights(index, block)[:, None, :]
             for column, d in enumerate(index):
                 share = urn[self.by_key, :, column].ravel()
                 familiar = self.n_others - strange[column].sum()
                 drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
                 weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * self.unit
-            item, _, mass = self.urn_item(index)
+            item, _, mass = self.urn_observation(index)
             weights[item, :, np.arange(len(index))] += mass
         return weights
 
-    def urn_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
-        """`pseudo_item`, with the weight (D, K) that the Polya urn draws of it."""
-        item, predicted, _ = self.pseudo_item(index)
-        mass: Floats = np.asarray(self._urn_strangers(index) * self.unit, dtype=np.float64)
+    def urn_observation(self, index: Ints) -> tuple[Ints, Ints, Floats]:
+        """`pseudo_observation`, with the weight (D, K) that the Polya urn draws of it."""
+        item, predicted, _ = self.pseudo_observation(index)
+        mass: Floats = np.asarray(self._urn_pseudo_counts(index) * self.unit, dtype=np.float64)
         return item, predicted, mass
 
-    def _urn_strangers(self, index: Ints) -> Ints:
-        """How many of the other items the urn draws as the pseudo-item, by class, (D, K)."""
-        mass = self.pseudo_item(index)[2]
+    def _urn_pseudo_counts(self, index: Ints) -> Ints:
+        """How many of the other items the urn draws as the pseudo-observation, by class, (D, K)."""
+        mass = self.pseudo_observation(index)[2]
         known = self.row_weights(index, slice(0, len(self))).sum(axis=0)
         share = np.column_stack([mass, known]) / (mass.sum(axis=1) + known)[:, None]
         drawn = [
-            self._generator(_STRANGERS, int(d)).multinomial(self.n_others, p)
+            self._generator(_URN_PSEUDO, int(d)).multinomial(self.n_others, p)
             for d, p in zip(index, share, strict=True)
         ]
         return np.array(drawn)[:, :-1]
@@ -361,9 +386,9 @@ class LabelWeights:
         for column, d in enumerate(index):
             generator = self._generator(_RESAMPLE, int(d))
             rows[:, column] = self.by_key[generator.choice(n, size=n, p=chance)]
-            stray = generator.random(n) < (0 if point else PSEUDO_MASS / (n + PSEUDO_MASS))
-            arbitrary = generator.integers(self.n_classes, size=int(stray.sum()))
-            labels[self.by_key[stray], column] = arbitrary
+            arbitrary = generator.random(n) < (0 if point else PSEUDO_MASS / (n + PSEUDO_MASS))
+            classes = generator.integers(self.n_classes, size=int(arbitrary.sum()))
+            labels[self.by_key[arbitrary], column] = classes
         return labels, rows
 
     def chances(self, index: Ints, block: slice | Ints) -> Floats:
@@ -427,8 +452,8 @@ class LabelWeights:
 
         A drawn label mixed in has the mean and all covariances of a Dirichlet, at no cost.
         """
-        assert self.spread is not None
-        spread = self.spread.of(index, self.rows[block])[:, None, :]
+        assert self.label_spread is not None
+        spread = self.label_spread.of(index, self.rows[block])[:, None, :]
         label = self._one_hot(self._labels(p, index, block))
         label -= p
         label *= spread
@@ -436,18 +461,18 @@ class LabelWeights:
         return p
 
     @cached_property
-    def _stray(self) -> Floats:
+    def _arbitrary_share(self) -> Floats:
         n = max(self.size, 1)
-        return self._generator(_STRAY).beta(PSEUDO_MASS, n, self.n_draws)
+        return self._generator(_ARBITRARY).beta(PSEUDO_MASS, n, self.n_draws)
 
-    def pseudo_item(self, index: Ints) -> tuple[Ints, Ints, Floats]:
-        """Item (D,), hard prediction (D,) and class weights (D, K) of each draw's pseudo-item."""
+    def pseudo_observation(self, index: Ints) -> tuple[Ints, Ints, Floats]:
+        """Item (D,), hard prediction (D,), class weights (D, K) of each pseudo-observation."""
         item, predicted, mass = self._pseudo
         return item[index], predicted[index], mass[index]
 
     @cached_property
     def _pseudo(self) -> tuple[Ints, Ints, Floats]:
-        drawn = pseudo_items(self._generator(_PSEUDO), self.n_classes, self.n_draws)
+        drawn = pseudo_observations(self._generator(_PSEUDO), self.n_classes, self.n_draws)
         place = (drawn.place * self.size).astype(np.int64)
         if self.times is not None:  # from the place among the items to that among the rows
             place = np.searchsorted(np.cumsum(self.times[self.by_key]), place, side="right")
@@ -456,9 +481,9 @@ class LabelWeights:
         unit = (self.mass * self.weight).sum() / self.mass.sum()
         return self.by_key[place], drawn.predicted, drawn.mass * unit
 
-    def _add_pseudo_item(self, weights: Floats, index: Ints, block: slice) -> None:
+    def _add_pseudo_observation(self, weights: Floats, index: Ints, block: slice) -> None:
         """Add, in each draw, one item of unknown class: some item's scores, every class."""
-        item, _, mass = self.pseudo_item(index)
+        item, _, mass = self.pseudo_observation(index)
         inside = np.flatnonzero((item >= block.start) & (item < block.stop))
         weights[item[inside] - block.start, :, inside] += mass[inside]
 
@@ -500,7 +525,7 @@ class SharedDraws:
 
 def _draws_labels(posterior: LabelPosterior) -> bool:
     """Whether all its draws are of labels, of any items."""
-    return posterior.means is None and posterior.support is None and posterior.spread is None
+    return posterior.means is None and posterior.observed is None and posterior.label_spread is None
 
 
 def shared_draws(
@@ -529,7 +554,7 @@ _Items = TypeVar("_Items", Annotated, Scored)
 def drawn_sums(
     items: _Items,
     by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
-    unseen: Callable[[_Items, Floats, np.random.Generator], _Items],
+    of_pseudo_observation: Callable[[_Items, Floats, np.random.Generator], _Items],
     n_classes: int,
     n_draws: int,
     seed: int,
@@ -538,8 +563,8 @@ def drawn_sums(
     """States of bootstrap draws of items with known labels, some draws at a time.
 
     Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
-    draws. One pseudo-item per draw, with the prediction of one of the items, stands for what has
-    not been seen: intervals do not collapse where all labels agree.
+    draws. One pseudo-observation per draw, with the prediction of one of the items, stands for
+    what has not been seen: intervals do not collapse where all labels agree.
 
     Parameters
     ----------
@@ -547,7 +572,7 @@ def drawn_sums(
         Takes items, the order to deal them in, and a number of units U; gives the states of the
         units: arrays (U, F, ...) that add over items, the first of them with few numbers.
     unseen
-        Makes items pseudo-items of class weights (D, K), whose predictions they keep.
+        Makes items pseudo-observations of class weights (D, K), whose predictions they keep.
     whole
         The state of one unit of all items, where `items` are a random sample of them: draws then
         lie around it, with the noise of as many items (`_of_all`). It may have further fields.
@@ -564,9 +589,9 @@ def drawn_sums(
         drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
         if whole is not None:
             drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
-        pseudo = pseudo_items(rng, n_classes, size)
+        pseudo = pseudo_observations(rng, n_classes, size)
         scores = items.take(order[(pseudo.place * n).astype(np.int64)])
-        more = by_unit(unseen(scores, pseudo.mass, rng), np.arange(size), size)
+        more = by_unit(of_pseudo_observation(scores, pseudo.mass, rng), np.arange(size), size)
         mass = pseudo.mass.sum(axis=1)
         yield [
             part + extra * mass.reshape(-1, *[1] * (extra.ndim - 1))

@@ -19,13 +19,13 @@ from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
     LabelWeights,
     Make,
-    PseudoItem,
+    PseudoObservation,
     SharedDraws,
     shared_draws,
 )
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
-from fewlabels.kernels.interval_draws import give_up, over_draws, point_value, stretched
+from fewlabels.kernels.interval_draws import above_noise_floor, inflated, over_draws, point_value
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import (
@@ -243,27 +243,27 @@ def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
 
     None of a metric that noise does not inflate.
     """
-    if metric.spread is None:
+    if metric.noise_floor is None:
         return None
-    return over_draws(np.nanmean, metric.spread(digest)[:, None])
+    return over_draws(np.nanmean, metric.noise_floor(digest)[:, None])
 
 
 def draws_around(
     value: Floats,
     drawn: Floats,
     bounds: tuple[Any, Any],
-    stretch: float,
+    inflation: float,
     gap: Floats | None = None,
 ) -> Floats:
     """The last steps to interval draws (D, M) around values (M,).
 
-    Draws below the value give up the gap (M,) that noise alone shows; then all are moved away from
-    the value by the posterior's `stretch`, within bounds.
+    Draws below the value lose the gap (M,) that noise alone shows; then all are moved away from
+    the value by the posterior's `inflation`, within bounds.
     """
     if gap is not None:
-        drawn = give_up(drawn, value, gap)
-    if stretch != 1:
-        drawn = stretched(drawn, value, stretch)
+        drawn = above_noise_floor(drawn, value, gap)
+    if inflation != 1:
+        drawn = inflated(drawn, value, inflation)
     return np.clip(drawn, *bounds)
 
 
@@ -349,11 +349,11 @@ class _Task:
         elif self.population:
             gaps = self._recentred(out, biased)
         out = {
-            n: draws_around(values[n], out[n], m.bounds, self.posterior.stretch, gaps.get(n))
+            n: draws_around(values[n], out[n], m.bounds, self.posterior.inflation, gaps.get(n))
             for n, m in metrics.items()
         }
         if self.population and self.weights.size < _TOO_FEW:
-            self._unstick(out, values)
+            self._widen_ties(out, values)
         return out
 
     def noise(self) -> dict[str, Floats]:
@@ -361,10 +361,10 @@ class _Task:
         size = self.evaluator.n_draws
         make, pseudo, whole = self.weights.of_intervals(population=self.population)
         drawn = self._over(size, self.metrics, make, pseudo, whole=whole)
-        soft = self._over(size, self.metrics, self.weights.doubted)
+        soft = self._over(size, self.metrics, self.weights.interval_soft)
         return {name: found - soft[name] for name, found in drawn.items()}
 
-    def _unstick(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
+    def _widen_ties(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
         for name, metric in self.metrics.items():
             if np.isfinite(metric.bounds[0]):
@@ -415,9 +415,9 @@ class _Task:
             return {}
         gaps = {}
         expected = self._over(
-            self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_item
+            self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_observation
         )
-        digests = self._doubted_digests(chosen)
+        digests = self._interval_digests(chosen)
         for name, metric in chosen.items():
             plain, gaps[name] = np.full((2, len(self.views)), np.nan)
             for j, own in enumerate(digests):
@@ -430,12 +430,12 @@ class _Task:
             drawn[name] = drawn[name] - excess - 2 * (middle - plain)
         return gaps
 
-    def _doubted_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
+    def _interval_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
         plans = self._plans(chosen, exact=self.exact)
         parts = self.weights.summed(
-            self.weights.n_doubted,
-            self.weights.doubted,
+            self.weights.n_interval_parameters,
+            self.weights.interval_soft,
             lambda: States(plans),
             lambda states, _: states.digests(),
         )
@@ -472,14 +472,15 @@ class _Task:
         size: int,
         chosen: Chosen,
         make: Make,
-        pseudo: PseudoItem | None = None,
+        pseudo: PseudoObservation | None = None,
         *,
         exact: bool | None = None,
         whole: bool = False,
     ) -> dict[str, Floats]:
         """Metrics (size, M) of the weights of draws 0 .. size-1.
 
-        `whole` keeps all items in one block; `pseudo` gives the pseudo-items that the weights hold.
+        `whole` keeps all items in one block; `pseudo` gives the pseudo-observations that the
+        weights hold.
         """
         if not chosen:
             return {}
@@ -487,7 +488,7 @@ class _Task:
 
         def finish(states: States, index: Ints) -> dict[str, Floats]:
             if pseudo is not None:
-                states.unseen(*pseudo(index))
+                states.place_pseudo_observation(*pseudo(index))
             return states.finish(chosen, len(index))
 
         progress = self.evaluator.progress
@@ -502,7 +503,7 @@ class _Task:
         """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
         own = {n: m for n, m in chosen.items() if m.in_memory}
         weighted = not (self.weights.unweighted and self.exact)
-        if (weighted or self.posterior.spread is not None) and len(own) < len(chosen):
+        if (weighted or self.posterior.label_spread is not None) and len(own) < len(chosen):
             rest = {n: m for n, m in chosen.items() if n not in own}
             return self._over(size, rest, make) | self._of_labels(size, own, labels, make)
         if not chosen:

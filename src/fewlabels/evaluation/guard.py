@@ -104,10 +104,10 @@ class Guard:
         """The guard; None where the method takes the labels as they are, or they are too few."""
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
-        speak_for_themselves = posterior.support is not None or posterior.means is not None
+        speak_for_themselves = posterior.observed is not None or posterior.means is not None
         informed = predictions.n_labeled
         labels: LabelModel = Labeled()
-        if posterior.spread is not None:
+        if posterior.label_spread is not None:
             informed, labels = predictions.n_annotated, LabelDistribution(labels)
         if speak_for_themselves or not LEAST <= informed <= MOST:
             return None
@@ -128,9 +128,9 @@ class Guard:
 
         `n_items` is how many items the group has; None: those of the evaluator.
         """
-        support, predictions = self.alone.posterior.support, self.evaluator.predictions
-        assert support is not None
-        rows = group.rows[support[group.rows]]
+        observed, predictions = self.alone.posterior.observed, self.evaluator.predictions
+        assert observed is not None
+        rows = group.rows[observed[group.rows]]
         wrong = _ALLOWED if group.name is None else _GROUP_ALLOWED
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more
@@ -145,7 +145,8 @@ class Guard:
             if not self.moves:
                 continue
             left = (1 - weights[name]) * gap.nearest
-            # Beside the pseudo-item of all, one of each classifier: it does not cancel from pairs.
+            # Beside the pseudo-observation of all, one of each classifier: it does not cancel from
+            # pairs.
             own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
             residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own), found.draws)

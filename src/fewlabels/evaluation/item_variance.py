@@ -64,8 +64,8 @@ def _of(
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
     """The variances among some of the classifiers, under one posterior; nothing of no items."""
-    if posterior.support is not None:
-        rows = rows[posterior.support[rows]]
+    if posterior.observed is not None:
+        rows = rows[posterior.observed[rows]]
     rows = rows[predictions.weight[rows] > 0]
     if not len(rows):
         return {}

@@ -342,4 +342,4 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         return values, np.tile(values, (size, 1))
     make, _, whole = weights.of_intervals(population=population)
     drawn = over(size, make, whole=whole)
-    return values, draws_around(values, drawn, votes.bounds, posterior.stretch)
+    return values, draws_around(values, drawn, votes.bounds, posterior.inflation)

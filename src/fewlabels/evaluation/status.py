@@ -92,7 +92,7 @@ def judge(
         )
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
-    labels_only = posterior.support is not None
+    labels_only = posterior.observed is not None
     item, label = predictions.named
     seen = provided[item] if labels_only else np.ones(len(item), dtype=bool)
     few = _few(item[seen], label[seen], predictions, group, metric, labels_only=labels_only)
@@ -134,7 +134,7 @@ _NEEDS = {
 
 
 def _why(posterior: LabelPosterior) -> str:
-    if posterior.support is not None or posterior.means is not None:
+    if posterior.observed is not None or posterior.means is not None:
         return "the labeled items do not define it (no label, or a class is missing)"
     return (
         "these items do not define it (a class is absent or never predicted, there is no "

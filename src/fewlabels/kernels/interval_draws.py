@@ -47,7 +47,7 @@ def interval(
     )
 
 
-def give_up(drawn: Floats, value: Floats, gap: Floats) -> Floats:
+def above_noise_floor(drawn: Floats, value: Floats, gap: Floats) -> Floats:
     """Draws (D, M) below the value (M,) without the gap (M,) that noise alone would show.
 
     True gap and noise add up like independent errors, drawn^2 = true^2 + gap^2. Draws above the
@@ -66,7 +66,7 @@ def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
     return out
 
 
-def stretched(drawn: Floats, value: Floats, factor: float) -> Floats:
+def inflated(drawn: Floats, value: Floats, factor: float) -> Floats:
     """Draws (D, M) moved away from the values (M,) by a factor; as they are where it is NaN."""
     moved: Floats = np.where(np.isnan(value), drawn, value + factor * (drawn - value))
     return moved

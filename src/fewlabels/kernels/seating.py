@@ -221,15 +221,15 @@ def seat_domains(
             atom[d * n_models + j] = new * n_models + j
 
 
-class _Floor(NamedTuple):
-    """Who sits where in a franchise, kept up to date while guests move.
+class _Seats(NamedTuple):
+    """Who sits where in a franchise, kept up to date while customers move.
 
-    guests (D, M) at every table; serving (A,) tables per dish; sums (A, Q, C) counts and held (A,)
-    log B of every dish; ends (1 + D,): all dishes, and all tables of a restaurant, have smaller
-    numbers; options, weights, places, like (A + 1,) are scratch paper.
+    customers (D, M) at every table; serving (A,) tables per dish; sums (A, Q, C) counts and held
+    (A,) log B of every dish; ends (1 + D,): all dishes, and all tables of a restaurant, have
+    smaller numbers; options, weights, places, like (A + 1,) are scratch paper.
     """
 
-    guests: Floats
+    customers: Floats
     serving: Floats
     sums: Floats
     held: Floats
@@ -237,7 +237,7 @@ class _Floor(NamedTuple):
     options: Floats
     weights: Floats
     places: Ints
-    menu: Ints
+    dishes: Ints
     like: Floats
 
 
@@ -286,12 +286,12 @@ def seat_classifiers(
 ) -> None:
     """One pass of the Chinese restaurant franchise: tables (D, M) of the units, dishes of tables.
 
-    Every domain is a restaurant, its classifiers the guests. With `shared` false tables never
+    Every domain is a restaurant, its classifiers the customers. With `shared` false tables never
     share a dish, which leaves a restaurant process per domain (cBCC).
     """
     n_domains, n_models = table.shape
     n_units = n_domains * n_models
-    floor = _Floor(
+    seats = _Seats(
         np.zeros((n_domains, n_models)),
         np.zeros(n_units),
         np.zeros(cells.shape),
@@ -303,30 +303,40 @@ def seat_classifiers(
         np.empty(n_units + 1, dtype=np.int64),
         np.empty(n_units + 1),
     )
-    _number_anew(table, dish, phi, floor.ends)
+    _number_anew(table, dish, phi, seats.ends)
     for d in range(n_domains):
         for j in range(n_models):
-            floor.guests[d, table[d, j]] += 1
-            add(floor.sums[dish[d, table[d, j]]], cells[d * n_models + j], 1.0)
-        for t in range(floor.ends[1 + d]):
-            floor.serving[dish[d, t]] += 1
+            seats.customers[d, table[d, j]] += 1
+            add(seats.sums[dish[d, table[d, j]]], cells[d * n_models + j], 1.0)
+        for t in range(seats.ends[1 + d]):
+            seats.serving[dish[d, t]] += 1
     nothing = np.zeros(prior.shape)
     empty = log_beta(nothing, nothing, prior)
     for k in range(n_units):
-        floor.held[k] = log_beta(floor.sums[k], nothing, prior) if k < floor.ends[0] else empty
+        seats.held[k] = log_beta(seats.sums[k], nothing, prior) if k < seats.ends[0] else empty
     for d in range(n_domains):
         for j in range(n_models):
             x = cells[d * n_models + j]
             alone = _gain(x, nothing, empty, prior)
             _seat(
-                x, alone, d, j, floor, prior, phi, table, dish, concentration, shared, collapsed,
+                x, alone, d, j, seats, prior, phi, table, dish, concentration, shared, collapsed,
                 rng,
             )  # fmt: skip
         if shared:
-            for t in range(floor.ends[1 + d]):
-                if floor.guests[d, t] > 0:
+            for t in range(seats.ends[1 + d]):
+                if seats.customers[d, t] > 0:
                     _serve(
-                        cells, d, t, floor, prior, phi, table, dish, concentration, collapsed, rng
+                        cells,
+                        d,
+                        t,
+                        seats,
+                        prior,
+                        phi,
+                        table,
+                        dish,
+                        concentration,
+                        collapsed,
+                        rng,
                     )
     for d in range(n_domains):
         for j in range(n_models):
@@ -334,10 +344,10 @@ def seat_classifiers(
 
 
 @compiled_part
-def _courses(
+def _weigh_dishes(
     x: Floats,
     alone: float,
-    floor: _Floor,
+    seats: _Seats,
     prior: Floats,
     phi: Floats,
     gamma: float,
@@ -349,17 +359,17 @@ def _courses(
     The last one is a new dish, under which counts x have log-likelihood `alone`.
     """
     size = 0
-    fresh = floor.ends[0]
-    for k in range(floor.ends[0]):
-        if floor.serving[k] == 0:
+    fresh = seats.ends[0]
+    for k in range(seats.ends[0]):
+        if seats.serving[k] == 0:
             fresh = min(fresh, k)
         elif shared:
-            floor.like[k] = likelihood(x, floor.sums[k], floor.held[k], phi[k], prior, collapsed)
-            floor.weights[size] = math.log(floor.serving[k]) + floor.like[k]
-            floor.menu[size] = k
+            seats.like[k] = likelihood(x, seats.sums[k], seats.held[k], phi[k], prior, collapsed)
+            seats.weights[size] = math.log(seats.serving[k]) + seats.like[k]
+            seats.dishes[size] = k
             size += 1
-    floor.weights[size] = (math.log(gamma) if shared else 0.0) + alone
-    floor.menu[size] = fresh
+    seats.weights[size] = (math.log(gamma) if shared else 0.0) + alone
+    seats.dishes[size] = fresh
     return size + 1
 
 
@@ -369,7 +379,7 @@ def _seat(
     alone: float,
     d: int,
     j: int,
-    floor: _Floor,
+    seats: _Seats,
     prior: Floats,
     phi: Floats,
     table: Ints,
@@ -379,56 +389,56 @@ def _seat(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Give guest j of restaurant d, whose counts are x, a table; a new one gets a dish."""
+    """Give customer j of restaurant d, whose counts are x, a table; a new one gets a dish."""
     old = table[d, j]
-    floor.guests[d, old] -= 1
-    _leave(floor.sums, floor.held, dish[d, old], x, prior)
-    if floor.guests[d, old] == 0:
-        floor.serving[dish[d, old]] -= 1
+    seats.customers[d, old] -= 1
+    _leave(seats.sums, seats.held, dish[d, old], x, prior)
+    if seats.customers[d, old] == 0:
+        seats.serving[dish[d, old]] -= 1
         dish[d, old] = -1
-    courses = _courses(x, alone, floor, prior, phi, concentration[1], shared, collapsed)
+    n_dishes = _weigh_dishes(x, alone, seats, prior, phi, concentration[1], shared, collapsed)
     top = -math.inf
-    for k in range(courses):
-        top = max(top, floor.weights[k])
+    for k in range(n_dishes):
+        top = max(top, seats.weights[k])
     total = 0.0
-    for k in range(courses):
-        total += math.exp(floor.weights[k] - top)
+    for k in range(n_dishes):
+        total += math.exp(seats.weights[k] - top)
     anew = math.log(concentration[0]) + top + math.log(total)
     if shared:
         tables = 0.0
-        for k in range(floor.ends[0]):
-            tables += floor.serving[k]
+        for k in range(seats.ends[0]):
+            tables += seats.serving[k]
         anew -= math.log(tables + concentration[1])
     size = 0
-    empty = floor.ends[1 + d]
-    for t in range(floor.ends[1 + d]):
-        if floor.guests[d, t] == 0:
+    empty = seats.ends[1 + d]
+    for t in range(seats.ends[1 + d]):
+        if seats.customers[d, t] == 0:
             empty = min(empty, t)
             continue
         k = dish[d, t]
-        floor.options[size] = math.log(floor.guests[d, t])
+        seats.options[size] = math.log(seats.customers[d, t])
         if shared:
-            floor.options[size] += floor.like[k]
+            seats.options[size] += seats.like[k]
         else:
-            own = likelihood(x, floor.sums[k], floor.held[k], phi[k], prior, collapsed)
-            floor.options[size] += own
-        floor.places[size] = t
+            own = likelihood(x, seats.sums[k], seats.held[k], phi[k], prior, collapsed)
+            seats.options[size] += own
+        seats.places[size] = t
         size += 1
-    # A restaurant has as many tables as guests, so a guest who stands up leaves one empty.
-    floor.options[size] = anew
-    floor.places[size] = empty
-    new = floor.places[pick(floor.options, size + 1, rng)]
+    # A restaurant has as many tables as customers, so a customer who stands up leaves one empty.
+    seats.options[size] = anew
+    seats.places[size] = empty
+    new = seats.places[pick(seats.options, size + 1, rng)]
     if new == empty:
-        k = floor.menu[pick(floor.weights, courses, rng)]
-        if floor.serving[k] == 0 and not collapsed:
+        k = seats.dishes[pick(seats.weights, n_dishes, rng)]
+        if seats.serving[k] == 0 and not collapsed:
             draw_rates(x, prior, phi[k], rng)
         dish[d, new] = k
-        floor.serving[k] += 1
-        floor.ends[0] = max(floor.ends[0], k + 1)
-        floor.ends[1 + d] = max(floor.ends[1 + d], new + 1)
+        seats.serving[k] += 1
+        seats.ends[0] = max(seats.ends[0], k + 1)
+        seats.ends[1 + d] = max(seats.ends[1 + d], new + 1)
     table[d, j] = new
-    floor.guests[d, new] += 1
-    _join(floor.sums, floor.held, dish[d, new], x, prior)
+    seats.customers[d, new] += 1
+    _join(seats.sums, seats.held, dish[d, new], x, prior)
 
 
 @compiled_part
@@ -436,7 +446,7 @@ def _serve(
     cells: Floats,
     d: int,
     t: int,
-    floor: _Floor,
+    seats: _Seats,
     prior: Floats,
     phi: Floats,
     table: Ints,
@@ -445,32 +455,32 @@ def _serve(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Give table t of restaurant d, with all its guests, a dish."""
+    """Give table t of restaurant d, with all its customers, a dish."""
     n_models = table.shape[1]
     x = np.zeros(prior.shape)
     for j in range(n_models):
         if table[d, j] == t:
             add(x, cells[d * n_models + j], 1.0)
     old = dish[d, t]
-    floor.serving[old] -= 1
-    _leave(floor.sums, floor.held, old, x, prior)
+    seats.serving[old] -= 1
+    _leave(seats.sums, seats.held, old, x, prior)
     nothing = np.zeros(prior.shape)
     alone = _gain(x, nothing, log_beta(nothing, nothing, prior), prior)
-    courses = _courses(x, alone, floor, prior, phi, concentration[1], True, collapsed)
-    new = floor.menu[pick(floor.weights, courses, rng)]
-    if floor.serving[new] == 0 and not collapsed:
+    n_dishes = _weigh_dishes(x, alone, seats, prior, phi, concentration[1], True, collapsed)
+    new = seats.dishes[pick(seats.weights, n_dishes, rng)]
+    if seats.serving[new] == 0 and not collapsed:
         draw_rates(x, prior, phi[new], rng)
     dish[d, t] = new
-    floor.serving[new] += 1
-    floor.ends[0] = max(floor.ends[0], new + 1)
-    _join(floor.sums, floor.held, new, x, prior)
+    seats.serving[new] += 1
+    seats.ends[0] = max(seats.ends[0], new + 1)
+    _join(seats.sums, seats.held, new, x, prior)
 
 
 @compiled_part
 def draw_concentration(
     current: float, sizes: Ints, n_tables: int, shape: float, rate: float, rng: np.random.Generator
 ) -> float:
-    """Concentration of restaurants of `sizes` guests with `n_tables` in all, prior Gamma.
+    """Concentration of restaurants of `sizes` customers with `n_tables` in all, prior Gamma.
 
     Source: Escobar, West (1995); for several restaurants Teh et al. (2006), appendix A.
     """

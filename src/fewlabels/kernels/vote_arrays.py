@@ -115,10 +115,10 @@ class ChainArrays:
             rules.collapsed, self.generators,
         )  # fmt: skip
         if rules.learn_alpha:
-            guests = np.full(1, self.n_domains)
+            customers = np.full(1, self.n_domains)
             for b, rng in enumerate(self.generators):
                 used = len(np.unique(self.cluster[b]))
-                self._learn(b, 0, guests, used, rng)
+                self._learn(b, 0, customers, used, rng)
 
     def _couple_classifiers(self, rules: Rules) -> None:
         shared = rules.coupling == FRANCHISE
@@ -126,18 +126,20 @@ class ChainArrays:
             self.cells, self.prior.rates, self.phi, self.atom, self.table, self.dish,
             self.concentration, shared, rules.collapsed, self.generators,
         )  # fmt: skip
-        guests = np.full(self.n_domains, self.table.shape[2])
+        customers = np.full(self.n_domains, self.table.shape[2])
         for b, rng in enumerate(self.generators):
             used = sum(len(np.unique(own)) for own in self.table[b])
             if rules.learn_alpha:
-                self._learn(b, 0, guests, used, rng)
+                self._learn(b, 0, customers, used, rng)
             if rules.learn_gamma and shared:
                 self._learn(b, 1, np.full(1, used), len(np.unique(self.atom[b])), rng)
 
-    def _learn(self, b: int, which: int, guests: Ints, used: int, rng: np.random.Generator) -> None:
+    def _learn(
+        self, b: int, which: int, customers: Ints, used: int, rng: np.random.Generator
+    ) -> None:
         """Draw one of the concentrations of a chain."""
         current = float(self.concentration[b, which])
-        self.concentration[b, which] = draw_concentration(current, guests, used, 1.0, 1.0, rng)
+        self.concentration[b, which] = draw_concentration(current, customers, used, 1.0, 1.0, rng)
 
     def _draw_parameters(self, flip: bool) -> None:
         """Rates and class shares given the labels, with a flip in between."""
@@ -380,10 +382,10 @@ def seat_domains_of_chains(
 
 
 class _Franchise:
-    """Tables and dishes of every chain, changed in place while guests move.
+    """Tables and dishes of every chain, changed in place while customers move.
 
-    guests (B, D, M) at every table; serving (B, A) tables per dish; dishes and tables in use have
-    smaller numbers than n_dishes and n_tables (D).
+    customers (B, D, M) at every table; serving (B, A) tables per dish; dishes and tables in use
+    have smaller numbers than n_dishes and n_tables (D).
     """
 
     def __init__(
@@ -408,10 +410,10 @@ class _Franchise:
         b, d = np.arange(chains)[:, None, None], np.arange(n_domains)[:, None]
         atom = dish[b, d, table].reshape(chains, -1)
         self.counts = _Counts(cells, prior, atom)
-        self.guests = np.zeros(table.shape, dtype=np.int64)
-        np.add.at(self.guests, (b, d, table), 1)
+        self.customers = np.zeros(table.shape, dtype=np.int64)
+        np.add.at(self.customers, (b, d, table), 1)
         self.serving = np.zeros((chains, atom.shape[1]), dtype=np.int64)
-        used = np.nonzero(self.guests)
+        used = np.nonzero(self.customers)
         np.add.at(self.serving, (used[0], dish[used]), 1)
         self.n_dishes = int(atom.max()) + 1
         self.n_tables = (table.max(axis=(0, 2)) + 1).tolist()
@@ -443,7 +445,9 @@ class _Franchise:
         out: Floats = (rates @ cells.reshape(len(b), -1, 1))[:, :, 0]
         return out
 
-    def _courses(self, b: Ints, x: Floats, cells: Floats, alone: Floats) -> tuple[Floats, Floats]:
+    def _weigh_dishes(
+        self, b: Ints, x: Floats, cells: Floats, alone: Floats
+    ) -> tuple[Floats, Floats]:
         """Log-likelihood of counts under every dish, and log-weights with a new dish last."""
         dishes = slice(0, min(self.n_dishes + 1, self.serving.shape[1]))
         like = self._like(b, dishes, x, cells)
@@ -469,41 +473,41 @@ class _Franchise:
         return out
 
     def seat(self, d: int, j: int) -> None:
-        """Give guest j of restaurant d of every chain a table; a new one gets a dish."""
+        """Give customer j of restaurant d of every chain a table; a new one gets a dish."""
         b = np.arange(len(self.table))
         u = d * self.table.shape[2] + j
         x, cells, alone = self.counts.cells[:, u], self.cells[:, u], self.counts.alone[:, u]
-        guests, dish = self.guests[:, d], self.dish[:, d]
+        customers, dish = self.customers[:, d], self.dish[:, d]
         old = self.table[:, d, j]
         course = dish[b, old]
-        guests[b, old] -= 1
+        customers[b, old] -= 1
         self.counts.add(b, course, -x)
-        left = guests[b, old] == 0
+        left = customers[b, old] == 0
         self.serving[b, course] -= left
         dish[b, old] = np.where(left, -1, course)
-        like, weights = self._courses(b, x, cells, alone)
+        like, weights = self._weigh_dishes(b, x, cells, alone)
         top = weights.max(axis=1)
         anew = self.log_concentration[:, 0] + top
         anew += np.log(np.exp(weights - top[:, None]).sum(axis=1))
         if self.shared:
             anew -= np.log(self.serving.sum(axis=1) + self.gamma)
-        size = min(self.n_tables[d] + 1, guests.shape[1])
+        size = min(self.n_tables[d] + 1, customers.shape[1])
         options = np.empty((len(b), size + 1))
-        options[:, :-1] = self.logs[guests[:, :size]] + like[b[:, None], dish[:, :size]]
+        options[:, :-1] = self.logs[customers[:, :size]] + like[b[:, None], dish[:, :size]]
         options[:, -1] = anew
         new = _pick(options, b, self.generators)
         founds = (new == size).nonzero()[0]
         if founds.size:
-            new[founds] = np.argmin(guests[founds] > 0, axis=1)
+            new[founds] = np.argmin(customers[founds] > 0, axis=1)
             dish[founds, new[founds]] = self._dish(founds, weights[founds], cells[founds])
             self.n_tables[d] = max(self.n_tables[d], int(new.max()) + 1)
         self.table[:, d, j] = new
-        guests[b, new] += 1
+        customers[b, new] += 1
         self.counts.add(b, dish[b, new], x)
 
     def serve(self, d: int, t: int) -> None:
-        """Give table t of restaurant d, with all its guests, a dish, in chains where it has any."""
-        b = self.guests[:, d, t].nonzero()[0]
+        """Give table t of restaurant d, with its customers, a dish, in chains where it has any."""
+        b = self.customers[:, d, t].nonzero()[0]
         if not b.size:
             return
         n_models = self.table.shape[2]
@@ -517,7 +521,7 @@ class _Franchise:
         self.counts.add(b, old, -x)
         counts = self.counts
         alone = (gammaln(x + counts.prior) - gammaln(counts.prior)) @ counts.signs
-        _, weights = self._courses(b, x, cells, alone)
+        _, weights = self._weigh_dishes(b, x, cells, alone)
         new = self._dish(b, weights, cells)
         self.dish[b, d, t] = new
         counts.add(b, new, x)

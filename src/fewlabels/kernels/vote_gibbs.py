@@ -126,9 +126,9 @@ def couple_domains(
         collapsed, rng,
     )  # fmt: skip
     if learn:
-        guests = np.full(1, len(state.cluster))
+        customers = np.full(1, len(state.cluster))
         state.concentration[0] = draw_concentration(
-            state.concentration[0], guests, _distinct(state.cluster), 1.0, 1.0, rng
+            state.concentration[0], customers, _distinct(state.cluster), 1.0, 1.0, rng
         )
 
 
@@ -152,14 +152,14 @@ def couple_classifiers(
     for d in range(n_domains):
         used += _distinct(state.table[d])
     if learn_alpha:
-        guests = np.full(n_domains, n_models)
+        customers = np.full(n_domains, n_models)
         state.concentration[0] = draw_concentration(
-            state.concentration[0], guests, used, 1.0, 1.0, rng
+            state.concentration[0], customers, used, 1.0, 1.0, rng
         )
     if learn_gamma and shared:
-        guests = np.full(1, used)
+        customers = np.full(1, used)
         state.concentration[1] = draw_concentration(
-            state.concentration[1], guests, _distinct(state.atom), 1.0, 1.0, rng
+            state.concentration[1], customers, _distinct(state.atom), 1.0, 1.0, rng
         )
 
 

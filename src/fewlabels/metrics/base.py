@@ -89,8 +89,10 @@ class Plan(ABC):
         return self.state(weights)
 
     @abstractmethod
-    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
-        """Change, in place, what the pseudo-item of each draw is taken to be.
+    def place_pseudo_observation(
+        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
+    ) -> None:
+        """Change, in place, what the pseudo-observation of each draw is taken to be.
 
         W holds it with the scores of some item (D,), weights `mass` (D, K). A statistic of hard
         predictions moves it to the class `predicted` (D,), which need not occur among the items.
@@ -106,10 +108,12 @@ class Plan(ABC):
 
 
 class ScorePlan(Plan):
-    """A plan that goes by scores: those of some item serve the pseudo-item."""
+    """A plan that goes by scores: those of some item serve the pseudo-observation."""
 
     @final
-    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
+    def place_pseudo_observation(
+        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
+    ) -> None:
         """Nothing to change."""
 
 
@@ -154,7 +158,7 @@ class Metric:
         class. Such a metric is linear in the label weights.
     every_class
         It rests on the labels of every class, so a class without labels is a reason to doubt it.
-    spread
+    noise_floor
         For a metric that noise inflates (a sum of absolute gaps): `spread(digest)` is its value
         (D,) if the draws' mean were what the classifier says, that is, what noise alone shows.
     in_memory
@@ -170,7 +174,7 @@ class Metric:
     finish: Callable[[Floats], Floats]
     per_item: Callable[[ScoreView], Floats] | None = None
     every_class: bool = False
-    spread: Callable[[Floats], Floats] | None = None
+    noise_floor: Callable[[Floats], Floats] | None = None
     in_memory: bool = False
 
     @property
@@ -186,7 +190,7 @@ class Metric:
     @property
     def noise_biased(self) -> bool:
         """Whether noise inflates it, so that draws need recentring."""
-        return self.spread is not None
+        return self.noise_floor is not None
 
 
 def ratio(numerator: Any, denominator: Any) -> Any:

@@ -134,7 +134,7 @@ def _unweighted(state: Floats) -> Floats:
     return out
 
 
-def _spread(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
+def _noise_floor(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
     weight, _, hits = digest
     middle = np.broadcast_to(hits.mean(axis=-1, keepdims=True), hits.shape)
     return finish(np.stack([weight, middle, hits]))
@@ -143,9 +143,11 @@ def _spread(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
 def _metric(
     name: str, description: str, bins: CalibrationBins, finish: Callable[[Floats], Floats]
 ) -> Metric:
-    spread = partial(_spread, finish)
+    noise_floor = partial(_noise_floor, finish)
     bounds = (0.0, 1.0)
-    return Metric(name, description, -1, bounds, "probabilities", bins, finish, spread=spread)
+    return Metric(
+        name, description, -1, bounds, "probabilities", bins, finish, noise_floor=noise_floor
+    )
 
 
 CALIBRATION_METRICS = (

@@ -24,7 +24,9 @@ class _ConfusionPlan(Plan):
         total = self.predicted.sums(mass[:, None])
         return np.concatenate([total[:, None] - others.sum(axis=1, keepdims=True), others], axis=1)
 
-    def unseen(self, state: Floats, item: Ints, predicted: Ints, mass: Floats) -> None:
+    def place_pseudo_observation(
+        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
+    ) -> None:
         draws = np.arange(len(item))
         state[self.predicted.codes[item], :, draws] -= mass
         state[predicted, :, draws] += mass

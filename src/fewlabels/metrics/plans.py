@@ -35,11 +35,11 @@ class States:
                 else:
                     sums[id(plan)] = state
 
-    def unseen(self, item: Ints, predicted: Ints, mass: Floats) -> None:
-        """Say what the pseudo-item of each draw is; see `Plan.unseen`."""
+    def place_pseudo_observation(self, item: Ints, predicted: Ints, mass: Floats) -> None:
+        """Say what the pseudo-observation of each draw is; see `Plan.place_pseudo_observation`."""
         for own, sums in zip(self.plans, self.sums, strict=True):
             for plan in {id(p): p for p in own.values()}.values():
-                plan.unseen(sums[id(plan)], item, predicted, mass)
+                plan.place_pseudo_observation(sums[id(plan)], item, predicted, mass)
 
     def digests(self) -> list[dict[str, Floats]]:
         """Digest of every metric, per classifier."""

@@ -12,7 +12,7 @@ from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials, uniforms
-from fewlabels.kernels.pseudo_items import pseudo_items
+from fewlabels.kernels.pseudo_observations import pseudo_observations
 from fewlabels.models.base import (
     FittedLabelModel,
     LabelModel,
@@ -195,7 +195,7 @@ class _FittedActiveTesting(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            support=labels >= 0,
+            observed=labels >= 0,
             means=_LevelledRisk(predictions, labels, weights, asked, self.salt),
             status=self._status(int((labels >= 0).sum())),
             warnings=self._warnings(int((labels >= 0).sum())),
@@ -267,7 +267,7 @@ class _LevelledRisk:
         side = 1.0 if best > 0 else -1.0
         plain = best - side * float(loss.sum() / norm.sum())
 
-        drawn = pseudo_items(np.random.default_rng([self.salt]), values.shape[1], size)
+        drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
         mass = drawn.mass * (weight**2).sum() / weight.sum()
         # What has not been seen weighs what it would have weighed: much, where no loss is expected.

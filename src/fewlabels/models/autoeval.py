@@ -11,7 +11,7 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.pseudo_items import pseudo_items
+from fewlabels.kernels.pseudo_observations import pseudo_observations
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.models.base import (
     FittedLabelModel,
@@ -38,8 +38,8 @@ class AutoEval(LabelModel):
     the proxies. Lambda minimises the estimate's variance; at 0 the labels stand alone.
 
     Intervals are those of a Bayesian bootstrap over labeled and unlabeled items, with lambda tuned
-    anew in every draw and one pseudo-item of unknown label among the labeled ones. The central
-    limit theorem's, which the papers use, collapse to [1, 1] when 20 labels agree.
+    anew in every draw and one pseudo-observation of unknown label among the labeled ones. The
+    central limit theorem's, which the papers use, collapse to [1, 1] when 20 labels agree.
 
     Source: Angelopoulos, Duchi, Zrnic (2023), PPI++, equation 4 and example 6.1 (lambda);
     Boyeau, Angelopoulos et al. (2024), AutoEval.
@@ -94,7 +94,7 @@ class _FittedAutoEval(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            support=predictions.labeled,
+            observed=predictions.labeled,
             means=_Rectified(self.model.power_tuning, predictions, proxy, self.salt),
         )
 
@@ -125,7 +125,7 @@ class _Rectified:
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
         plain = self._rectify(here, there, len(rows), population=population)
 
-        drawn = pseudo_items(np.random.default_rng([self.salt]), values.shape[1], size)
+        drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
         unit = (weight**2).sum() / weight.sum()
         mass = drawn.mass * unit

@@ -256,7 +256,7 @@ class FittedBeliefs(FittedLabelModel):
     diagnostics: Mapping[str, Any]
     converged: bool
     n_labels: float
-    stretch: float
+    inflation: float
     assumption: str
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
@@ -268,7 +268,7 @@ class FittedBeliefs(FittedLabelModel):
             )
         used = self.columns.used(np.concatenate([self.draws, self.interval_draws]))
         design = _Design(self.index.matrix(served, used), self.columns, used)
-        parameters, doubted = (
+        parameters, of_intervals = (
             _Draws(design, predictions.evidence, draws)
             for draws in (self.draws, self.interval_draws)
         )
@@ -277,8 +277,8 @@ class FittedBeliefs(FittedLabelModel):
             parameters,
             predictions.keys,
             salt=self.salt,
-            interval_parameters=doubted,
-            stretch=self.stretch,
+            interval_parameters=of_intervals,
+            inflation=self.inflation,
             status=self._status(),
             warnings=self._warnings(),
             diagnostics=self.diagnostics,
@@ -306,7 +306,7 @@ def fit_beliefs(
     rng: np.random.Generator,
     *,
     assumption: str,
-    stretch: Callable[[float], float] = lambda n_labels: 1.0,
+    inflation: Callable[[float], float] = lambda n_labels: 1.0,
     copies_agree: bool = True,
     every_kind: bool = False,
     reference: Predictions | None = None,
@@ -317,7 +317,7 @@ def fit_beliefs(
     ----------
     interval_weights
         Prior weights of the beliefs for intervals, which take twice as many draws.
-    stretch
+    inflation
         By how much intervals are wider, about the estimate, than the draws make them: a function
         of how many labels there are.
     assumption
@@ -339,11 +339,11 @@ def fit_beliefs(
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
-    weights, doubted = (
+    weights, of_intervals = (
         weigh([prior[m.belief] * m.share for m in ground.members], log_evidence)
         for prior in ([b.weight for b in beliefs], interval_weights)
     )
-    drawn = np.flatnonzero(np.maximum(weights, doubted) > _NEVER_DRAWN)
+    drawn = np.flatnonzero(np.maximum(weights, of_intervals) > _NEVER_DRAWN)
     if few is not None:
         for place, fit in zip(drawn, ground.fit([ground.members[d] for d in drawn]), strict=True):
             fits[place] = fit
@@ -353,12 +353,12 @@ def fit_beliefs(
         index=ground.index,
         columns=ground.columns,
         draws=draws,
-        interval_draws=ground.draw(fits, doubted, 2 * n_draws, rng)[0],
+        interval_draws=ground.draw(fits, of_intervals, 2 * n_draws, rng)[0],
         salt=salt,
         diagnostics=_diagnostics(ground, beliefs, weights, draws, whose),
         converged=all(fit.mode.converged for fit in fits),
         n_labels=ground.n_labels,
-        stretch=stretch(ground.n_labels),
+        inflation=inflation(ground.n_labels),
         assumption=assumption,
     )
 

@@ -126,10 +126,10 @@ class Moments:
 class MixturePrior:
     """Normal-inverse-Wishart prior of every class, and its M-step (the posterior mode).
 
-    Each class has one pseudo-item at `means[k]`, which holds a class without members, and
-    `members` pseudo-items of covariance `covariance`: with d dimensions and fewer than d members,
-    a covariance of its own would be singular. One pseudo-item is spread over the classes by
-    `shares`.
+    Each class has one pseudo-observation at `means[k]`, which holds a class without members, and
+    `members` pseudo-observations of covariance `covariance`: with d dimensions and fewer than d
+    members, a covariance of its own would be singular. One pseudo-observation is spread over the
+    classes by `shares`.
     """
 
     means: Floats
@@ -164,7 +164,8 @@ class MixturePrior:
     def update(self, moments: Moments, around: Floats) -> LatentMixture:
         """Posterior mode given moments about the points `around` (K, d)."""
         counts = moments.counts
-        # Sums about `around` become sums about the pseudo-item and back: one formula for both.
+        # Sums about `around` become sums about the pseudo-observation and back: one formula for
+        # both.
         shift = (moments.sums + (self.means - around)) / (counts + 1)[:, None]
         means = around + shift
         off = self.means - means

@@ -14,7 +14,7 @@ from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.simplex import linear_pool
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
 from fewlabels.models.labeled import Labeled
-from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, Spread
+from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ParameterDraws
 from fewlabels.predictions import Predictions
 
 _FOLDS = 5
@@ -170,7 +170,9 @@ class _FittedDistribution(FittedLabelModel):
 
         def merged(pick: Pick, concentration: Floats) -> LabelPosterior:
             annotated = _Annotated(counts, sizes, concentration, folds, pick)
-            return _merged([pick(f) for f in found], annotated, Spread(spread_by, concentration))
+            return _merged(
+                [pick(f) for f in found], annotated, LabelSpread(spread_by, concentration)
+            )
 
         whole = merged(_everyone, self.concentrations[0])
         own = [
@@ -272,7 +274,7 @@ class _Annotated:
         f[rows] = share * self.folds.marginals(self.pick) + (1 - share) * own
         return f
 
-    def update(self, f: Floats, index: Ints, rows: Ints | slice, *, doubted: bool) -> Floats:
+    def update(self, f: Floats, index: Ints, rows: Ints | slice, *, of_intervals: bool) -> Floats:
         """E[Q | f, counts] in place of f (n, K, D), draw by draw."""
         fold, sizes = self.folds.fold[rows], self.sizes[rows]
         place = self.folds.place[rows]
@@ -280,7 +282,7 @@ class _Annotated:
             own = np.flatnonzero(fold == number)
             if posterior is not None:  # of no items too: see `first_block`
                 one = self.pick(posterior)
-                draws = (one.interval_parameters if doubted else None) or one.parameters
+                draws = (one.interval_parameters if of_intervals else None) or one.parameters
                 f[own] = draws.block(index % draws.size, place[own])
         told = np.flatnonzero(sizes)
         a = self.concentration[index % len(self.concentration)]
@@ -291,19 +293,21 @@ class _Annotated:
 
 
 def _merged(
-    found: Sequence[LabelPosterior], annotated: _Annotated, spread: Spread
+    found: Sequence[LabelPosterior], annotated: _Annotated, spread: LabelSpread
 ) -> LabelPosterior:
     """One posterior of several fits: all of their draws, each item's counts taken in."""
     first = found[0]
-    doubted = [f.interval_parameters for f in found if f.interval_parameters is not None]
+    of_intervals = [f.interval_parameters for f in found if f.interval_parameters is not None]
     statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
     graver = Status.NOT_CONVERGED
     return replace(
         first,
         given=lambda: annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
-        parameters=_Pooled(tuple(f.parameters for f in found), annotated, doubted=False),
-        interval_parameters=_Pooled(tuple(doubted), annotated, doubted=True) if doubted else None,
-        spread=spread,
+        parameters=_Pooled(tuple(f.parameters for f in found), annotated, of_intervals=False),
+        interval_parameters=_Pooled(tuple(of_intervals), annotated, of_intervals=True)
+        if of_intervals
+        else None,
+        label_spread=spread,
         per_model=(),
         score_rates=None,
         vote_rates=None,
@@ -318,7 +322,7 @@ class _Pooled:
 
     parts: tuple[ParameterDraws, ...]
     annotated: _Annotated
-    doubted: bool
+    of_intervals: bool
 
     @property
     def size(self) -> int:
@@ -338,7 +342,7 @@ class _Pooled:
                 out = np.empty((*block.shape[:2], len(index)))
             out[:, :, mine] = block
         assert out is not None
-        return self.annotated.update(out, index, rows, doubted=self.doubted)
+        return self.annotated.update(out, index, rows, of_intervals=self.of_intervals)
 
 
 def _frequencies(counts: Floats) -> tuple[float, ...]:
@@ -368,8 +372,8 @@ class _FittedCounts(FittedLabelModel):
             told.keys,
             salt=self.salt,
             value_from="marginals",
-            support=sizes > 0,
-            spread=Spread(np.full(told.n_items, np.inf), np.zeros(1)),
+            observed=sizes > 0,
+            label_spread=LabelSpread(np.full(told.n_items, np.inf), np.zeros(1)),
         )
 
 

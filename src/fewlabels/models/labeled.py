@@ -45,7 +45,7 @@ class _FittedLabeled(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            support=predictions.labeled,
+            observed=predictions.labeled,
         )
 
 
@@ -54,11 +54,11 @@ METHOD = Method(
     Labeled,
     "the labeled items alone",
     "Every metric is computed on the labeled items only. The interval comes from a Bayesian "
-    "bootstrap with one pseudo-item of unknown label, so that it does not collapse when all "
+    "bootstrap with one pseudo-observation of unknown label, so that it does not collapse when all "
     "labels agree.",
     ("labeled items are a random sample of all items",),
     ("there are few of them: intervals are wide, and metrics of bins (ECE) biased",),
-    "Bayesian bootstrap: Rubin (1981); pseudo-item: a Dirichlet process of mass 1",
+    "Bayesian bootstrap: Rubin (1981); pseudo-observation: a Dirichlet process of mass 1",
     counts_rows=True,
     exempt={
         "simplex": "its marginals of unlabeled items are class frequencies that no metric uses"

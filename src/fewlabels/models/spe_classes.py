@@ -341,7 +341,7 @@ class NormalPrior:
         square[:, :, a, b] = square[:, :, b, a] = statistics[:, :, d + 1 :]
         held = count + self.mean_items
         centre = (total + self.mean_items * self.means) / held[:, :, None]
-        # Scatter about the posterior mean, the prior's pseudo-items among the items.
+        # Scatter about the posterior mean, the prior's pseudo-observations among the items.
         prior_square = self.mean_items * self.means[:, :, None] * self.means[:, None, :]
         scatter: Floats = (
             square

@@ -84,8 +84,8 @@ class SSMEFlow(LabelModel):
     weight_decay
         Share of each of the flow's parameters that a step takes away, times the learning rate.
     covariance_prior
-        How many pseudo-items per dimension each class's covariance starts from; they have the
-        covariance within classes, pooled, at the start.
+        How many pseudo-observations per dimension each class's covariance starts from; they have
+        the covariance within classes, pooled, at the start.
     unlabeled_weight
         Weight of an unlabeled item against a labeled one (the paper's lambda).
     validation_share, patience

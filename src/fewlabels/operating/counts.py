@@ -178,7 +178,7 @@ class CutCounts:
         value = Draws(self.value, 1 if certain else VALUE_DRAWS)
         # A method that speaks of the labeled items alone says nothing of the others' labels, so the
         # band of these very items is the bootstrap's as well.
-        if population or posterior.support is not None:
+        if population or posterior.observed is not None:
             interval = Draws(self.population, self.n_draws)
         else:
             interval = Draws(self.sample, 1 if certain else self.n_draws)
@@ -201,11 +201,11 @@ class CutCounts:
     def expected(self, index: Ints) -> Counts:
         """Expected counts under each parameter draw that intervals use."""
         return self._of_class(
-            lambda draws, block: self.weights.doubted(draws, block)[:, self.positive], index
+            lambda draws, block: self.weights.interval_soft(draws, block)[:, self.positive], index
         )
 
     def population(self, index: Ints) -> Counts:
-        """Counts of the population: drawn labels, Exp(1) row weights and a pseudo-item."""
+        """Counts of the population: drawn labels, Exp(1) row weights and a pseudo-observation."""
         k, several = self.positive, self.weights.n_classes > 2
 
         def one_and_rest(draws: Ints, block: slice) -> Floats:

@@ -375,7 +375,7 @@ def _histogram(question: Question) -> dict[str, Any]:
 def _recalibration(question: Question) -> dict[str, Floats]:
     """Mean P(positive) of the unlabeled items around about 60 quantiles of the score."""
     rows = question.rows[question.labels < 0]
-    if question.posterior.support is not None:
+    if question.posterior.observed is not None:
         rows = rows[:0]  # it says nothing of items without a label
     # By their keys where scores tie, so that the order of the rows does not show.
     rows = rows[np.lexsort((question.predictions.keys[rows], question.scores[rows]))]

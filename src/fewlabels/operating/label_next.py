@@ -154,7 +154,7 @@ def label_next(
 
 
 def _refuse(question: Question) -> None:
-    if question.posterior.support is not None:
+    if question.posterior.observed is not None:
         raise UsageError(
             f"method {question.method!r} says nothing of items without a label, so it cannot "
             "choose among them; use 'auto' or 'tempered-ensemble'"
@@ -199,7 +199,7 @@ class Design:
         self.question, self.kind = question, kind
         self.counts = CutCounts(question, question.rows, question.n_draws)
         self.weights = self.counts.weights
-        self.size = min(self.weights.n_doubted, _MOST_DRAWS)
+        self.size = min(self.weights.n_interval_parameters, _MOST_DRAWS)
         self.unit = float(self.weights.weight.mean())
         self.places = self._candidates()
 

@@ -143,8 +143,8 @@ class Question:
     @cached_property
     def answered(self) -> Ints:
         """Those of `rows` that the posterior speaks about."""
-        support = self.posterior.support
-        return self.rows if support is None else self.rows[support[self.rows]]
+        observed = self.posterior.observed
+        return self.rows if observed is None else self.rows[observed[self.rows]]
 
     @cached_property
     def labels(self) -> Ints:
@@ -183,7 +183,7 @@ class Question:
 
     def warnings(self, *more: str | None) -> tuple[str, ...]:
         """What a person should know: of the input, of the method's fit, then `more`; each once."""
-        binary, labels_only = self.binary, self.posterior.support is not None
+        binary, labels_only = self.binary, self.posterior.observed is not None
         notes = list(binary.notes)
         if not self._informed:
             prior = " (the prior alone)" if self.method == AUTO else ""
