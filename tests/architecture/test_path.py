@@ -1,0 +1,66 @@
+"""How many files and functions an estimate passes through: a budget, raised with a reason alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FILES, FUNCTIONS = 104, 700
+"""Of `fewlabels estimate examples/moderation.csv`, from the command line to the last line printed."""
+
+PRINTING = 95
+"""Functions that format the finished estimates as a table: none of them computes a statistic."""
+
+TRACE = """
+import sys, threading
+from pathlib import Path
+import fewlabels
+from fewlabels.cli import app
+from fewlabels.estimates import Estimates
+
+source = str(Path(fewlabels.__file__).parent)
+seen, printed, printing = set(), set(), []
+
+def profile(frame, event, argument):
+    code = frame.f_code
+    # Functions alone: bodies of modules, classes and comprehensions are not entered by a call.
+    if event != "call" or not code.co_filename.startswith(source) or code.co_name.startswith("<"):
+        return
+    if code.co_flags & 2:
+        where = (code.co_filename, code.co_qualname)
+        (printed if printing else seen).add(where)
+
+formatted = Estimates.summary
+
+def summary(self, width=80):
+    printing.append(True)
+    try:
+        return formatted(self, width)
+    finally:
+        printing.clear()
+
+Estimates.summary = summary
+threading.setprofile(profile)
+sys.setprofile(profile)
+try:
+    app.main(["estimate", sys.argv[1]])
+finally:
+    sys.setprofile(None)
+    every = seen | printed
+    rooms = {Path(f).relative_to(source).parts[0] for f, _ in printed}
+    print(len({f for f, _ in every}), len(every), len(printed), *sorted(rooms), file=sys.stderr)
+"""
+
+
+def test_the_path_of_an_estimate() -> None:
+    """Printing passes through the report's room and the estimates; nothing is evaluated in it."""
+    run = [sys.executable, "-c", TRACE, str(ROOT / "examples" / "moderation.csv")]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    files, functions, printing, *rooms = done.stderr.splitlines()[-1].split()
+    assert set(rooms) <= {"report", "estimates.py", "shown.py", "ink.py", "errors.py", "wording.py"}
+    assert int(files) <= FILES
+    assert int(functions) <= FUNCTIONS
+    assert int(printing) <= PRINTING
