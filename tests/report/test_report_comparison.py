@@ -11,15 +11,18 @@ from report_samples import NASTY
 import fewlabels as fl
 from fewlabels.comparisons import compared
 from fewlabels.report import render_html, render_text
-from fewlabels.report.comparison_blocks import correlations, joint_errors, pairs, standings
-from fewlabels.report.comparison_html import render_comparison_html
-from fewlabels.report.comparison_text import render_comparison
-from fewlabels.report.comparison_words import (
+from fewlabels.report.comparison import (
+    correlations,
+    joint_errors,
     labels_cell,
     letters,
     names,
+    pairs,
+    render_comparison,
+    render_comparison_html,
     settling_sentence,
     standing_sentence,
+    standings,
     together_sentences,
 )
 from fewlabels.report.words import cell_width

@@ -8,7 +8,7 @@ import pytest
 from curve_samples import CURVES, THRESHOLDS, plain
 
 from fewlabels.errors import MissingExtraError
-from fewlabels.report.curve_figure import render_curve_figure
+from fewlabels.report.figure import render_curve_figure
 
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
@@ -53,7 +53,7 @@ def test_no_global_state_of_pyplot_is_touched() -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from curve_samples import plain\n"
-        "from fewlabels.report.curve_figure import render_curve_figure\n"
+        "from fewlabels.report.figure import render_curve_figure\n"
         "render_curve_figure(plain()[0])\n"
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )

@@ -7,30 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.one_model import (
-    METHODS,
-    Files,
-    OneModel,
-    item_table,
-    one_model_options,
-    result_options,
-)
-from fewlabels.cli.output import json_text
+from fewlabels.cli.declare import takes
+from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, takes_one_model
+from fewlabels.cli.output import Output
 
 if TYPE_CHECKING:
-    from fewlabels.evaluation.evaluator import Estimand
     from fewlabels.operating.answer import IntervalKind
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
-@click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["population", "sample"]),
-    default="population",
-    show_default=True,
-    help="The population the items come from, or these very items.",
-)
 @click.option(
     "--interval",
     type=click.Choice(["shortest", "equal-tailed"]),
@@ -38,20 +23,21 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which interval of the draws the band shows at each point.",
 )
-@result_options("Write the recalibrated probability of every item; .csv or .parquet.")
-@one_model_options
-def curve(
-    chosen: OneModel,
-    files: Files,
-    confidence_level: float,
-    estimand: Estimand,
-    interval: IntervalKind,
-) -> None:
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write the recalibrated probability of every item; .csv or .parquet.",
+)
+@takes_one_model("confidence_level", "estimand")
+def curve(chosen: OneModel, output: Output, interval: IntervalKind) -> None:
     """Draw the precision-recall and ROC curves of one classifier in FILE, with bands.
 
     --out gives row (from 1), score, label and recalibrated probability of every item.
     """
-    files.check(chosen.source)
+    output.check(chosen.source)
 
     from fewlabels.operating.curve import curves as run
 
@@ -59,14 +45,13 @@ def curve(
     with terminal.progress_bar("drawing curves") as progress:
         curves = run(
             predictions,
-            confidence_level=confidence_level,
-            estimand=estimand,
             interval=interval,
             progress=progress,
-            **chosen.arguments(),
+            **chosen.arguments("confidence_level", "estimand"),
         )
     report = curves.report()
-    files.write(
+    save_drawn(
+        output,
         report,
         curves.save_html,
         lambda: {
@@ -74,9 +59,4 @@ def curve(
             "probability": curves.recalibrated,
         },
     )
-    if files.json == "-":
-        click.echo(json_text(report), nl=False)
-        terminal.print_warnings(report["warnings"])
-    else:
-        click.echo(curves.summary(terminal.width()))
-        files.tell()
+    output.show(lambda: report, curves.summary)

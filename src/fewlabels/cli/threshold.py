@@ -9,22 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.one_model import (
-    METHODS,
-    Command,
-    Files,
-    OneModel,
-    item_table,
-    one_model_options,
-    result_options,
-)
-from fewlabels.cli.output import json_text
+from fewlabels.cli.declare import Command, takes
+from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, takes_one_model
+from fewlabels.cli.output import Output
 from fewlabels.cli.text import text
 from fewlabels.errors import UsageError
 from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from fewlabels.evaluation.evaluator import Estimand
     from fewlabels.predictions import Predictions
 
 
@@ -63,24 +55,21 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
     metavar="X",
     help="Exit with 1 unless the conditions hold with this probability.",
 )
-@click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["population", "sample"]),
-    default="population",
-    show_default=True,
-    help="The population the items come from, or these very items.",
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write what the threshold makes of every item; .csv or .parquet.",
 )
-@result_options("Write what the threshold makes of every item; .csv or .parquet.")
-@one_model_options
+@takes_one_model("confidence_level", "estimand")
 def threshold(
     chosen: OneModel,
-    files: Files,
+    output: Output,
     cost: str,
     conditions: tuple[str, ...],
     required: float | None,
-    confidence_level: float,
-    estimand: Estimand,
     **bounds: Any,
 ) -> int:
     """Find the threshold of one classifier in FILE that most probably meets all conditions.
@@ -93,7 +82,7 @@ def threshold(
             "say what the threshold must meet: --min-precision .8, --min-recall .8, --max-fpr .05, "
             "or --condition 'npv >= .99'"
         )
-    files.check(chosen.source)
+    output.check(chosen.source)
 
     from fewlabels.operating.threshold import threshold as run
 
@@ -103,24 +92,13 @@ def threshold(
             predictions,
             cost=costs,
             condition=" and ".join(conditions) or None,
-            confidence_level=confidence_level,
-            estimand=estimand,
             progress=progress,
             **bounds,
-            **chosen.arguments(),
+            **chosen.arguments("confidence_level", "estimand"),
         )
     report = found.report()
-    files.write(
-        report,
-        found.save_html,
-        lambda: _decisions(predictions, report),
-    )
-    if files.json == "-":
-        click.echo(json_text(report), nl=False)
-        terminal.print_warnings(report["warnings"])
-    else:
-        click.echo(found.summary(terminal.width()))
-        files.tell()
+    save_drawn(output, report, found.save_html, lambda: _decisions(predictions, report))
+    output.show(lambda: report, found.summary)
     return _verdict(required, report["best_probability"])
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report.blocks import Report
-from fewlabels.report.words import count, number_format, percent, plural, probability
+from fewlabels.report.words import (
+    aligned,
+    cell_width,
+    count,
+    number_format,
+    percent,
+    plural,
+    probability,
+    short_names,
+    wrap,
+)
 
 _ROOMY = 10
 """Up to so many columns there is room for three decimals."""
@@ -251,3 +261,38 @@ def _part(report: Report, name: str) -> Mapping[str, Any]:
     votes: Mapping[str, Any] = report.get("votes") or {}
     found: Mapping[str, Any] = votes.get(name) or {}
     return found
+
+
+_ROOM = (12, 6)
+"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
+
+_DOMAIN = 24
+
+
+def heat_lines(report: Report, width: int) -> Iterator[str]:
+    """The table of error rates where it fits, and the most probable partition; each with a gap."""
+    chart = error_map(report)
+    if chart is not None:
+        yield from heat_table(chart, width)
+    found = partition(report)
+    if found is not None:
+        yield from ["", *wrap(found.heading[:1].upper() + found.heading[1:], width)]
+        for part in found.parts if found.settled else ():
+            yield from wrap(f"- {part}", width, "  ")
+
+
+def heat_table(chart: HeatMap, width: int) -> Iterator[str]:
+    """A heat map as a table of numbers with a gap above; nothing where it does not fit."""
+    rows = short_names([name for name, _ in chart.rows], _DOMAIN)
+    for room in range(_ROOM[0], _ROOM[1] - 1, -1):
+        names = short_names(chart.columns, room)
+        table = [["", *names.values()]]
+        table += [[rows[name], *(cell.text for cell in cells)] for name, cells in chart.rows]
+        lines = list(aligned(table, [False, *(True for _ in names)]))
+        if cell_width(lines[0]) <= width:
+            break
+    else:
+        return
+    notes = "".join(f"; {note}" for note in chart.notes)
+    yield from ["", *wrap(f"{chart.caption} (posterior mean){notes}", width)]
+    yield from lines

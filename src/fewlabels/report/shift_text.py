@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fewlabels.report.curve_text import NARROWEST, aligned
-from fewlabels.report.words import classes_text, clean, fit, percent, plural, probability, wrap
+from fewlabels.report.words import (
+    NARROWEST,
+    aligned,
+    as_text,
+    classes_text,
+    clean,
+    fit,
+    percent,
+    plural,
+    probability,
+    warning_lines,
+    wrap,
+)
 
 _MOST_DIFFERENCES = 6
 _MOST_CLASSES = 12
@@ -34,11 +45,7 @@ def render_shift(report: Mapping[str, Any], width: int = 80) -> str:
     lines += ["", *wrap(report["statement"], width)]
     lines += ["", *_tests(report), "", *_differences(report, width)]
     lines += ["", *_classes(report, width), "", *wrap(_worth(report), width)]
-    if report["warnings"]:
-        lines += ["", "Warnings"]
-        for warning in report["warnings"]:
-            lines += wrap(f"- {warning}", width, "  ")
-    return "\n".join(line.rstrip() for line in lines)
+    return as_text([*lines, *warning_lines(report, width)])
 
 
 def _sizes(report: Mapping[str, Any]) -> str:

@@ -22,10 +22,13 @@ from fewlabels.report.blocks import (
     ranking,
     status_notes,
 )
-from fewlabels.report.comparison_text import comparison_lines
+from fewlabels.report.comparison import comparison_lines
 from fewlabels.report.headline import first_lines, warnings
-from fewlabels.report.heat_text import heat_lines
+from fewlabels.report.heat_map import heat_lines
 from fewlabels.report.words import (
+    NARROWEST,
+    as_text,
+    bulleted,
     cell_width,
     clean,
     count,
@@ -36,9 +39,6 @@ from fewlabels.report.words import (
     short_names,
     wrap,
 )
-
-NARROWEST = 60
-"""Smaller widths are treated as this one: no table fits there."""
 
 _INDENT = 2
 _GAP = 2
@@ -90,7 +90,7 @@ def render_text(report: Report, width: int = 80) -> str:
     lines += heat_lines(report, width)
     lines += answered_lines(report, width)
     lines += _foot(report, applying, unfit, width)
-    return "\n".join(line.rstrip() for line in lines)
+    return as_text(lines)
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
@@ -319,10 +319,7 @@ def _foot(
     _, others = warnings(report)
     applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
     said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
-    if said:
-        yield from ["", ink("Warnings", "title")]
-        for warning in said:
-            yield from wrap(f"- {warning}", width, "  ")
+    yield from bulleted(ink("Warnings", "title"), said, width)
 
 
 def _made(report: Report) -> str:
