@@ -16,7 +16,6 @@ from fewlabels.report.comparison import (
     joint_errors,
     labels_cell,
     letters,
-    names,
     pairs,
     render_comparison,
     render_comparison_html,
@@ -108,12 +107,6 @@ def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
     grid = pairs(found)
     assert len(grid.rows) == 13 + 12
     assert "all 91" in grid.note
-
-
-def test_names_as_a_phrase() -> None:
-    assert names(["a"]) == "a"
-    assert names(["a", "b", "c"]) == "a, b and c"
-    assert names(list("abcdef")) == "a, b, c, d and 2 others"
 
 
 def test_letters() -> None:

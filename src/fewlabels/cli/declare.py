@@ -27,7 +27,7 @@ def option(
     Parameters
     ----------
     about
-        What `--help` says; None: what `cli.help` says of it in every command.
+        What `--help` says; None where every command says its own.
     flag
         Unless given, the field's name with dashes.
     type, default, **attributes

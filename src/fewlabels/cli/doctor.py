@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +12,6 @@ from fewlabels.cli.output import Output
 from fewlabels.cli.settings import Settings
 from fewlabels.cli.streaming import Engine
 from fewlabels.errors import UsageError
-
-if TYPE_CHECKING:
-    from fewlabels.frames import Diagnosis
 
 
 @click.command(short_help="What is in a file, what is wrong and how to mend it.")
@@ -40,16 +35,13 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
         from fewlabels.engine.diagnose_files import diagnose_files
 
         diagnosis = engine.run(diagnose_files, streamed, source, workers=settings.workers)
-    recognised = {"write": partial(_write_toml, diagnosis)} if diagnosis.ok else {}
+
+    def write_columns(path: Path) -> None:
+        path.write_text(diagnosis.columns, encoding="utf-8")
+
+    recognised = {"write": write_columns} if diagnosis.ok else {}
     output.save_all(diagnosis.to_dict, **recognised)
     output.show(diagnosis.to_dict, diagnosis.summary, named=False)
     if not diagnosis.ok:
-        raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {_first_error(diagnosis)}")
-
-
-def _write_toml(diagnosis: Diagnosis, path: Path) -> None:
-    path.write_text(diagnosis.columns, encoding="utf-8")
-
-
-def _first_error(diagnosis: Diagnosis) -> str:
-    return next(f.what for f in diagnosis.findings if f.severity == "error")
+        error = next(f.what for f in diagnosis.findings if f.severity == "error")
+        raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {error}")

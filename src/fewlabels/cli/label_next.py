@@ -13,7 +13,13 @@ from fewlabels.cli.output import Output, table_writer
 
 
 @click.command("label-next", short_help="Which items to label next.", epilog=METHODS)
-@click.option("--size", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many items to list.",
+)
 @click.option(
     "--kind",
     type=click.Choice(["precision-recall", "roc"]),

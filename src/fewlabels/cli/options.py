@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fewlabels.cli.declare import option, takes
-from fewlabels.cli.output import check_outputs
 from fewlabels.cli.text import comma_list
 from fewlabels.errors import UsageError
 from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fewlabels.predictions import Predictions
 
@@ -222,19 +221,13 @@ class Input(Columns):
             for name in column_names(path)
         )
 
-    def check(self, outputs: Mapping[str, str | None]) -> None:
-        """Prove that every output can be written, and would replace no input.
-
-        Raises
-        ------
-        UsageError
-            Where it cannot be written, is an input, or is named twice.
-        """
+    @property
+    def files(self) -> list[str]:
+        """Where everything that is read lies, without what a name says of the content."""
         from fewlabels.frames.locate import path_of
 
-        for path in (self.file, self.votes, self.labels, self.reference):
-            if path is not None:
-                check_outputs(outputs, source=path_of(path))
+        named = (self.file, self.votes, self.labels, self.reference)
+        return [path_of(path) for path in named if path is not None]
 
 
 def _with_details(file: str | None, format_name: str | None, sheet: str | None) -> str | None:

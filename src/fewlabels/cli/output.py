@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -66,9 +66,7 @@ class Output:
                 table_kind(table)
         paths = {flag_of(f): getattr(self, f.name) for f in fields(self)}
         paths["--json"] = None if self.printed else self.json
-        source.check(paths)
-        if saved is not None:
-            check_outputs(paths, source=saved)
+        check_outputs(paths, [*source.files, *([] if saved is None else [saved])])
 
     def save_all(self, report: Callable[[], Mapping[str, Any]], **writers: Writer) -> None:
         """Write all files that are asked for, or none.
@@ -141,22 +139,22 @@ def table_writer(path: str | None, columns: Callable[[], Mapping[str, Any]]) -> 
     return write
 
 
-def check_outputs(outputs: Mapping[str, str | None], source: str | None = None) -> None:
+def check_outputs(outputs: Mapping[str, str | None], sources: Sequence[str] = ()) -> None:
     """Prove, before the work begins, that every output can be written.
 
     Parameters
     ----------
     outputs
         Option -> path it names; None where it was not given.
-    source
-        The input file, which no output may replace.
+    sources
+        The input files, which no output may replace.
 
     Raises
     ------
     UsageError
         Where a path cannot be written, is the input, or is named twice.
     """
-    taken = {} if source is None else {_place(source): "the input file"}
+    taken = {_place(source): "the input file" for source in sources}
     for name, path in outputs.items():
         if path is None:
             continue

@@ -19,16 +19,24 @@ if TYPE_CHECKING:
 class Settings:
     """Method, groups, classifiers, intervals, randomness; each command takes some of them."""
 
-    method: str = option(default="auto")
+    method: str = option(
+        "How labels are inferred; `fewlabels estimate --help` lists the methods.", default="auto"
+    )
     by: tuple[str, ...] = option("By group too. Repeatable.", metavar="COL", multiple=True)
     models: str | None = option("Only these classifiers.", metavar="A,B,..")
-    confidence_level: float = option(type=float, default=0.95)
+    confidence_level: float = option(
+        "Probability that an interval is meant to hold the truth.", type=float, default=0.95
+    )
     estimand: str = option(
         "The population the items come from, or these very items.",
         type=click.Choice(["population", "sample"]),
         default="population",
     )
-    seed: int = option(type=click.IntRange(min=0), default=0)
+    seed: int = option(
+        "Seed of whatever is random; the same seed gives the same answer.",
+        type=click.IntRange(min=0),
+        default=0,
+    )
     workers: int | None = option("Threads; the answer is the same.", type=click.IntRange(min=1))
 
     def arguments(self, *names: str) -> dict[str, Any]:

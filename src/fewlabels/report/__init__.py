@@ -2,6 +2,15 @@
 
 Nothing here computes a statistic; `README.md` beside this file says what flows where. What a result
 asks of it is loaded when it is asked for.
+
+What all `render_*` share:
+
+- `report` is a dictionary of plain JSON values.
+- `width` is the columns of the terminal; less than 60 counts as 60. The text has lines of at most
+  that (wide characters count as two), with colour codes only within `fewlabels.ink.inked`.
+- A page needs no other file, no network and no script; with `fragment` it is a part of another
+  page, see `pages.render_fragment`.
+- Control characters in names are escaped.
 """
 
 # No `from __future__ import annotations` here: it would take the name of a file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
@@ -19,6 +19,7 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     fit,
+    made_by,
     number,
     percent,
     plural,
@@ -63,6 +64,24 @@ _FAMILIES = {
     "unanimity": "whether {} labels of an item are all the same",
     "majority_strength": "share of the most frequent class among {} labels of an item",
 }
+
+_MOST_PRINTED = 20
+"""Of more classifiers than these only the nearest are printed."""
+
+_NAMES = (18, 10)  # Columns of the names; where they do not fit.
+
+_OF_GROUPS = ("EL", "CL", "DL", "CE_disagreement")
+
+_OPEN_CLASSES = 3
+"""Classes of a classifier whose diagrams are in sight; the others are folded."""
+
+_MOST_CLASSES = 30
+"""Classes of a classifier that are drawn; the JSON has all."""
+
+_MOST_DIAGRAMS = 240
+"""Diagrams of classes on a page: of many classifiers each gets fewer."""
+
+_ByClass = dict[str, dict[Any, list[Mapping[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -142,6 +161,11 @@ class Assessed:
     def row(self, model: str, metric: str, group: str | None = None) -> Row:
         """One estimate."""
         return next(row for row in self.block(metric, group).rows if row.model == model)
+
+    def figures(self, model: str, metric: str, group: str | None = None) -> tuple[str, str, str]:
+        """Value, interval and status of one estimate, as they are written."""
+        row = self.row(model, metric, group)
+        return (*self.block(metric, group).figures(row), row.status)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -223,35 +247,10 @@ def statistic_meaning(name: str) -> str:
     return _FAMILIES[found[1]].format(found[2]) if found else ""
 
 
-def figures(block: Block, row: Row) -> tuple[str, str]:
-    """A value, and its interval in brackets, "" where there is none."""
-    if row.value is None:
-        return row.reason, ""
-    write = block.write
-    return write(row.value), f"[{write(row.low)}, {write(row.high)}]" if row.has_interval else ""
-
-
-_MOST_PRINTED = 20
-"""Of more classifiers than these only the nearest are printed."""
-
-_NAMES = (18, 10)  # Columns of the names; where they do not fit.
-_OF_GROUPS = ("EL", "CL", "DL", "CE_disagreement")
-
-
 def render_annotations(report: Report, width: int = 80) -> str:
     """The losses of every classifier, a table each, in lines of at most `width` columns.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Assessment.to_dict`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines without colour codes; control characters in names are escaped.
+    `report` is the dictionary of `Assessment.to_dict`.
     """
     width = max(width, NARROWEST)
     found = Assessed(report)
@@ -271,7 +270,7 @@ def render_annotations(report: Report, width: int = 80) -> str:
 def _head(found: Assessed) -> Iterator[str]:
     report = found.report
     yield f"{plural(report['n_items'], 'item')}; {found.labels}; {classes_text(report)}"
-    yield f"fewlabels {report['fewlabels']}, {report['method']}, seed {report['seed']}"
+    yield made_by(report)
     yield f"Classes: {listed(report['classes'], 12)}"
     if found.calibration:
         yield f"Applied first: {found.calibration}"
@@ -282,7 +281,7 @@ def _answer(answer: Answer | None) -> str:
     if answer is None:
         return "No classifier could be judged: no item has both a label and a prediction."
     leader, name = answer.leader, clean(answer.leader.model)
-    value, interval = figures(answer.verdict.block, leader)
+    value, interval = answer.verdict.block.figures(leader)
     nearest = "the label distribution" if answer.metric == "EL" else "the labels"
     distance = f"{answer.metric} {' '.join(filter(None, (value, interval)))}."
     if answer.verdict.n_ranked > 1:
@@ -310,9 +309,8 @@ def _table(found: Assessed, model: str, width: int) -> Iterator[str]:
     metrics += [f"{metric}_{name}" for name in found.statistics for metric in OF_STATISTIC]
     cells = [["value", "" if found.level is None else f"[{percent(found.level)} interval]", ""]]
     for metric in metrics:
-        row = found.row(model, metric)
-        status = "" if row.status in ("ok", "undefined") else row.status
-        cells.append([*figures(found.block(metric), row), status])
+        *numbers, status = found.figures(model, metric)
+        cells.append([*numbers, "" if status in ("ok", "undefined") else status])
     # Names of statistics can have any length.
     room = width - sum(2 + max(map(len, column)) for column in zip(*cells, strict=True)) - 2
     names = ["", *short_names(metrics, room).values()]
@@ -345,7 +343,7 @@ def _group_lines(found: Assessed, group: str, metrics: Sequence[str], room: int)
     for model, name in short_names(models, room).items():
         row = [name]
         for metric in metrics:
-            value, interval = figures(found.block(metric, group), found.row(model, metric, group))
+            value, interval, _ = found.figures(model, metric, group)
             row += [value, interval] if metric == "EL" else [value]
         rows.append(row)
     yield from aligned(rows, (False, True, False, *(True for _ in metrics[1:])))
@@ -364,16 +362,6 @@ def _meanings(found: Assessed, width: int) -> Iterator[str]:
         yield from wrap(rest, width, "  ")
     if found.negative:
         yield from wrap(f"Below 0: {UNBIASED}", width, "  ")
-
-
-_OPEN_CLASSES = 3
-"""Classes of a classifier whose diagrams are in sight; the others are folded."""
-
-_MOST_CLASSES = 30
-"""Classes of a classifier that are drawn; the JSON has all."""
-
-_MOST_DIAGRAMS = 240
-"""Diagrams of classes on a page: of many classifiers each gets fewer."""
 
 
 @dataclass(frozen=True)
@@ -414,12 +402,7 @@ class Portrait:
 def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
     """The report as a page of HTML that needs no other file, no network and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Assessment.to_dict`; plain JSON values.
-    fragment
-        Whether it is a part of another page, which shows no diagrams.
+    `report` is the dictionary of `Assessment.to_dict`. A fragment shows no diagrams.
     """
     found = Assessed(report)
     tables = {"losses": list(LOSSES), "pairs": list(OF_PAIRS)}
@@ -441,15 +424,8 @@ def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
         portraits=[] if fragment else _portraits(found),
         meanings=MEANINGS,
         unbiased=UNBIASED if found.negative else "",
-        figures_of=partial(_figures_of, found),
+        figures_of=found.figures,
     )
-
-
-def _figures_of(found: Assessed, model: str, metric: str, group: str | None) -> tuple[str, ...]:
-    """Value, interval and status of one estimate, as they are written."""
-    block: Block = found.block(metric, group)
-    row = found.row(model, metric, group)
-    return (*figures(block, row), row.status)
 
 
 def _portraits(found: Assessed) -> list[Portrait]:
@@ -481,9 +457,6 @@ def _portraits(found: Assessed) -> list[Portrait]:
             )
         )
     return out
-
-
-_ByClass = dict[str, dict[Any, list[Mapping[str, Any]]]]
 
 
 def _by_class(rows: Sequence[Mapping[str, Any]]) -> _ByClass:

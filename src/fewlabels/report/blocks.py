@@ -18,9 +18,14 @@ MOST_ROWS = 60
 
 NOT_APPLICABLE = Status.NOT_APPLICABLE.value
 CONTRADICTED = Status.CONTRADICTED.value
-
 ENDS = 20
 """How many of the best, and of the worst."""
+
+Certainty = Literal[
+    "alone", "unordered", "contradicted", "left", "unranked", "clear", "likely", "leaning", "open"
+]
+
+_WORDS: tuple[tuple[float, Certainty], ...] = ((0.95, "clear"), (0.8, "likely"), (0.5, "leaning"))
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,13 @@ class Block:
     def write(self) -> NumberFormat:
         """How the block's numbers are written."""
         return number_format(n for row in self.rows for n in row.numbers)
+
+    def figures(self, row: Row) -> tuple[str, str]:
+        """A value as it is written, and its interval in brackets, "" where there is none."""
+        if row.value is None:
+            return row.reason, ""
+        ends = f"[{self.write(row.low)}, {self.write(row.high)}]" if row.has_interval else ""
+        return self.write(row.value), ends
 
     @property
     def columns(self) -> int:
@@ -223,13 +235,6 @@ def status_notes(report: Report, shown: Iterable[Block]) -> list[tuple[str, str]
     occurring = dict.fromkeys(row.status for block in shown for row in block.rows)
     messages = report.get("status_messages", {})
     return [(s, messages[s]) for s in occurring if s != "ok" and s in messages]
-
-
-Certainty = Literal[
-    "alone", "unordered", "contradicted", "left", "unranked", "clear", "likely", "leaning", "open"
-]
-
-_WORDS: tuple[tuple[float, Certainty], ...] = ((0.95, "clear"), (0.8, "likely"), (0.5, "leaning"))
 
 
 @dataclass(frozen=True)

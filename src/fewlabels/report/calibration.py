@@ -38,16 +38,22 @@ OF_ALPHA = ("L_disagreement", "CE_disagreement")
 
 _NAMES = (18, 10)  # Columns of the names; where they do not fit.
 
+_PARAMETERS = {
+    "temperature": "scores are divided by it: below 1 sharper, above 1 softer",
+    "scale": "slope of each class",
+    "weights": "slopes, a row per class",
+    "intercept": "offset, in logarithms",
+    "penalty": "weight of the penalty that was chosen",
+    "coef": "of the logarithm of the concentration",
+    "concentration": "alpha0 of the items: the larger, the surer the probabilities are",
+}
+"""What parameters are, in words."""
+
 
 def render_calibration(report: Mapping[str, Any], width: int = 80) -> str:
     """Fitted calibrations and what they are worth, in lines of at most `width` columns.
 
-    Parameters
-    ----------
-    report
-        What `fewlabels.recalibration.fit` says; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
+    `report` is what `fewlabels.recalibration.fit` says.
     """
     width = max(width, NARROWEST)
     fitted: Sequence[Mapping[str, Any]] = report["calibrations"]
@@ -128,18 +134,6 @@ def loss_text(value: float | None) -> str:
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
-_PARAMETERS = {
-    "temperature": "scores are divided by it: below 1 sharper, above 1 softer",
-    "scale": "slope of each class",
-    "weights": "slopes, a row per class",
-    "intercept": "offset, in logarithms",
-    "penalty": "weight of the penalty that was chosen",
-    "coef": "of the logarithm of the concentration",
-    "concentration": "alpha0 of the items: the larger, the surer the probabilities are",
-}
-"""What parameters are, in words."""
-
-
 @dataclass(frozen=True)
 class Change:
     """A classifier's loss before and after, on items that the map was not fitted to."""
@@ -157,10 +151,7 @@ class Change:
 def render_calibration_html(report: Report) -> str:
     """The report as a page of HTML that needs no other file, no network and no script.
 
-    Parameters
-    ----------
-    report
-        What `fewlabels.recalibration.fit` says; plain JSON values.
+    `report` is what `fewlabels.recalibration.fit` says.
     """
     losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
     entries: Sequence[Mapping[str, Any]] = report["calibrations"]

@@ -20,7 +20,9 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     count,
+    enumerated,
     fit,
+    made_by,
     number_format,
     pad,
     percent,
@@ -28,6 +30,7 @@ from fewlabels.report.words import (
     probability,
     short_names,
     warning_lines,
+    with_interval,
     wrap,
 )
 
@@ -36,13 +39,20 @@ MOST_LABELS = 10_000
 
 _MOST_NAMES = 4
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MOST_PAIRS = 45
+"""Of more pairs than these only those of neighbours and of the first are shown."""
 
+_INDENT = 2
+_GAP = 2
+_LEAST, _MOST = 8, 16
+"""Columns of a name: at least, and at most where there are two."""
 
-def names(models: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """Names as a phrase; of many the first ones and how many there are besides."""
-    if len(models) > most:
-        return f"{', '.join(models[:most])} and {count(len(models) - most)} others"
-    return models[0] if len(models) == 1 else f"{', '.join(models[:-1])} and {models[-1]}"
+_READING = (
+    "P(best): probability of being the best; those with * make a set that holds the best one at "
+    "the stated level. rank: expected place. loss: by how much the best is expected to beat it. "
+    "alike: who shares a letter cannot be told apart, all pairs looked at together; so says apart. "
+    "labels: about how many more would, as likely as not, settle a pair."
+)
 
 
 def standing_sentence(found: Mapping[str, Any]) -> str:
@@ -57,12 +67,16 @@ def standing_sentence(found: Mapping[str, Any]) -> str:
         return f"by {found['metric']}, no one leads: the labels contradict all estimates"
     if len(aside) == len(others):
         return f"by {found['metric']}, {leader} is the only one that the labels do not contradict"
-    left_out = f"; not ranked, as the labels contradict it: {names(aside)}" if aside else ""
+    left_out = (
+        f"; not ranked, as the labels contradict it: {enumerated(aside, _MOST_NAMES)}"
+        if aside
+        else ""
+    )
     sure = f"P(best) {probability(first['probability_best'])}"
     rivals = [s["model"] for s in others if s["may_be_best"]]
     if not rivals:
         return f"by {found['metric']}, {leader} is ahead of all others ({sure}){left_out}"
-    but = f"but {names(rivals)} may be the best as well"
+    but = f"but {enumerated(rivals, _MOST_NAMES)} may be the best as well"
     return f"by {found['metric']}, {leader} leads ({sure}), {but}{left_out}"
 
 
@@ -84,6 +98,12 @@ def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
     if needed["more"] > n_unlabeled:
         said += f", which takes more items than the {count(n_unlabeled)} without a label"
     return said
+
+
+def sentences(found: Mapping[str, Any], n_unlabeled: int) -> tuple[str, ...]:
+    """Who leads, and what would settle it where something tells."""
+    said = (standing_sentence(found), settling_sentence(found, n_unlabeled))
+    return tuple(filter(None, said))
 
 
 def labels_range(needed: Mapping[str, Any]) -> str:
@@ -145,16 +165,7 @@ def together_sentences(found: Mapping[str, Any]) -> list[str]:
 
 def rate(value: Mapping[str, Any]) -> str:
     """A rate with its interval."""
-    numbers = [value["value"], value["low"], value["high"]]
-    write = number_format(numbers)
-    shown = write(value["value"])
-    if value["low"] is None:
-        return shown
-    return f"{shown} [{write(value['low'])}, {write(value['high'])}]"
-
-
-MOST_PAIRS = 45
-"""Of more pairs than these only those of neighbours and of the first are shown."""
+    return with_interval(value, number_format([value["value"], value["low"], value["high"]]))
 
 
 @dataclass(frozen=True)
@@ -183,8 +194,7 @@ def standings(found: Mapping[str, Any]) -> Grid:
         tuple(
             (
                 s["model"],
-                write(s["value"])
-                + ("" if s["low"] is None else f" [{write(s['low'])}, {write(s['high'])}]"),
+                with_interval(s, write),
                 "contradicted"
                 if s["model"] in (found.get("contradicted") or ())
                 else probability(s["probability_best"]) + ("*" if s["may_be_best"] else " "),
@@ -214,7 +224,7 @@ def pairs(found: Mapping[str, Any]) -> Grid:
             (
                 p["a"],
                 p["b"],
-                f"{write(p['value'])} [{write(p['low'])}, {write(p['high'])}]",
+                with_interval(p, write),
                 probability(p["probability"]),
                 "yes" if p["separated"] else "no",
                 labels_cell(p["labels"]),
@@ -235,19 +245,13 @@ def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
         tuple(
             (
                 g["model"],
-                write(None)
-                if g["value"] is None
-                else f"{write(g['value'])} [{write(g['low'])}, {write(g['high'])}]",
-                _value_of(g["largest"]),
-                _value_of(g["smallest"]),
+                with_interval(g, write),
+                g["largest"] or "-",
+                g["smallest"] or "-",
             )
             for g in found
         ),
     )
-
-
-def _value_of(group: str | None) -> str:
-    return "-" if group is None else group
 
 
 def joint_errors(found: Mapping[str, Any]) -> HeatMap | None:
@@ -299,19 +303,6 @@ def _matrix(found: Mapping[str, Any], kind: str, caption: str, least: float) -> 
     )
 
 
-_INDENT = 2
-_GAP = 2
-_LEAST, _MOST = 8, 16
-"""Columns of a name: at least, and at most where there are two."""
-
-_READING = (
-    "P(best): probability of being the best; those with * make a set that holds the best one at "
-    "the stated level. rank: expected place. loss: by how much the best is expected to beat it. "
-    "alike: who shares a letter cannot be told apart, all pairs looked at together; so says apart. "
-    "labels: about how many more would, as likely as not, settle a pair."
-)
-
-
 def comparison_lines(report: Report, width: int) -> Iterator[str]:
     """Which classifier is best, in a few lines below the estimates; nothing if not compared."""
     compared: Mapping[str, Any] = report.get("comparison") or {}
@@ -323,8 +314,7 @@ def comparison_lines(report: Report, width: int) -> Iterator[str]:
         ]
         unlabeled = report["n_items"] - report["n_labeled"]
         for found in compared.values():
-            said = [standing_sentence(found), settling_sentence(found, unlabeled)]
-            yield from wrap(f"- {'; '.join(filter(None, said))}", width, "  ")
+            yield from wrap(f"- {'; '.join(sentences(found, unlabeled))}", width, "  ")
     together = report.get("together")
     yield from bulleted("All together", together_sentences(together) if together else (), width)
 
@@ -332,12 +322,7 @@ def comparison_lines(report: Report, width: int) -> Iterator[str]:
 def render_comparison(report: Report, width: int = 80) -> str:
     """A comparison of classifiers as text.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
+    `report` is the dictionary of `fewlabels.comparisons.Comparisons.to_dict`.
     """
     width = max(width, NARROWEST)
     lines = [*_head(report, width)]
@@ -363,21 +348,23 @@ def _head(report: Report, width: int) -> Iterator[str]:
     elsewhere = reference_items(report)
     items += f", {elsewhere}" if elsewhere else ""
     yield from wrap(f"{items}; {classes_text(report)}", width)
-    facts = [f"fewlabels {report['fewlabels']}", report["method"], f"seed {report['seed']}"]
     level = percent(report["confidence_level"])
-    yield from wrap(f"{', '.join(facts)}; {level} intervals of paired differences", width)
+    yield from wrap(f"{made_by(report)}; {level} intervals of paired differences", width)
 
 
 def _one(found: Mapping[str, Any], n_unlabeled: int, width: int) -> Iterator[str]:
     better = "larger" if found["direction"] > 0 else "smaller"
-    of = "" if found["group"] is None else f", {clean(found['group'])}"
+    of = _of_group(found)
     title = fit(f"{clean(found['metric'])} ({better} is better){of}", width)
     yield from [title, "=" * cell_width(title)]
-    for sentence in (standing_sentence(found), settling_sentence(found, n_unlabeled)):
-        if sentence:
-            yield from wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
+    for sentence in sentences(found, n_unlabeled):
+        yield from wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
     yield from ["", *_grid(standings(found), width)]
     yield from ["", *_grid(pairs(found), width)]
+
+
+def _of_group(found: Mapping[str, Any]) -> str:
+    return "" if found["group"] is None else f", {clean(found['group'])}"
 
 
 def _grid(grid: Grid, width: int) -> Iterator[str]:
@@ -420,13 +407,9 @@ def by_column(
 
 
 def _set(found: Mapping[str, Any], width: int) -> Iterator[str]:
-    said = together_sentences(found)
-    of = "" if found["group"] is None else f", {clean(found['group'])}"
-    chart = joint_errors(found)
-    if said or chart is not None:
-        yield from ["", fit(f"All together{of}", width)]
-    for sentence in said:
-        yield from wrap(f"- {sentence}", width, "  ")
+    said, chart = together_sentences(found), joint_errors(found)
+    title = fit(f"All together{_of_group(found)}", width)
+    yield from bulleted(title, said, width) if said or chart is None else ["", title]
     if chart is not None and found["group"] is None:
         yield from heat_table(chart, width)
 
@@ -474,10 +457,9 @@ def whole(report: Report) -> Whole | None:
 
 
 def _compared(found: Mapping[str, Any], n_unlabeled: int, *, with_standings: bool) -> Compared:
-    said = (standing_sentence(found), settling_sentence(found, n_unlabeled))
     grid = standings(found) if with_standings else None
-    sentences = tuple(sentence for sentence in said if sentence)
-    return Compared(found["metric"], found["group"], sentences, grid, pairs(found))
+    said = sentences(found, n_unlabeled)
+    return Compared(found["metric"], found["group"], said, grid, pairs(found))
 
 
 def _whole(found: Mapping[str, Any]) -> Whole | None:
@@ -489,12 +471,7 @@ def _whole(found: Mapping[str, Any]) -> Whole | None:
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
     """The comparison as a page that needs no other file, no network and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `fewlabels.comparisons.Comparisons.to_dict`; plain JSON values.
-    fragment
-        Whether to make a part of another page instead; see `fragment.render_fragment`.
+    `report` is the dictionary of `fewlabels.comparisons.Comparisons.to_dict`.
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     shown = [

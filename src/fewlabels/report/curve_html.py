@@ -83,14 +83,8 @@ def render_curves_html(
 ) -> str:
     """One curve, or several from one fit, as a page that needs no other file and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Curve.report` or `Curves.report`; plain JSON values.
-    picture
-        The dictionary of `Curve.picture`; without it the page does not show what a score means.
-    fragment
-        Whether it is a part of another page.
+    `report` is the dictionary of `Curve.report` or `Curves.report`. `picture` is that of
+    `Curve.picture`; without it the page does not show what a score means.
     """
     shown = curve_blocks(report)
     return _render(
@@ -107,12 +101,7 @@ def render_curves_html(
 def render_threshold_html(report: Report, *, fragment: bool = False) -> str:
     """Where to put the threshold, as a page that needs no other file and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Thresholds.report`; plain JSON values.
-    fragment
-        Whether it is a part of another page.
+    `report` is the dictionary of `Thresholds.report`.
     """
     block = ThresholdBlock(report)
     return _render(

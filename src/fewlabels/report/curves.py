@@ -21,20 +21,30 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     count,
+    made_by,
     percent,
     plural,
     probability,
     score_text,
+    speaks_of,
     warning_lines,
     wrap,
 )
 
 UNKNOWN = "not known"
-
-ESTIMANDS = {
-    "sample": "for these very items",
-    "population": "for the population that the items come from",
+_NAMES = {
+    "fpr": "false-positive rate",
+    "f1": "F1",
+    "predicted_positive_rate": "called positive",
+    "cost": "cost per item",
 }
+
+_SAME = {"tpr": "recall", "tnr": "specificity"}
+
+_CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
+_ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
+_MOST_COLUMNS = 61
+_LABEL = 5
 
 
 @dataclass(frozen=True)
@@ -222,16 +232,6 @@ class Rate:
         return self.key != "cost"
 
 
-_NAMES = {
-    "fpr": "false-positive rate",
-    "f1": "F1",
-    "predicted_positive_rate": "called positive",
-    "cost": "cost per item",
-}
-_SAME = {"tpr": "recall", "tnr": "specificity"}
-_CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
-
-
 @dataclass(frozen=True)
 class ThresholdBlock:
     """The best threshold, how probably it meets the conditions, and what its rates are."""
@@ -320,26 +320,10 @@ class ThresholdBlock:
         return ", ".join(texts) + more
 
 
-_ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
-_MOST_COLUMNS = 61
-_LABEL = 5
-
-
 def render_curves(report: Report, width: int = 80) -> str:
     """One curve, or several from one fit, as tables of points and a picture of the band.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Curve.report` or `Curves.report`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines of at most `width` columns (wide characters count as two), without colour codes;
-        control characters in names are escaped.
+    `report` is the dictionary of `Curve.report` or `Curves.report`.
     """
     width = max(width, NARROWEST)
     blocks = curve_blocks(report)
@@ -353,9 +337,7 @@ def render_curves(report: Report, width: int = 80) -> str:
 
 def facts(report: Report, what: str) -> str:
     """Version, method, seed, and what the intervals or bands speak about."""
-    estimand = ESTIMANDS.get(report["estimand"], clean(report["estimand"]))
-    made = f"fewlabels {report['fewlabels']}, {report['method']}, seed {report['seed']}"
-    return f"{made}; {level(report)} {what} {estimand}"
+    return f"{made_by(report)}; {level(report)} {what} {speaks_of(report)}"
 
 
 def foot(report: Report, width: int) -> Iterator[str]:
@@ -416,18 +398,7 @@ def _cell(value: float | None, low: float | None, high: float | None, row: int) 
 def render_threshold(report: Report, width: int = 80) -> str:
     """The best threshold, the rates at it, and the ranges in which the conditions hold.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Thresholds.report`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines of at most `width` columns (wide characters count as two), without colour codes;
-        control characters in names are escaped.
+    `report` is the dictionary of `Thresholds.report`.
     """
     width = max(width, NARROWEST)
     block = ThresholdBlock(report)
@@ -475,13 +446,8 @@ def _ranges(block: ThresholdBlock, width: int) -> Iterator[str]:
 def render_label_next(report: Report, width: int = 80) -> str:
     """The items in the order to label them, what each is worth, and who may learn from them.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `LabelNext.report`; plain JSON values. Rows are shown as the file has
-        them, from 1.
-    width
-        Columns of the terminal; less than 60 counts as 60.
+    `report` is the dictionary of `LabelNext.report`. Rows are shown as the file has them, from
+    1.
     """
     width = max(width, NARROWEST)
     kind = report["kind"].replace("roc", "ROC")

@@ -62,12 +62,8 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     Every text of the report is escaped, control characters included; a content security policy
     forbids scripts and requests besides.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Estimates.report`; plain JSON values.
-    fragment
-        Whether it is a part of another page: the answer and the estimates.
+    `report` is the dictionary of `Estimates.report`. A fragment is the answer and the
+    estimates.
     """
     if fragment:
         return render("report_fragment.html.j2", (), **_shown(report))

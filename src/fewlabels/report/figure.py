@@ -30,6 +30,9 @@ _NAME_COLUMNS = 36
 _TALLEST_INCHES = 300.0
 """What the file formats of images can hold at a usual resolution."""
 
+_CHANCE = "#666666"
+_TITLE_COLUMNS = 60
+
 
 def render_figure(report: Report, metric: str | None = None) -> Figure:
     """A forest plot per metric, or of one metric: all items first, then group by group.
@@ -53,11 +56,6 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
     UsageError
         If the metric is not among those estimated.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
     shown = blocks(report)
     metrics = list(dict.fromkeys(block.metric for block in shown))
     if metric is not None and metric not in metrics:
@@ -66,16 +64,23 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
         [block for block in shown if block.metric == name]
         for name in (metrics if metric is None else [metric])
     ]
-    lines = max((_lines(part) for part in parts), default=1)
+    lines = max(
+        (sum(len(b.rows) + (b.group is not None) for b in part) for part in parts), default=1
+    )
     height = min(_TALLEST_INCHES, 1.3 + _ROW_INCHES * lines)
-    figure = Figure(figsize=(1.8 + 3.4 * max(1, len(parts)), height), layout="constrained")
+    figure = _blank(1.8 + 3.4 * max(1, len(parts)), height)
     for number, part in enumerate(parts, 1):
         _draw(figure.add_subplot(1, len(parts), number), part, names=number == 1)
     return figure
 
 
-def _lines(part: Sequence[Block]) -> int:
-    return sum(len(block.rows) + (block.group is not None) for block in part)
+def _blank(width: float, height: float) -> Figure:
+    """A figure of so many inches, made without pyplot."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
@@ -125,10 +130,6 @@ def _draw_row(axes: Axes, row: Row, place: int) -> None:
         )
 
 
-_CHANCE = "#666666"
-_TITLE_COLUMNS = 60
-
-
 def render_curve_figure(report: Report) -> Figure:
     """A panel per curve with its band, or the probability of a condition at each threshold.
 
@@ -147,17 +148,12 @@ def render_curve_figure(report: Report) -> Figure:
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
     if report["what"] == "threshold":
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+        figure = _blank(6.4, 4.2)
         _draw_thresholds(figure.add_subplot(), ThresholdBlock(report))
         return figure
     shown = curve_blocks(report)
-    figure = Figure(figsize=(4.6 * len(shown), 4.2), layout="constrained")
+    figure = _blank(4.6 * len(shown), 4.2)
     # A dollar sign in a name is a dollar sign, not the beginning of a formula.
     figure.suptitle(fit(clean(report["model"]), _TITLE_COLUMNS), parse_math=False)
     for number, block in enumerate(shown, 1):

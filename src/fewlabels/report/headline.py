@@ -9,6 +9,15 @@ from fewlabels.ink import ink
 from fewlabels.report.blocks import Block, Report, Row, applicable, blocks, ranking
 from fewlabels.report.words import NARROWEST, aligned, as_text, clean, count, fit, plural, wrap
 
+_LINES = 12
+_WIDTH, _LONGEST = 80, 100
+_MORE = "print() shows all"
+_CUT = " ..."
+_NAME = 30
+_KINDS = {"probabilities": "probabilities", "hard": "hard predictions", "scores": "scores"}
+
+_LONGEST_NAME = 40
+
 
 def headline(report: Report) -> str:
     """How many items, labels, classifiers and classes there are, and which class is positive."""
@@ -53,13 +62,6 @@ def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
     return None, said
 
 
-_LINES = 12
-_WIDTH, _LONGEST = 80, 100
-_MORE = "print() shows all"
-_CUT = " ..."
-_NAME = 30
-
-
 def brief_estimates(name: str, report: Report) -> str:
     """What was read, what decides how far to trust it, and the first rows of the estimates.
 
@@ -90,10 +92,8 @@ def brief_estimates(name: str, report: Report) -> str:
 
 
 def _cells(block: Block, row: Row) -> list[str]:
-    value = row.reason if row.value is None else block.write(row.value)
-    interval = f"[{block.write(row.low)}, {block.write(row.high)}]" if row.has_interval else ""
     status = "" if row.status == "ok" else clean(row.status)
-    return [fit(clean(row.model), _NAME), clean(block.metric), value, interval, status]
+    return [fit(clean(row.model), _NAME), clean(block.metric), *block.figures(row), status]
 
 
 def brief_summary(name: str, summary: Callable[[int], str]) -> str:
@@ -109,20 +109,11 @@ def brief_summary(name: str, summary: Callable[[int], str]) -> str:
     return "\n".join(lines)
 
 
-_KINDS = {"probabilities": "probabilities", "hard": "hard predictions", "scores": "scores"}
-_LONGEST_NAME = 40
-
-
 def render_predictions(report: Report, width: int = 80) -> str:
     """A line of facts, one per thing that was recognised, and one per classifier.
 
-    Parameters
-    ----------
-    report
-        The facts of the headline, `reading`, and `gives`: for each of
-        "probabilities", "hard" and "scores" whether each classifier has any.
-    width
-        Columns of the terminal; less than 60 counts as 60.
+    `report` is the facts of the headline, `reading`, and `gives`: for each of "probabilities",
+    "hard" and "scores" whether each classifier has any.
     """
     width = max(width, NARROWEST)
     lines = first_lines(report, width)

@@ -11,6 +11,7 @@ from fewlabels.report.words import (
     aligned,
     cell_width,
     count,
+    enumerated,
     number_format,
     percent,
     plural,
@@ -24,7 +25,6 @@ _ROOMY = 10
 
 _MOST_NAMES = 12
 _MOST_GROUPS = 20
-
 _NEVER = 0.005
 """Probabilities below this one are written as 0."""
 
@@ -37,6 +37,11 @@ DRAWN = {
     "partition": ("partition", "partition_probability"),
 }
 """Diagnostics that a figure shows better than a list of numbers does."""
+
+_ROOM = (12, 6)
+"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
+
+_DOMAIN = 24
 
 
 @dataclass(frozen=True)
@@ -232,7 +237,10 @@ def partition(report: Report) -> Partition | None:
     return Partition(
         probability(share),
         share is None or share >= _SETTLED,
-        tuple(_members(block) for block in together[:_MOST_GROUPS]),
+        tuple(
+            enumerated(list(map(str, block)), _MOST_NAMES, "more")
+            for block in together[:_MOST_GROUPS]
+        ),
         max(len(together) - _MOST_GROUPS, 0),
         sum(len(block) == 1 for block in blocks),
         ("pair of domain and classifier", "pairs of domain and classifier")
@@ -241,14 +249,6 @@ def partition(report: Report) -> Partition | None:
         if of == ["domain"]
         else ("classifier", "classifiers"),
     )
-
-
-def _members(names: Sequence[Any]) -> str:
-    more = f" and {count(len(names) - _MOST_NAMES)} more" if len(names) > _MOST_NAMES else ""
-    names = list(map(str, names))
-    if more or len(names) < 2:
-        return ", ".join(names[:_MOST_NAMES]) + more
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def drawn(report: Report) -> set[str]:
@@ -261,12 +261,6 @@ def _part(report: Report, name: str) -> Mapping[str, Any]:
     votes: Mapping[str, Any] = report.get("votes") or {}
     found: Mapping[str, Any] = votes.get(name) or {}
     return found
-
-
-_ROOM = (12, 6)
-"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
-
-_DOMAIN = 24
 
 
 def heat_lines(report: Report, width: int) -> Iterator[str]:

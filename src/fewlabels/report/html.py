@@ -21,6 +21,21 @@ _MOST_ENTRIES = 30
 _NAME_COLUMNS = 80
 """Longer names lose their middle; the full name is in the tooltip."""
 
+_ELEMENT = "div.fewlabels"
+_PIXELS = 14
+"""Of a rem: those of the page around may be any size."""
+
+_DARK = "prefers-color-scheme: dark"
+_THEMES = {
+    True: ('body[data-jp-theme-light="false"]', "body.vscode-dark", 'html[theme="dark"]'),
+    False: ('body[data-jp-theme-light="true"]', "body.vscode-light", 'html[theme="light"]'),
+}
+"""How notebooks (Jupyter, VS Code, Colab) say that they are dark, whatever the system is."""
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_REM = re.compile(r"(\d*\.?\d+)rem\b")
+_COMMA = re.compile(r",(?![^()]*\))")
+
 
 def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> str:
     """A page, or with style sheets (which may be none) a part of another page.
@@ -112,22 +127,6 @@ def _fact(value: Any) -> str:
         more = f" and {words.count(len(listed) - 12)} more" if len(listed) > 12 else ""
         return ", ".join(listed[:12]) + more if listed else "none"
     return str(value)
-
-
-_ELEMENT = "div.fewlabels"
-_PIXELS = 14
-"""Of a rem: those of the page around may be any size."""
-
-_DARK = "prefers-color-scheme: dark"
-_THEMES = {
-    True: ('body[data-jp-theme-light="false"]', "body.vscode-dark", 'html[theme="dark"]'),
-    False: ('body[data-jp-theme-light="true"]', "body.vscode-light", 'html[theme="light"]'),
-}
-"""How notebooks (Jupyter, VS Code, Colab) say that they are dark, whatever the system is."""
-
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_REM = re.compile(r"(\d*\.?\d+)rem\b")
-_COMMA = re.compile(r",(?![^()]*\))")
 
 
 @lru_cache(maxsize=16)

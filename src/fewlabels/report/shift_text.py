@@ -27,18 +27,7 @@ _NAME = 16
 def render_shift(report: Mapping[str, Any], width: int = 80) -> str:
     """The answer, the tests behind it, what differs, and the classes' frequencies.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Shift.to_dict`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines of at most `width` columns, without colour codes; control characters in names are
-        escaped.
+    `report` is the dictionary of `Shift.to_dict`.
     """
     width = max(width, NARROWEST)
     lines = wrap(_sizes(report), width)

@@ -13,7 +13,6 @@ from fewlabels.ink import ink, without_ink
 NumberFormat = Callable[[float | None], str]
 
 UNDEFINED = "undefined"
-
 NARROWEST = 60
 """Smaller widths of a text are treated as this one: no table fits there."""
 
@@ -22,6 +21,10 @@ NARROWEST = 60
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+_ESTIMANDS = {
+    "population": "for the population that the items come from",
+    "sample": "for these very items",
+}
 
 
 def clean(text: object) -> str:
@@ -201,6 +204,13 @@ def number_format(values: Iterable[float | None]) -> NumberFormat:
     return write
 
 
+def with_interval(entry: Mapping[str, Any], write: NumberFormat) -> str:
+    """The `value` of an entry, with [`low`, `high`] behind it where they are known."""
+    if entry["value"] is None or entry["low"] is None:
+        return write(entry["value"])
+    return f"{write(entry['value'])} [{write(entry['low'])}, {write(entry['high'])}]"
+
+
 def percent(share: float) -> str:
     """A share that is known exactly, such as a confidence level.
 
@@ -243,6 +253,29 @@ def classes_text(report: Mapping[str, Any]) -> str:
     number = plural(len(report["classes"]), "class", "classes")
     positive = report.get("positive")
     return number if positive is None else f"{number}, positive: {clean(positive)}"
+
+
+def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
+    """Names as a phrase; of more than `most` the first ones and how many there are besides.
+
+    Examples
+    --------
+    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b", "c"], 1)
+    ('a, b and c', 'a and 2 others')
+    """
+    if most is not None and len(names) > most:
+        return f"{', '.join(names[:most])} and {count(len(names) - most)} {rest}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def made_by(report: Mapping[str, Any]) -> str:
+    """Version, method and seed."""
+    return f"fewlabels {report['fewlabels']}, {report['method']}, seed {report['seed']}"
+
+
+def speaks_of(report: Mapping[str, Any]) -> str:
+    """What the intervals of a report are meant to hold."""
+    return _ESTIMANDS.get(report["estimand"], clean(report["estimand"]))
 
 
 def plural(number: int, one: str, many: str = "") -> str:
