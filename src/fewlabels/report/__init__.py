@@ -17,25 +17,18 @@ What all `render_*` share:
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# name -> file that holds it (PEP 562).
+# Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
-    "brief_estimates": "fewlabels.report.headline",
-    "brief_summary": "fewlabels.report.headline",
-    "render_annotations": "fewlabels.report.annotations",
-    "render_calibration": "fewlabels.report.calibration",
-    "render_comparison": "fewlabels.report.comparison",
-    "render_curve_figure": "fewlabels.report.figure",
-    "render_curves": "fewlabels.report.curves",
-    "render_figure": "fewlabels.report.figure",
-    "render_fragment": "fewlabels.report.pages",
-    "render_html": "fewlabels.report.estimates_html",
-    "render_label_next": "fewlabels.report.curves",
-    "render_predictions": "fewlabels.report.headline",
-    "render_shift": "fewlabels.report.shift_text",
-    "render_text": "fewlabels.report.text",
-    "render_threshold": "fewlabels.report.curves",
-    "save_page": "fewlabels.report.pages",
-    "summary_fragment": "fewlabels.report.pages",
+    "annotations": ("render_annotations",),
+    "calibration": ("render_calibration",),
+    "comparison": ("render_comparison",),
+    "curves": ("render_curves", "render_label_next", "render_threshold"),
+    "estimates_html": ("render_html",),
+    "figure": ("render_curve_figure", "render_figure"),
+    "headline": ("brief_estimates", "brief_summary", "render_predictions"),
+    "pages": ("render_fragment", "save_page", "summary_fragment"),
+    "shift_text": ("render_shift",),
+    "text": ("render_text",),
 }
 
 if TYPE_CHECKING:
@@ -72,8 +65,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fewlabels.report' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+    for file, names in _LAZY.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"fewlabels.report.{file}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'fewlabels.report' has no attribute {name!r}")

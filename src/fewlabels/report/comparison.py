@@ -274,7 +274,8 @@ def _matrix(found: Mapping[str, Any], kind: str, caption: str, least: float) -> 
     top = (max(known) or 1.0) if least else 1.0
     write = number_format(known)
 
-    def cell(a: str, b: str) -> Cell:
+    def cell(i: int, j: int) -> Cell:
+        a, b = shown[i], shown[j]
         pair = of.get((a, b)) or of.get((b, a))
         if pair is None:
             return Cell("", None, a)
@@ -291,16 +292,11 @@ def _matrix(found: Mapping[str, Any], kind: str, caption: str, least: float) -> 
         )  # fmt: skip
         return Cell(write(value), min(max(value / top, 0.0), 1.0), f"{a} and {b}: {told}")
 
-    return HeatMap(
-        caption,
-        ("classifier", "classifier"),
-        tuple(shown),
-        tuple((a, tuple(cell(a, b) for b in shown)) for a in shown),
-        ("0", number_format([top])(top) if least else "1"),
-        (f"the first {len(shown)} of {len(found['models'])} classifiers",)
-        if len(shown) < len(found["models"])
-        else (),
-    )
+    ends = ("0", number_format([top])(top) if least else "1")
+    m = len(found["models"])
+    notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
+    corner = ("classifier", "classifier")
+    return HeatMap.of(caption, corner, shown, shown, cell, ends, notes)
 
 
 def comparison_lines(report: Report, width: int) -> Iterator[str]:

@@ -32,16 +32,18 @@ from fewlabels.report.words import (
 )
 
 UNKNOWN = "not known"
+
 _NAMES = {
     "fpr": "false-positive rate",
     "f1": "F1",
     "predicted_positive_rate": "called positive",
     "cost": "cost per item",
 }
+"""Rates that are not called as their keys are."""
 
 _SAME = {"tpr": "recall", "tnr": "specificity"}
-
 _CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
+
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
 _MOST_COLUMNS = 61
 _LABEL = 5

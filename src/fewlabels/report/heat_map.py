@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,22 @@ class HeatMap:
     ends: tuple[str, str]
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        corner: tuple[str, str],
+        rows: Sequence[Any],
+        columns: Sequence[Any],
+        cell: Callable[[int, int], Cell],
+        ends: tuple[str, str] = ("0", "1"),
+        notes: Sequence[str] = (),
+    ) -> HeatMap:
+        """The table whose cell in row i and column j is `cell(i, j)`."""
+        places = range(len(columns))
+        cells = tuple((name, tuple(cell(i, j) for j in places)) for i, name in enumerate(rows))
+        return cls(caption, corner, tuple(columns), cells, ends, tuple(notes))
+
     @property
     def dense(self) -> bool:
         """Whether the columns are too many for names that run across."""
@@ -128,51 +144,30 @@ def error_map(report: Report) -> HeatMap | None:
         told = f"{exact(value)}, {percent(found['level'])} interval {ends}; {plural(votes, 'vote')}"
         return Cell(write(value), value / top, f"{who}: {told}")
 
-    return HeatMap(
-        "Error rates by domain and classifier",
-        ("domain", "classifier"),
-        tuple(models),
-        tuple(
-            (name, tuple(cell(d, m) for m in range(len(models)))) for d, name in enumerate(domains)
-        ),
-        ("0", number_format([top])(top)),
-        tuple(
-            _shown(len(names), found[total], what)
-            for names, total, what in (
-                (domains, "n_domains", "domain"), (models, "n_models", "classifier"),
-            )
-            if len(names) < found[total]
-        ),
-    )  # fmt: skip
-
-
-def _shown(shown: int, total: int, what: str) -> str:
-    return f"the {shown} of {plural(total, what)} with the largest mean error rate"
+    notes = [
+        f"the {len(names)} of {plural(total, what)} with the largest mean error rate"
+        for names, total, what in (
+            (domains, found["n_domains"], "domain"), (models, found["n_models"], "classifier"),
+        )
+        if len(names) < total
+    ]  # fmt: skip
+    corner, ends = ("domain", "classifier"), ("0", number_format([top])(top))
+    caption = "Error rates by domain and classifier"
+    return HeatMap.of(caption, corner, domains, models, cell, ends, notes)
 
 
 def confusion_maps(report: Report) -> tuple[HeatMap, ...]:
     """How often each classifier says what of which class."""
     found = _part(report, "confusion")
     classes = tuple(found.get("classes") or ())
-    return tuple(
-        HeatMap(
-            entry["model"],
-            ("class", "predicted"),
-            classes,
-            tuple(
-                (
-                    name,
-                    tuple(
-                        _share(value, f"of class {name}, predicted {other}")
-                        for value, other in zip(row, classes, strict=True)
-                    ),
-                )
-                for name, row in zip(classes, entry["matrix"], strict=True)
-            ),
-            ("0", "1"),
-        )
-        for entry in found.get("matrices") or ()
-    )
+
+    def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
+        def cell(i: int, j: int) -> Cell:
+            return _share(matrix[i][j], f"of class {classes[i]}, predicted {classes[j]}")
+
+        return HeatMap.of(model, ("class", "predicted"), classes, classes, cell)
+
+    return tuple(confusion_map(e["model"], e["matrix"]) for e in found.get("matrices") or ())
 
 
 def hidden_matrices(report: Report) -> int:
@@ -201,17 +196,15 @@ def _similarity_map(entry: Mapping[str, Any]) -> HeatMap:
             return Cell("", None, str(names[i]))
         return _share(value, f"{names[i]} and {names[j]}")
 
-    places = range(len(names))
     total = plural(entry["n_names"], what)
-    return HeatMap(
+    notes = [f"the {len(names)} of {total} that share most with another"]
+    return HeatMap.of(
         f"{what.capitalize()}s that share error rates",
         (what, what),
-        tuple(names),
-        tuple((names[i], tuple(cell(i, j) for j in places)) for i in places),
-        ("0", "1"),
-        (f"the {len(names)} of {total} that share most with another",)
-        if len(names) < entry["n_names"]
-        else (),
+        names,
+        names,
+        cell,
+        notes=notes if len(names) < entry["n_names"] else (),
     )
 
 

@@ -84,7 +84,7 @@ def environment() -> Environment:
         "spoken": lambda name: str(name).replace("_", " "),
         "fact": _fact,
         "some": _some,
-        "kind": _kind,
+        "kind": lambda value: "table" if isinstance(value, Mapping) else "text",
         "share": words.share,
         "number": words.number,
         "score": words.score_text,
@@ -97,11 +97,6 @@ def _sentence(text: Any) -> str:
     """A phrase with a capital letter and a full stop."""
     phrase = str(text).strip()
     return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
-
-
-def _kind(value: Any) -> str:
-    """How a diagnostic is laid out."""
-    return "table" if isinstance(value, Mapping) else "text"
 
 
 def _some(value: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], int]:
