@@ -109,7 +109,7 @@ class Comparisons(Shown):
 
     def save_html(self, path: str | Path) -> None:
         """Write the comparison as one self-contained HTML file."""
-        report.save_comparison_html(self.to_dict(), path)
+        report.save_page("comparison", self.to_dict(), path)
 
 
 def compare(

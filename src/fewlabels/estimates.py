@@ -231,7 +231,7 @@ class Estimates(Estimated):
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        report.save_html(self.report, path)
+        report.save_page("estimates", self.report, path)
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 FILES, FUNCTIONS = 104, 700
-"""Of `fewlabels estimate examples/moderation.csv`, from the command line to the last line printed."""
+"""Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line."""
 
 PRINTING = 95
 """Functions that format the finished estimates as a table: none of them computes a statistic."""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from annotations_samples import ASSESSMENTS, CALIBRATIONS
 
-from fewlabels.report.annotations_html import render_annotations_html
-from fewlabels.report.calibration_html import render_calibration_html
+from fewlabels.report.annotations import render_annotations_html
+from fewlabels.report.calibration import render_calibration_html
 
 if TYPE_CHECKING:
     from conftest import Measure, Measured

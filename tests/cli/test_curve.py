@@ -194,16 +194,6 @@ def test_unwritable_outputs_are_found_before_the_work(
     assert f"cannot write {option}" in err
 
 
-def test_an_output_may_not_be_the_input_or_another(
-    cli: Run, tmp_path: Path, predictions_file: Path
-) -> None:
-    err = refused(cli, tmp_path, "curve", predictions_file, "--out", predictions_file)
-    assert "is the input file too" in err
-    both = tmp_path / "out.svg"
-    err = refused(cli, tmp_path, "curve", predictions_file, "--svg", both, "--html", both)
-    assert "is the file of --html too" in err
-
-
 def test_hostile_names(
     cli: Run, tmp_path: Path, columns: Table, write: Callable[..., Path]
 ) -> None:

@@ -55,7 +55,7 @@ def test_python_keeps_its_own_words(predictions_file: Path) -> None:
         ("`random_state` must be whole", "--seed must be whole"),
         ("leave it out of `by`", "leave it out of --by"),
         ("pass `probabilities`, `votes` or `scores`", "pass probabilities, votes or scores"),
-        ("`html_path` is a folder", "--html is a folder"),
+        ("`thresholds` must be numbers", "--threshold must be numbers"),
         ("`nothing_like_it` stays", "`nothing_like_it` stays"),
         ("see `fewlabels shift`", "see `fewlabels shift`"),
     ],

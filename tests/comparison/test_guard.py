@@ -23,8 +23,7 @@ from fewlabels.models.base import FittedLabelModel, with_evidence
 from fewlabels.models.registry import METHODS
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.report import render_html, render_text
-from fewlabels.report.answer import verdict
-from fewlabels.report.blocks import Block, Row, ranking
+from fewlabels.report.blocks import Block, Row, ranking, verdict
 
 N, BIG = 1000, 200_000
 

@@ -14,10 +14,11 @@ from annotations_samples import predictions as made
 from test_report_html import Page
 
 import fewlabels as fl
-from fewlabels.errors import InputError
-from fewlabels.report.annotations_blocks import Assessed
-from fewlabels.report.annotations_html import render_annotations_html, save_annotations_html
-from fewlabels.report.annotations_text import render_annotations
+from fewlabels.report.annotations import (
+    Assessed,
+    render_annotations,
+    render_annotations_html,
+)
 from fewlabels.report.words import cell_width
 
 Report = dict[str, Any]
@@ -187,8 +188,3 @@ def test_rates_of_disagreement_are_means_over_the_items() -> None:
     assert rates["observed"] == pytest.approx(observed[twice].mean())
     assert rates["predicted"] == pytest.approx(expected[twice].mean())
     assert rates["n_items"] == twice.sum()
-
-
-def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write"):
-        save_annotations_html(plain(), tmp_path / "no" / "page.html")

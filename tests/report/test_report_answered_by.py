@@ -9,7 +9,7 @@ from report_samples import NASTY, Report, beliefs, minimal, two_classes
 
 from fewlabels.report import render_html, render_text
 from fewlabels.report.answered_by import answered_by, reference_trust
-from fewlabels.report.brief import brief_estimates
+from fewlabels.report.headline import brief_estimates
 from fewlabels.report.words import cell_width
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import re
-from pathlib import Path
 
 import pytest
 from annotations_samples import CALIBRATIONS, HOSTILE, alpha, matrix, temperature, unchecked
 from test_report_html import Page
 
-from fewlabels.errors import InputError
-from fewlabels.report.calibration_html import render_calibration_html, save_calibration_html
-from fewlabels.report.calibration_text import render_calibration
+from fewlabels.report.calibration import (
+    render_calibration,
+    render_calibration_html,
+)
 from fewlabels.report.words import cell_width
 
 
@@ -75,8 +75,3 @@ def test_a_calibration_that_is_worth_nothing_says_so() -> None:
     assert "does not lower" in Page(render_calibration_html(alone)).words
     assert "too few labels to say" in Page(render_calibration_html(unchecked())).words
     assert "not-converged" in Page(render_calibration_html(unchecked())).words
-
-
-def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write"):
-        save_calibration_html(alpha(), tmp_path / "no" / "page.html")

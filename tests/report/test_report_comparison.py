@@ -11,15 +11,17 @@ from report_samples import NASTY
 import fewlabels as fl
 from fewlabels.comparisons import compared
 from fewlabels.report import render_html, render_text
-from fewlabels.report.comparison_blocks import correlations, joint_errors, pairs, standings
-from fewlabels.report.comparison_html import render_comparison_html
-from fewlabels.report.comparison_text import render_comparison
-from fewlabels.report.comparison_words import (
+from fewlabels.report.comparison import (
+    correlations,
+    joint_errors,
     labels_cell,
     letters,
-    names,
+    pairs,
+    render_comparison,
+    render_comparison_html,
     settling_sentence,
     standing_sentence,
+    standings,
     together_sentences,
 )
 from fewlabels.report.words import cell_width
@@ -105,12 +107,6 @@ def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
     grid = pairs(found)
     assert len(grid.rows) == 13 + 12
     assert "all 91" in grid.note
-
-
-def test_names_as_a_phrase() -> None:
-    assert names(["a"]) == "a"
-    assert names(["a", "b", "c"]) == "a, b and c"
-    assert names(list("abcdef")) == "a, b, c, d and 2 others"
 
 
 def test_letters() -> None:

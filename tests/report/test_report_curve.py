@@ -13,18 +13,18 @@ from curve_samples import CURVES, THRESHOLDS, World, curves, plain, threshold
 from test_report_html import Page
 
 import fewlabels.report
-from fewlabels.errors import InputError
-from fewlabels.report.curve_blocks import ThresholdBlock, cut_text, score_text
 from fewlabels.report.curve_html import (
     render_curves_html,
     render_svg,
     render_threshold_html,
-    save_curves_html,
-    save_threshold_html,
 )
-from fewlabels.report.curve_text import render_curves
-from fewlabels.report.threshold_text import render_threshold
-from fewlabels.report.words import cell_width
+from fewlabels.report.curves import (
+    ThresholdBlock,
+    cut_text,
+    render_curves,
+    render_threshold,
+)
+from fewlabels.report.words import cell_width, score_text
 
 Report = dict[str, Any]
 TEMPLATES = Path(fewlabels.report.__file__).parent / "templates"
@@ -308,18 +308,3 @@ def test_the_sheet_has_the_colours_of_the_page() -> None:
         page = colours("report.css", block)
         for name, value in colours("curve_sheet.css", block).items():
             assert page[name] == value
-
-
-def test_pages_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    save_curves_html(*plain(), tmp_path / "curve.html")
-    save_threshold_html(THRESHOLDS["met"](), str(tmp_path / "threshold.html"))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["curve.html", "threshold.html"]
-    assert (tmp_path / "curve.html").read_text("utf-8").endswith("</html>")
-    with pytest.raises(InputError, match=r"cannot write '.*': .*; `path` must name a file"):
-        save_curves_html(*plain(), tmp_path / "none" / "curve.html")
-    link, target = tmp_path / "link.html", tmp_path / "target.html"
-    target.write_text("old")
-    link.symlink_to(target)
-    save_threshold_html(THRESHOLDS["met"](), link)
-    assert link.is_symlink()
-    assert "Where to put" in target.read_text("utf-8")

@@ -7,8 +7,8 @@ import re
 import pytest
 from curve_samples import CURVES, THRESHOLDS, plain
 
-from fewlabels.report.curve_blocks import ThresholdBlock, curve_blocks
 from fewlabels.report.curve_plot import HEIGHT, curve_view, recalibration_view, threshold_view
+from fewlabels.report.curves import ThresholdBlock, curve_blocks
 
 
 def pixels(path: str) -> list[tuple[float, float]]:

@@ -13,10 +13,10 @@ import pytest
 from report_samples import SAMPLES, Report, two_classes
 
 import fewlabels as fl
-from fewlabels.report.brief import brief_estimates, brief_summary
-from fewlabels.report.fragment import render_fragment, summary_fragment
-from fewlabels.report.html import render_html
-from fewlabels.report.scoped import scoped
+from fewlabels.report import render_html
+from fewlabels.report.headline import brief_estimates, brief_summary
+from fewlabels.report.html import scoped
+from fewlabels.report.pages import render_fragment, summary_fragment
 
 
 class Tags(HTMLParser):

@@ -11,10 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from curve_samples import CURVES, THRESHOLDS
 from report_samples import NASTY, SAMPLES, Report, demo, minimal, nasty_names, two_classes
 
 from fewlabels.errors import InputError
-from fewlabels.report import html, render_html, save_html
+from fewlabels.report import html, render_html, save_page
 from fewlabels.report.words import clean
 
 samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
@@ -300,9 +301,17 @@ def test_the_page_is_the_same_every_time() -> None:
 def test_save_html_writes_the_page(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     target.write_text("old")
-    save_html(two_classes(), str(target))
+    save_page("estimates", two_classes(), str(target))
     assert target.read_bytes().decode("utf-8") == render_html(two_classes())
     assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_other_pages_are_saved_by_their_names(tmp_path: Path) -> None:
+    save_page("threshold", THRESHOLDS["met"](), tmp_path / "threshold.html")
+    report, picture = CURVES["plain"]()
+    save_page("curves", report, tmp_path / "curve.html", picture=picture)
+    for name in ("threshold", "curve"):
+        assert (tmp_path / f"{name}.html").read_text("utf-8").endswith("</html>")
 
 
 def test_a_failed_write_leaves_what_was_there(
@@ -316,7 +325,7 @@ def test_a_failed_write_leaves_what_was_there(
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(InputError, match="No space left on device"):
-        save_html(minimal(), target)
+        save_page("estimates", minimal(), target)
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["report.html"]
 
@@ -324,7 +333,7 @@ def test_a_failed_write_leaves_what_was_there(
 @pytest.mark.parametrize("name", ["no/such/folder/report.html", ".", "line\nbreak/r.html", "a\0b"])
 def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"^cannot write .*`path` must name a file") as caught:
-        save_html(minimal(), tmp_path / name)
+        save_page("estimates", minimal(), tmp_path / name)
     assert len(str(caught.value).splitlines()) == 1
     assert os.listdir(tmp_path) == []
 
@@ -335,10 +344,10 @@ def test_links_are_followed_and_pipes_written_to(tmp_path: Path) -> None:
     folder.mkdir()
     link = tmp_path / "report.html"
     link.symlink_to(folder / "real.html")
-    save_html(minimal(), link)
+    save_page("estimates", minimal(), link)
     assert link.is_symlink()
     assert (folder / "real.html").stat().st_size > 0
-    save_html(minimal(), os.devnull)
+    save_page("estimates", minimal(), os.devnull)
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 

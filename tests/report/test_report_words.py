@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from report_samples import NASTY
 
 from fewlabels.report.words import (
+    aligned,
     cell_width,
     clean,
     decimals,
+    enumerated,
     fit,
     number_format,
     pad,
@@ -118,3 +120,14 @@ def test_small_words() -> None:
     assert plural(0, "item") == "0 items"
     assert plural(1, "item") == "1 item"
     assert [decimals(step) for step in (10, 2.5, 1, 0.25, 0.1, 0.025)] == [0, 1, 0, 2, 1, 3]
+
+
+def test_names_as_a_phrase() -> None:
+    assert enumerated(["a"]) == "a"
+    assert enumerated(["a", "b", "c"], 4) == "a, b and c"
+    assert enumerated(list("abcdef"), 4) == "a, b, c, d and 2 others"
+
+
+def test_columns_are_aligned_by_what_they_take() -> None:
+    lines = list(aligned([["模型", "1"], ["abcde", "10"]], (False, True)))
+    assert lines == ["  模型    1", "  abcde  10"]

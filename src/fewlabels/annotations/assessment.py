@@ -133,7 +133,7 @@ class Assessment(Estimated):
         InputError
             If the path cannot be written.
         """
-        report.save_annotations_html(self.to_dict(), path)
+        report.save_page("annotations", self.to_dict(), path)
 
 
 def plain_class(value: Any) -> Any:

@@ -83,9 +83,9 @@ class Suggesting(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def _names(self) -> list[str]:
         if self.of in _METHODS:
-            from fewlabels.models import METHODS
+            from fewlabels.cli.settings import method_names
 
-            return ["auto", *(name for name in METHODS if name != "auto")]
+            return method_names()
         from fewlabels.metrics import METRICS
 
         return list(METRICS)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.one_model import (
-    METHODS,
-    Files,
-    OneModel,
-    interval_options,
-    item_table,
-    one_model_options,
-    result_options,
-)
+from fewlabels.cli.declare import takes
+from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, takes_one_model
+from fewlabels.cli.output import Output
+
+if TYPE_CHECKING:
+    from fewlabels.operating.answer import IntervalKind
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
-@interval_options
 @click.option(
     "--interval",
     type=click.Choice(["shortest", "equal-tailed"]),
@@ -27,26 +23,40 @@ from fewlabels.cli.one_model import (
     show_default=True,
     help="Which interval of the draws the band shows at each point.",
 )
-@result_options("Write the recalibrated probability of every item; .csv or .parquet.")
-@one_model_options
-def curve(chosen: OneModel, files: Files, **settings: Any) -> None:
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write the recalibrated probability of every item; .csv or .parquet.",
+)
+@takes_one_model("confidence_level", "estimand")
+def curve(chosen: OneModel, output: Output, interval: IntervalKind) -> None:
     """Draw the precision-recall and ROC curves of one classifier in FILE, with bands.
 
     --out gives row (from 1), score, label and recalibrated probability of every item.
     """
-    files.check(chosen.source)
+    output.check(chosen.source)
 
     from fewlabels.operating.curve import curves as run
 
     predictions = chosen.read()
     with terminal.progress_bar("drawing curves") as progress:
-        curves = run(predictions, progress=progress, **settings, **chosen.arguments())
-    files.deliver(
-        curves.report(),
-        curves.summary,
+        curves = run(
+            predictions,
+            interval=interval,
+            progress=progress,
+            **chosen.arguments("confidence_level", "estimand"),
+        )
+    report = curves.report()
+    save_drawn(
+        output,
+        report,
+        curves.save_html,
         lambda: {
-            **item_table(predictions, curves.model, curves.positive),
+            **item_table(predictions, report["model"], report["positive"]),
             "probability": curves.recalibrated,
         },
-        curves.save_html,
     )
+    output.show(lambda: report, curves.summary)

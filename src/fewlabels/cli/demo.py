@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fewlabels.cli import terminal
+from fewlabels.cli.declare import takes
 from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outputs
+from fewlabels.cli.settings import Settings
 
 if TYPE_CHECKING:
     from fewlabels.demo import Comparison
@@ -17,11 +19,19 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
 @click.option("--out", default="report.html", show_default=True, metavar="PATH", help="The report.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--labels", type=click.IntRange(min=0), default=20, show_default=True)
+@takes("settings", Settings, "seed")
+@click.option(
+    "--labels",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="How many labels are kept.",
+)
 @click.option("--json", "json_path", metavar="PATH", help="Write the estimates as JSON.")
 @click.option("--save-data", metavar="PATH", help="Write the predictions as Parquet.")
-def demo(out: str, seed: int, labels: int, json_path: str | None, save_data: str | None) -> None:
+def demo(
+    settings: Settings, out: str, labels: int, json_path: str | None, save_data: str | None
+) -> None:
     """Estimate five classifiers from few labels, and compare with the hidden truth.
 
     They are trained on small parts of the handwritten digits that come with scikit-learn; of
@@ -31,9 +41,9 @@ def demo(out: str, seed: int, labels: int, json_path: str | None, save_data: str
 
     from fewlabels.demo import compare, make_demo, save_predictions
 
-    world = make_demo(labels, seed)
+    world = make_demo(labels, settings.seed)
     with terminal.progress_bar("estimating") as progress:
-        comparison = compare(world, seed, progress)
+        comparison = compare(world, settings.seed, progress)
     writers: dict[str, Writer] = {out: comparison.estimates.save_html}
     if json_path is not None:
         writers[json_path] = json_writer(comparison.estimates.to_dict())

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.options import Input, input_options, positive_option, reference_option
-from fewlabels.cli.output import Writer, json_text, json_writer, write_outputs
-from fewlabels.cli.require import Requirement, check_classifiers, parse_requirement, with_required
-from fewlabels.cli.streaming import Engine, engine_options, stream_bar
+from fewlabels.cli.declare import takes
+from fewlabels.cli.options import Input
+from fewlabels.cli.output import Output, table_writer
+from fewlabels.cli.require import (
+    check_classifiers,
+    parse_requirement,
+    require_option,
+    verdict,
+    with_required,
+)
+from fewlabels.cli.settings import Settings
+from fewlabels.cli.streaming import Engine
 from fewlabels.cli.text import check_choice, comma_list, text
 from fewlabels.errors import UsageError
-from fewlabels.wording import one_line, quoted
+from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.estimates import Estimates
-    from fewlabels.evaluation.evaluator import Estimand
-    from fewlabels.frames.write import TableKind
     from fewlabels.pipeline import Against
     from fewlabels.predictions import Predictions
     from fewlabels.shifts.correction import Correction
@@ -49,13 +53,6 @@ Methods:
 
 @click.command(short_help="How good each classifier is, with intervals.", epilog=_METHODS)
 @click.option(
-    "--method",
-    type=text,
-    default="auto",
-    show_default=True,
-    help="One of those below.",
-)
-@click.option(
     "--metrics",
     type=text,
     default="default",
@@ -65,24 +62,12 @@ Methods:
     "cohen_kappa of votes.",
 )
 @click.option(
-    "--by", type=text, multiple=True, metavar="COL", help="Estimate by group too. Repeatable."
-)
-@click.option("--models", type=text, metavar="A,B,..", help="Only these classifiers.")
-@click.option(
     "--threshold",
     "thresholds",
     type=text,
     multiple=True,
     metavar="[NAME=]P",
     help="Predict positive from P(positive) >= P on, not .5. Repeatable.",
-)
-@click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["population", "sample"]),
-    default="population",
-    show_default=True,
-    help="The population the items come from, or these very items.",
 )
 @click.option(
     "--against",
@@ -97,136 +82,78 @@ Methods:
     type=click.Choice(["auto", "covariate", "label"]),
     help="Correct by weights for labeled items that differ from the others (docs/shift.md).",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--workers", type=click.IntRange(min=1), help="Threads; the answer is the same.")
-@click.option(
-    "--require",
-    "requirements",
-    type=text,
-    multiple=True,
-    metavar="'METRIC>=X'",
-    help="Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; low:METRIC tests "
-    "the lower bound. Repeatable.",
+@takes(
+    "settings",
+    Settings,
+    method="One of those below.",
+    by="Estimate by group too. Repeatable.",
 )
-@click.option("--json", "json_path", metavar="PATH", help="Write JSON; - prints it alone.")
-@click.option("--html", "html_path", metavar="PATH", help="Write the report as one HTML file.")
-@click.option(
-    "--labels-out",
-    "labels_path",
-    type=text,
-    metavar="PATH",
-    help="Write the likeliest class of every item, as .csv or .parquet.",
-)
-@engine_options
-@input_options
-@positive_option
-@reference_option
+@require_option(">=", "low")
+@takes("output", Output, "json", "html", "labels_out")
+@takes("engine", Engine)
+@takes("source", Input)
 def estimate(
     source: Input,
     engine: Engine,
-    method: str,
+    settings: Settings,
+    output: Output,
     metrics: str,
-    by: tuple[str, ...],
-    models: str | None,
     thresholds: tuple[str, ...],
-    confidence_level: float,
-    estimand: Estimand,
     against: Against,
     shift: Correction | None,
-    seed: int,
-    workers: int | None,
     requirements: tuple[str, ...],
-    json_path: str | None,
-    html_path: str | None,
-    labels_path: str | None,
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in requirements]
     asked = with_required(comma_list(metrics), conditions)
-    paths = {"--json": None if json_path == "-" else json_path, "--html": html_path}
-    labels = None if labels_path is None else _Labels.at(labels_path)
-    source.check({**paths, "--labels-out": labels_path})
+    output.check(source)
 
-    _check_names(method, asked, source.reference)
-    # A name may hold a comma where a file has such a column.
-    groups = comma_list(by, whole=source.column_names()) if by else []
-    settings = {
-        "method": method,
+    from fewlabels.metrics.registry import check_asked
+
+    settings.check_method(source.reference)
+    check_asked(asked)
+    groups = settings.groups(source)
+    arguments = {
+        **settings.arguments("method", "confidence_level", "estimand", "random_state", "workers"),
         "metrics": asked,
         "by": groups or None,
-        "confidence_level": confidence_level,
-        "estimand": estimand,
         "against": against,
-        "random_state": seed,
-        "workers": workers,
     }
     cuts = _parse_thresholds(thresholds)
-    held = "--labels-out" if labels is not None else "--shift" if shift is not None else None
+    held = "--labels-out" if output.labels_out else "--shift" if shift is not None else None
     streamed = engine.streams(source, None if held is None else f"{held} would")
     if streamed is not None:
-        check_classifiers(conditions, lambda: engine.classifiers(source, models))
-        estimates = _stream(source, engine, streamed, models, cuts, settings)
-    else:
-        kept = groups if labels is None else [*groups, *labels.item(source)]
-        predictions = _thresholded(_select(source.read(kept), models), cuts)
-        check_classifiers(conditions, lambda: predictions.models)
-        reference = _cut_alike(source.reference_of(predictions), cuts)
-        estimates = _in_memory(predictions, settings | {"shift": shift, "reference": reference})
-    _write(estimates, paths["--json"], html_path, labels)
-    _print(estimates, as_json=json_path == "-")
-    if json_path != "-":
-        written = (
-            *(("JSON", json_path), ("Report", html_path), ("Likeliest labels", labels_path)),
-            ("Class probabilities", engine.posterior),
-        )
-        for what, path in written:
-            if path is not None:
-                click.echo(f"\n{what}: {one_line(path)}", nl=True)
-    return _verdict(conditions, estimates)
+        from fewlabels.engine.stream import estimate_files
 
-
-def _check_names(method: str, metrics: Sequence[str], reference: str | None) -> None:
-    """Refuse unknown names, and a reference of no use, before a large file is read."""
-    from fewlabels.metrics.registry import check_asked
-    from fewlabels.models import METHODS
-    from fewlabels.models.registry import check_reference
-
-    check_choice("method", method, ["auto", *(name for name in METHODS if name != "auto")])
-    check_reference(method, reference)
-    check_asked(metrics)
-
-
-def _in_memory(predictions: Predictions, settings: dict[str, Any]) -> Estimates:
-    from fewlabels.estimating import estimate as run
-
-    with terminal.progress_bar("estimating") as progress:
-        return run(predictions, progress=progress, **settings)
-
-
-def _stream(
-    source: Input, engine: Engine, name: EngineName, models: str | None, cuts: _Cuts,
-    settings: dict[str, Any],
-) -> Estimates:  # fmt: skip
-    """Estimate from parts of the files."""
-    from fewlabels.engine.stream import estimate_files
-
-    assert source.file is not None
-    if name == "dask" and engine.scheduler is not None:
-        settings = {**settings, "workers": None}
-    with stream_bar() as progress:
-        return estimate_files(
-            source.file,
-            engine=name,
-            progress=progress,
-            select=None if models is None else comma_list(models),
+        check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+        estimates = engine.run(
+            estimate_files,
+            streamed,
+            source,
+            select=settings.chosen(),
             threshold=cuts.everyone,
             thresholds=cuts.named,
-            positive=source.positive,
             reference=source.reference,
-            **engine.arguments(),
-            **settings,
-            **source.columns.arguments(),
+            posterior=engine.posterior,
+            **engine.reading(),
+            **arguments,
         )
+    else:
+        from fewlabels.estimating import estimate as run
+
+        item = [] if output.labels_out is None else _item(source)
+        predictions = _thresholded(_select(source.read([*groups, *item]), settings), cuts)
+        check_classifiers(conditions, lambda: predictions.models)
+        reference = _cut_alike(source.reference_of(predictions), cuts)
+        with terminal.progress_bar("estimating") as progress:
+            estimates = run(
+                predictions, progress=progress, shift=shift, reference=reference, **arguments
+            )
+    labels = table_writer(output.labels_out, lambda: _likeliest(estimates))
+    output.save_all(estimates.to_dict, html=estimates.save_html, labels_out=labels)
+    also = {"Class probabilities": engine.posterior}
+    output.show(estimates.to_dict, estimates.summary, also=also)
+    return verdict(conditions, estimates)
 
 
 class _Cuts(NamedTuple):
@@ -269,69 +196,25 @@ def _cut_alike(reference: Predictions | None, cuts: _Cuts) -> Predictions | None
     return None if reference is None else cut_at(reference, cuts.everyone, cuts.named)
 
 
-def _select(predictions: Predictions, models: str | None) -> Predictions:
-    if models is None:
-        return predictions
-    wanted = comma_list(models, whole=predictions.models)
+def _select(predictions: Predictions, settings: Settings) -> Predictions:
+    wanted = settings.chosen(predictions.models) or []
     for name in wanted:
         check_choice("model", name, predictions.models)
     return predictions.select_models(wanted) if wanted else predictions
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """Where the likeliest classes go."""
+def _item(source: Input) -> list[str]:
+    """The group that names the items, where there is one."""
+    from fewlabels.estimates import ITEM
 
-    path: str
-    kind: TableKind
-
-    @staticmethod
-    def at(path: str) -> _Labels:
-        """Refuse an ending that does not say what to write, before a large file is read."""
-        from fewlabels.frames.write import table_kind
-
-        return _Labels(path, table_kind(path))
-
-    def item(self, source: Input) -> list[str]:
-        """The group that names the items, where there is one."""
-        from fewlabels.estimates import ITEM
-
-        return [ITEM] if source.votes is not None or ITEM in source.column_names() else []
-
-    def writer(self, estimates: Estimates) -> Writer:
-        """Write the table of them."""
-        from fewlabels.estimates import ITEM
-        from fewlabels.frames.write import write_table
-
-        columns = estimates.label_columns()
-        if ITEM not in estimates.predictions.groups:  # rows count from 1, as in all other files
-            columns = {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
-        return lambda path: write_table(columns, path, self.kind)
+    return [ITEM] if source.votes is not None or ITEM in source.column_names() else []
 
 
-def _write(
-    estimates: Estimates, json_path: str | None, html_path: str | None, labels: _Labels | None
-) -> None:
-    writers: dict[str, Writer] = {}
-    if labels is not None:
-        writers[labels.path] = labels.writer(estimates)
-    if json_path is not None:
-        writers[json_path] = json_writer(estimates.to_dict())
-    if html_path is not None:
-        writers[html_path] = estimates.save_html
-    write_outputs(writers)
+def _likeliest(estimates: Estimates) -> dict[str, Any]:
+    """The likeliest class of every item; rows count from 1, as in all other files."""
+    from fewlabels.estimates import ITEM
 
-
-def _print(estimates: Estimates, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_text(estimates.to_dict()), nl=False)
-        terminal.print_warnings(estimates.warnings)
-    else:
-        click.echo(estimates.summary(terminal.width()))
-
-
-def _verdict(conditions: Sequence[Requirement], estimates: Estimates) -> int:
-    failures = [line for condition in conditions for line in condition.failures(estimates)]
-    for line in failures:
-        click.echo(line, err=True)
-    return 1 if failures else 0
+    columns = estimates.label_columns()
+    if ITEM in estimates.predictions.groups:
+        return columns
+    return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}

@@ -123,16 +123,6 @@ _OPTIONS: Mapping[str, Iterable[str]] = {
 _ELSEWHERE = {("demo", "labels"): HOW}
 """Options that mean something else in one command."""
 
-_MEANINGS = {
-    "confidence-level": "Probability that an interval is meant to hold the truth.",
-    "seed": "Seed of whatever is random; the same seed gives the same answer.",
-    "method": "How labels are inferred; `fewlabels estimate --help` lists the methods.",
-    "metrics": "What is estimated, by scikit-learn's names.",
-    "labels": "How many labels are kept.",
-    "size": "How many items to list.",
-}
-"""What an option means that is the same in every command, and says nothing itself."""
-
 COMMANDS: Mapping[str, Iterable[str]] = {
     "Look at a file": ("doctor",),
     "How good are the classifiers": ("estimate", "compare", "annotations"),
@@ -161,7 +151,7 @@ class GroupedCommand(click.Command):
 
     @classmethod
     def of(cls, command: click.Command) -> GroupedCommand:
-        """The same command, with whatever its options do not say of themselves."""
+        """The same command, with options whose values can be completed."""
         made = cls(
             command.name,
             context_settings=command.context_settings,
@@ -173,10 +163,7 @@ class GroupedCommand(click.Command):
             hidden=command.hidden,
         )
         for param in made.params:
-            name = option_name(param)
-            param.type = suggesting(param.type, name)
-            if isinstance(param, click.Option) and not param.help:
-                param.help = _MEANINGS.get(name)
+            param.type = suggesting(param.type, option_name(param))
         return made
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:

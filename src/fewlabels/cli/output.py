@@ -8,44 +8,165 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.declare import flag_of, option
 from fewlabels.errors import UsageError
+from fewlabels.wording import one_line
+
+if TYPE_CHECKING:
+    from fewlabels.cli.options import Input
 
 Writer = Callable[[Path], None]
 
 
-def check_outputs(outputs: Mapping[str, str | None], source: str | None = None) -> None:
+@dataclass(frozen=True)
+class Output:
+    """Where results go; `json` is "-" for standard output, and None is nowhere."""
+
+    json: str | None = option("Write JSON; - prints it alone.", type=str, metavar="PATH")
+    html: str | None = option("Write the report as one HTML file.", type=str, metavar="PATH")
+    svg: str | None = option("Write the figures as SVG.", type=str, metavar="PATH")
+    save: str | None = option("Write the fitted map as JSON.", type=str, metavar="MODEL.json")
+    out: str | None = option(metavar="FILE")
+    labels_out: str | None = option(
+        "Write the likeliest class of every item, as .csv or .parquet.", metavar="PATH"
+    )
+    write: str | None = option("Write what was recognised as a file for --columns.", metavar="TOML")
+
+    @property
+    def printed(self) -> bool:
+        """Whether JSON is printed, and nothing else."""
+        return self.json == "-"
+
+    def check(self, source: Input, saved: str | None = None) -> None:
+        """Prove that every file can be written, before the work begins.
+
+        Parameters
+        ----------
+        source, saved
+            What is read, which no output may replace: the input, and a saved map.
+
+        Raises
+        ------
+        UsageError
+            Where one cannot, is an input, is named twice, or a table has another ending.
+        """
+        for table in (self.out, self.labels_out):
+            if table is not None:
+                from fewlabels.frames.write import table_kind
+
+                table_kind(table)
+        paths = {flag_of(f): getattr(self, f.name) for f in fields(self)}
+        paths["--json"] = None if self.printed else self.json
+        check_outputs(paths, [*source.files, *([] if saved is None else [saved])])
+
+    def save_all(self, report: Callable[[], Mapping[str, Any]], **writers: Writer) -> None:
+        """Write all files that are asked for, or none.
+
+        Parameters
+        ----------
+        report
+            Makes what goes into the JSON.
+        writers
+            Who writes the others, by the fields of this record.
+        """
+        if not self.printed:
+            writers["json"] = lambda path: json_writer(report())(path)
+        paths = {name: getattr(self, name) for name in writers}
+        write_outputs({path: writers[name] for name, path in paths.items() if path is not None})
+
+    def show(
+        self,
+        report: Callable[[], Mapping[str, Any]],
+        summary: Callable[[int], str],
+        table: str = "Table",
+        also: Mapping[str, str | None] | None = None,
+        *,
+        named: bool = True,
+    ) -> None:
+        """Print the JSON alone, or the summary and what was written where.
+
+        Parameters
+        ----------
+        report
+            Makes what the JSON holds, its warnings among them.
+        summary
+            Makes a text of so many columns.
+        table
+            What --out holds.
+        also
+            Other paths, by what they hold.
+        named
+            Whether to say what was written where.
+        """
+        if self.printed:
+            found = report()
+            click.echo(json_text(found), nl=False)
+            terminal.print_warnings(found.get("warnings") or ())
+            return
+        click.echo(summary(terminal.width()))
+        written = {
+            "JSON": self.json,
+            "Report": self.html,
+            "Figure": self.svg,
+            "Model": self.save,
+            table: self.out,
+            "Likeliest labels": self.labels_out,
+            **(also or {}),
+        }
+        for what, path in written.items():
+            if named and path is not None:
+                click.echo(f"\n{what}: {one_line(path)}")
+
+
+def table_writer(path: str | None, columns: Callable[[], Mapping[str, Any]]) -> Writer:
+    """Write columns as a table of the kind that the ending of `path` says."""
+
+    def write(temporary: Path) -> None:
+        from fewlabels.frames.write import table_kind, write_table
+
+        assert path is not None
+        write_table(columns(), temporary, table_kind(path))
+
+    return write
+
+
+def check_outputs(outputs: Mapping[str, str | None], sources: Sequence[str] = ()) -> None:
     """Prove, before the work begins, that every output can be written.
 
     Parameters
     ----------
     outputs
         Option -> path it names; None where it was not given.
-    source
-        The input file, which no output may replace.
+    sources
+        The input files, which no output may replace.
 
     Raises
     ------
     UsageError
         Where a path cannot be written, is the input, or is named twice.
     """
-    taken = {} if source is None else {_place(source): "the input file"}
-    for option, path in outputs.items():
+    taken = {_place(source): "the input file" for source in sources}
+    for name, path in outputs.items():
         if path is None:
             continue
         try:
             _probe(path)
         except (OSError, ValueError) as error:
-            raise UsageError(_cannot_write(f"{option} {path!r}", error)) from None
+            raise UsageError(_cannot_write(f"{name} {path!r}", error)) from None
         place = _place(path)
         if place in taken:
-            raise UsageError(f"{option} {path!r} is {taken[place]} too; name another file")
+            raise UsageError(f"{name} {path!r} is {taken[place]} too; name another file")
         if not _is_device(path):
-            taken[place] = f"the file of {option}"
+            taken[place] = f"the file of {name}"
 
 
 def write_outputs(writers: Mapping[str, Writer]) -> None:

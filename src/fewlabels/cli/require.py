@@ -7,12 +7,16 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from fewlabels.cli.text import text as as_text
 from fewlabels.errors import UsageError
 from fewlabels.wording import quoted, unknown
 
 if TYPE_CHECKING:
+    from fewlabels.annotations import Assessment
     from fewlabels.estimates import Estimate, Estimates
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -24,6 +28,20 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 # Greedy: names of classifiers may hold colons, blanks and comparisons.
 _FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
 _BOUND = re.compile(r"(low|high)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high)")
+
+
+def require_option(form: str, bound: str) -> Callable[[Any], Any]:
+    """The option --require; `bound` is the end of the interval that is worth naming."""
+    which = {"low": "lower", "high": "upper"}[bound]
+    return click.option(
+        "--require",
+        "requirements",
+        type=as_text,
+        multiple=True,
+        metavar=f"'METRIC{form}X'",
+        help=f"Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; {bound}:METRIC "
+        f"tests the {which} bound. Repeatable.",
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Requirement:
         number = getattr(row, self.bound)
         return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
 
-    def failures(self, estimates: Estimates) -> list[str]:
+    def failures(self, estimates: Estimates | Assessment) -> list[str]:
         """One line per classifier that does not meet the condition."""
         judged = estimates.models if self.model is None else (self.model,)
         rows = [estimates.get(model, self.metric) for model in judged]
@@ -110,6 +128,14 @@ def check_classifiers(
         if requirement.model not in known:
             said = unknown("model", requirement.model, known, "the file has none")
             raise UsageError(f"--require {quoted(requirement.text)}: {said}")
+
+
+def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> int:
+    """Exit code: 1 where a condition is not met, after a line on stderr for each."""
+    failures = [line for one in requirements for line in one.failures(estimates)]
+    for line in failures:
+        click.echo(line, err=True)
+    return 1 if failures else 0
 
 
 def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:

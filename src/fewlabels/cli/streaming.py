@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from fewlabels.cli.declare import option
 from fewlabels.cli.options import Input
-from fewlabels.cli.text import comma_list, text
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
     from fewlabels.engine.executors import Engine as EngineName
     from fewlabels.engine.passes import Progress
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+T = TypeVar("T")
 
 STREAMED_BYTES = 64 << 20
 """Files of more than this are counted before they are read: they may have very many rows."""
@@ -34,17 +33,26 @@ STREAMED_ROWS = 250_000
 class Engine:
     """What the options say of it; see `fewlabels.estimate_files`."""
 
-    name: str
-    scheduler: str | None = None
-    resume: bool = False
-    skip_bad_files: bool = False
-    posterior: str | None = None
+    engine: str = option(
+        "Read FILE whole (memory), or in parts, which more rows than 250,000 are by default.",
+        type=click.Choice(["auto", "memory", "threads", "processes", "dask"]),
+        default="auto",
+    )
+    scheduler: str | None = option("Dask cluster, as tcp://host:8786.", metavar="ADDRESS")
+    resume: bool = option("Go on where a run that reads in parts was stopped.", is_flag=True)
+    skip_bad_files: bool = option(
+        "Leave out files that cannot be read or have other columns; they are counted.",
+        is_flag=True,
+    )
+    posterior: str | None = option(
+        "Write P(label) of every row as Parquet, a file per part.", metavar="FOLDER"
+    )
 
     def __post_init__(self) -> None:
-        if self.scheduler is not None and self.name not in ("auto", "dask"):
+        if self.scheduler is not None and self.engine not in ("auto", "dask"):
             raise UsageError(
-                f"--scheduler is the address of a Dask cluster, and --engine is {self.name}; leave "
-                "one of them out"
+                f"--scheduler is the address of a Dask cluster, and --engine is {self.engine}; "
+                "leave one of them out"
             )
 
     def streams(self, source: Input, held: str | None = None) -> EngineName | None:
@@ -73,10 +81,10 @@ class Engine:
             raise UsageError(
                 "--resume goes on with a file, and standard input comes once; save it as a file"
             )
-        if self.name == "memory" or (asked is None and held is not None):
+        if self.engine == "memory" or (asked is None and held is not None):
             return None
-        if self.name != "auto":
-            return cast("EngineName", self.name)
+        if self.engine != "auto":
+            return cast("EngineName", self.engine)
         if self.scheduler is not None:
             return "dask"
         if asked is not None or _is_large(source):
@@ -87,40 +95,58 @@ class Engine:
     def _asked(self) -> str | None:
         """The option that needs the input in parts."""
         said = {
-            f"--engine {self.name}": self.name not in ("auto", "memory"),
+            f"--engine {self.engine}": self.engine not in ("auto", "memory"),
             "--scheduler": self.scheduler is not None,
             "--resume": self.resume,
             "--skip-bad-files": self.skip_bad_files,
             "--posterior": self.posterior is not None,
         }
         asked = [option for option, given in said.items() if given]
-        if self.name == "memory" and asked:
+        if self.engine == "memory" and asked:
             raise UsageError(f"{asked[0]} reads the files in parts; leave out --engine memory")
         return asked[0] if asked else None
 
-    def classifiers(self, source: Input, models: str | None) -> list[str]:
+    def classifiers(self, source: Input, chosen: list[str] | None) -> list[str]:
         """Names of the classifiers that a stream will judge: those chosen, or all."""
-        if models is not None:
-            return comma_list(models)
+        if chosen is not None:
+            return chosen
         from fewlabels.engine.units import lay_out
         from fewlabels.frames.options import column_options
 
         assert source.file is not None
-        options = column_options(**source.columns.arguments())
+        options = column_options(**source.arguments())
         layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
         return list(layout.roles.models)
 
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of `fewlabels.estimate_files`."""
-        return {**self.reading(), "posterior": self.posterior}
-
     def reading(self) -> dict[str, Any]:
-        """Arguments of whatever reads files in parts."""
-        return {
-            "scheduler": self.scheduler,
-            "resume": self.resume,
-            "skip_bad_files": self.skip_bad_files,
-        }
+        """Arguments of what goes on, or leaves files out."""
+        return {"resume": self.resume, "skip_bad_files": self.skip_bad_files}
+
+    def run(self, reader: Callable[..., T], name: EngineName, source: Input, **settings: Any) -> T:
+        """Call what reads files in parts, and show how far it is.
+
+        Parameters
+        ----------
+        reader
+            `fewlabels.estimate_files`, or another that takes the arguments of files as it does.
+        name
+            What `streams` gives.
+        settings
+            Its other arguments; `workers` are the cluster's own where there is one.
+        """
+        assert source.file is not None
+        if self.scheduler is not None:
+            settings["workers"] = None
+        with stream_bar() as progress:
+            return reader(
+                source.file,
+                engine=name,
+                scheduler=self.scheduler,
+                progress=progress,
+                positive=source.positive,
+                **settings,
+                **source.arguments(),
+            )
 
 
 def _is_npz(file: str) -> bool:
@@ -154,69 +180,6 @@ def _is_large(source: Input) -> bool:
         return about_rows(source.file) > STREAMED_ROWS
     except InputError:
         return False
-
-
-_OPTIONS = (
-    click.option(
-        "--engine",
-        "engine_name",
-        type=click.Choice(["auto", "memory", "threads", "processes", "dask"]),
-        default="auto",
-        show_default=True,
-        help="Read FILE whole (memory), or in parts, which more rows than 250,000 are by default.",
-    ),
-    click.option(
-        "--scheduler", type=text, metavar="ADDRESS", help="Dask cluster, as tcp://host:8786."
-    ),
-    click.option(
-        "--resume", is_flag=True, help="Go on where a run that reads in parts was stopped."
-    ),
-    click.option(
-        "--skip-bad-files",
-        is_flag=True,
-        help="Leave out files that cannot be read or have other columns; they are counted.",
-    ),
-    click.option(
-        "--posterior",
-        type=text,
-        metavar="FOLDER",
-        help="Write P(label) of every row as Parquet, a file per part.",
-    ),
-)
-
-
-def _adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Command], Command]:
-    """Adds some of the options, handed to the command as one `engine` argument."""
-
-    def add(command: Command) -> Command:
-        @wraps(command)
-        def wrapper(
-            engine_name: str,
-            scheduler: str | None,
-            resume: bool = False,
-            skip_bad_files: bool = False,
-            posterior: str | None = None,
-            **others: Any,
-        ) -> Any:
-            engine = Engine(engine_name, scheduler, resume, skip_bad_files, posterior)
-            return command(engine=engine, **others)
-
-        decorated: Any = wrapper
-        for option in reversed(options):
-            decorated = option(decorated)
-        return cast(Command, decorated)
-
-    return add
-
-
-engine_options = _adding(_OPTIONS)
-"""Add all of the options."""
-
-reading_options = _adding(_OPTIONS[:4])
-"""Add those of commands that write nothing of every row."""
-
-place_options = _adding(_OPTIONS[:2])
-"""Add who reads, for a command that always reads all that it can."""
 
 
 @contextmanager

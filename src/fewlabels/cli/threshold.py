@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.one_model import (
-    METHODS,
-    Command,
-    Files,
-    OneModel,
-    interval_options,
-    item_table,
-    one_model_options,
-    result_options,
-)
+from fewlabels.cli.declare import Command, takes
+from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, takes_one_model
+from fewlabels.cli.output import Output
 from fewlabels.cli.text import text
 from fewlabels.errors import UsageError
 from fewlabels.wording import quoted
 
 if TYPE_CHECKING:
-    from fewlabels.operating.threshold import Thresholds
     from fewlabels.predictions import Predictions
 
 
@@ -63,29 +55,34 @@ def _bound(name: str, words: str) -> Callable[[Command], Command]:
     metavar="X",
     help="Exit with 1 unless the conditions hold with this probability.",
 )
-@interval_options
-@result_options("Write what the threshold makes of every item; .csv or .parquet.")
-@one_model_options
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write what the threshold makes of every item; .csv or .parquet.",
+)
+@takes_one_model("confidence_level", "estimand")
 def threshold(
     chosen: OneModel,
-    files: Files,
+    output: Output,
     cost: str,
     conditions: tuple[str, ...],
     required: float | None,
-    **settings: Any,
+    **bounds: Any,
 ) -> int:
     """Find the threshold of one classifier in FILE that most probably meets all conditions.
 
     --out gives row (from 1), score, label and whether the best threshold calls it positive.
     """
     costs = _costs(cost)
-    bounds = [bound for name, bound in settings.items() if name.startswith(("min_", "max_"))]
-    if not conditions and all(bound is None for bound in bounds):
+    if not conditions and all(bound is None for bound in bounds.values()):
         raise UsageError(
             "say what the threshold must meet: --min-precision .8, --min-recall .8, --max-fpr .05, "
             "or --condition 'npv >= .99'"
         )
-    files.check(chosen.source)
+    output.check(chosen.source)
 
     from fewlabels.operating.threshold import threshold as run
 
@@ -96,13 +93,13 @@ def threshold(
             cost=costs,
             condition=" and ".join(conditions) or None,
             progress=progress,
-            **settings,
-            **chosen.arguments(),
+            **bounds,
+            **chosen.arguments("confidence_level", "estimand"),
         )
-    files.deliver(
-        found.report(), found.summary, lambda: _decisions(predictions, found), found.save_html
-    )
-    return _verdict(required, found.best_probability)
+    report = found.report()
+    save_drawn(output, report, found.save_html, lambda: _decisions(predictions, report))
+    output.show(lambda: report, found.summary)
+    return _verdict(required, report["best_probability"])
 
 
 def _costs(said: str) -> tuple[float, float]:
@@ -118,11 +115,13 @@ def _costs(said: str) -> tuple[float, float]:
     return false_positive, false_negative
 
 
-def _decisions(predictions: Predictions, found: Thresholds) -> dict[str, Any]:
-    columns = item_table(predictions, found.model, found.positive)
+def _decisions(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
+    columns = item_table(predictions, report["model"], report["positive"])
+    best = math.nan if report["best"] is None else report["best"]
+    scores = columns["score"].tolist()
+    unknown = (math.isnan(score) or math.isnan(best) for score in scores)
     columns["called_positive"] = [
-        None if math.isnan(score) or math.isnan(found.best) else score >= found.best
-        for score in columns["score"].tolist()
+        None if skip else score >= best for score, skip in zip(scores, unknown, strict=True)
     ]
     return columns
 

@@ -54,7 +54,7 @@ class _Drawn(Answer):
     @final
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        report.save_curves_html(self.report(), self.picture(), path)
+        report.save_page("curves", self.report(), path, picture=self.picture())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

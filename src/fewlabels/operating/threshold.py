@@ -120,7 +120,7 @@ class Thresholds(Answer):
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        report.save_threshold_html(self.report(), path)
+        report.save_page("threshold", self.report(), path)
 
 
 def threshold(

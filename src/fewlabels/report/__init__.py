@@ -2,58 +2,52 @@
 
 Nothing here computes a statistic; `README.md` beside this file says what flows where. What a result
 asks of it is loaded when it is asked for.
+
+What all `render_*` share:
+
+- `report` is a dictionary of plain JSON values.
+- `width` is the columns of the terminal; less than 60 counts as 60. The text has lines of at most
+  that (wide characters count as two), with colour codes only within `fewlabels.ink.inked`.
+- A page needs no other file, no network and no script; with `fragment` it is a part of another
+  page, see `pages.render_fragment`.
+- Control characters in names are escaped.
 """
 
 # No `from __future__ import annotations` here: it would take the name of a file.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# name -> file that holds it (PEP 562).
+# Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
-    "brief_estimates": "fewlabels.report.brief",
-    "brief_summary": "fewlabels.report.brief",
-    "render_annotations": "fewlabels.report.annotations_text",
-    "render_comparison": "fewlabels.report.comparison_text",
-    "render_curve_figure": "fewlabels.report.curve_figure",
-    "render_curves": "fewlabels.report.curve_text",
-    "render_figure": "fewlabels.report.figure",
-    "render_fragment": "fewlabels.report.fragment",
-    "render_html": "fewlabels.report.html",
-    "render_label_next": "fewlabels.report.label_next_text",
-    "render_predictions": "fewlabels.report.predictions_text",
-    "render_shift": "fewlabels.report.shift_text",
-    "render_text": "fewlabels.report.text",
-    "render_threshold": "fewlabels.report.threshold_text",
-    "save_annotations_html": "fewlabels.report.annotations_html",
-    "save_comparison_html": "fewlabels.report.comparison_html",
-    "save_curves_html": "fewlabels.report.curve_html",
-    "save_html": "fewlabels.report.html",
-    "save_threshold_html": "fewlabels.report.curve_html",
-    "summary_fragment": "fewlabels.report.fragment",
+    "annotations": ("render_annotations",),
+    "calibration": ("render_calibration",),
+    "comparison": ("render_comparison",),
+    "curves": ("render_curves", "render_label_next", "render_threshold"),
+    "estimates_html": ("render_html",),
+    "figure": ("render_curve_figure", "render_figure"),
+    "headline": ("brief_estimates", "brief_summary", "render_predictions"),
+    "pages": ("render_fragment", "save_page", "summary_fragment"),
+    "shift_text": ("render_shift",),
+    "text": ("render_text",),
 }
 
 if TYPE_CHECKING:
-    from fewlabels.report.annotations_html import save_annotations_html
-    from fewlabels.report.annotations_text import render_annotations
-    from fewlabels.report.brief import brief_estimates, brief_summary
-    from fewlabels.report.comparison_html import save_comparison_html
-    from fewlabels.report.comparison_text import render_comparison
-    from fewlabels.report.curve_figure import render_curve_figure
-    from fewlabels.report.curve_html import save_curves_html, save_threshold_html
-    from fewlabels.report.curve_text import render_curves
-    from fewlabels.report.figure import render_figure
-    from fewlabels.report.fragment import render_fragment, summary_fragment
-    from fewlabels.report.html import render_html, save_html
-    from fewlabels.report.label_next_text import render_label_next
-    from fewlabels.report.predictions_text import render_predictions
+    from fewlabels.report.annotations import render_annotations
+    from fewlabels.report.calibration import render_calibration
+    from fewlabels.report.comparison import render_comparison
+    from fewlabels.report.curves import render_curves, render_label_next, render_threshold
+    from fewlabels.report.estimates_html import render_html
+    from fewlabels.report.figure import render_curve_figure, render_figure
+    from fewlabels.report.headline import brief_estimates, brief_summary, render_predictions
+    from fewlabels.report.pages import render_fragment, save_page, summary_fragment
     from fewlabels.report.shift_text import render_shift
     from fewlabels.report.text import render_text
-    from fewlabels.report.threshold_text import render_threshold
 
 __all__ = [
     "brief_estimates",
     "brief_summary",
     "render_annotations",
+    "render_calibration",
     "render_comparison",
     "render_curve_figure",
     "render_curves",
@@ -65,18 +59,15 @@ __all__ = [
     "render_shift",
     "render_text",
     "render_threshold",
-    "save_annotations_html",
-    "save_comparison_html",
-    "save_curves_html",
-    "save_html",
-    "save_threshold_html",
+    "save_page",
     "summary_fragment",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fewlabels.report' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+    for file, names in _LAZY.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"fewlabels.report.{file}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'fewlabels.report' has no attribute {name!r}")

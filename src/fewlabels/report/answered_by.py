@@ -13,7 +13,7 @@ from typing import Any
 
 from fewlabels.ink import ink
 from fewlabels.report.blocks import Report
-from fewlabels.report.words import cell_width, clean, fit, pad, plural, probability, wrap
+from fewlabels.report.words import aligned, cell_width, clean, fit, plural, probability, wrap
 
 TITLE = "Which belief answered"
 
@@ -26,7 +26,7 @@ _MOST = 6
 _LITTLE = 0.1
 """A reference of less weight than this is hardly trusted."""
 
-_INDENT, _GAP, _NAME, _BAR = 2, 2, 36, 40
+_NAME, _BAR = 36, 40
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,14 @@ def answered_lines(report: Report, width: int) -> Iterator[str]:
         return
     yield from ["", ink(TITLE, "title")]
     yield from wrap(found.sentence, width)
-    shares = [member.percent for member in found.members]
-    number = max(map(len, shares))
-    name = min(_NAME, max(cell_width(clean(member.name)) for member in found.members))
-    bar = min(_BAR, width - _INDENT - name - number - 2 * _GAP)
-    for member, share in zip(found.members, shares, strict=True):
-        cells = [
-            pad(fit(clean(member.name), name), name),
-            pad(share, number, right=True),
-            "#" * round(member.share * bar),
-        ]
-        yield " " * _INDENT + (" " * _GAP).join(cells)
+    names = [fit(clean(member.name), _NAME) for member in found.members]
+    number = max(len(member.percent) for member in found.members)
+    bar = min(_BAR, width - max(map(cell_width, names)) - number - len(" " * 6))
+    rows = [
+        [name, member.percent, "#" * round(member.share * bar)]
+        for name, member in zip(names, found.members, strict=True)
+    ]
+    yield from aligned(rows, (False, True, False))
 
 
 def _diagnostics(report: Report) -> Mapping[str, Any]:

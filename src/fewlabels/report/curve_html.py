@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fewlabels.report.curve_blocks import (
-    Report,
-    ThresholdBlock,
-    curve_blocks,
-    interval,
-    level,
-    score_text,
-    status_note,
-    who,
-)
+from fewlabels.report.blocks import Report
 from fewlabels.report.curve_plot import (
     HEIGHT,
     View,
@@ -25,12 +14,16 @@ from fewlabels.report.curve_plot import (
     recalibration_view,
     threshold_view,
 )
-from fewlabels.report.html import FRAGMENT, environment
-from fewlabels.report.page_file import save_page
+from fewlabels.report.curves import (
+    ThresholdBlock,
+    curve_blocks,
+    interval,
+    level,
+    status_note,
+    who,
+)
+from fewlabels.report.html import render
 from fewlabels.report.words import clean, fit
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,8 @@ class Sheet:
         return fit(clean(text), room // pixels)
 
 
-_FRAGMENT = {"frame": FRAGMENT, "sheets": ("curve_series.css", "curve.css")}
+_SHEETS = ("curve_series.css", "curve.css")
+"""Styles of a part of another page."""
 
 
 def render_curves_html(
@@ -89,46 +83,35 @@ def render_curves_html(
 ) -> str:
     """One curve, or several from one fit, as a page that needs no other file and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Curve.report` or `Curves.report`; plain JSON values.
-    picture
-        The dictionary of `Curve.picture`; without it the page does not show what a score means.
-    fragment
-        Whether it is a part of another page.
+    `report` is the dictionary of `Curve.report` or `Curves.report`. `picture` is that of
+    `Curve.picture`; without it the page does not show what a score means.
     """
     shown = curve_blocks(report)
     return _render(
         "curve.html.j2",
         report,
+        fragment,
         blocks=shown,
         views=[curve_view(block, report) for block in shown],
         prevalence=interval(report.get("prevalence")),
         recalibration=recalibration_view(report, picture) if picture else None,
-        **(_FRAGMENT if fragment else {}),
     )
 
 
 def render_threshold_html(report: Report, *, fragment: bool = False) -> str:
     """Where to put the threshold, as a page that needs no other file and no script.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Thresholds.report`; plain JSON values.
-    fragment
-        Whether it is a part of another page.
+    `report` is the dictionary of `Thresholds.report`.
     """
     block = ThresholdBlock(report)
     return _render(
         "threshold.html.j2",
         report,
+        fragment,
         block=block,
         asked=any(rate.asked for rate in block.rates),
         # Where no draw meets the conditions the line would lie on the axis.
         view=threshold_view(block) if block.verdict in ("met", "unlikely") else None,
-        **(_FRAGMENT if fragment else {}),
     )
 
 
@@ -141,54 +124,18 @@ def render_svg(report: Report) -> str:
     else:
         views = [curve_view(block, report) for block in curve_blocks(report)]
         title = f"{report['model']}: {level(report)} bands"
-    page = _environment().get_template("curve.svg.j2")
-    return page.render(
-        title=title, subtitle=who(report), views=views, sheet=Sheet(len(views))
-    ).lstrip()
+    return render(
+        "curve.svg.j2", title=title, subtitle=who(report), views=views, sheet=Sheet(len(views))
+    )
 
 
-def save_curves_html(
-    report: Report, picture: Mapping[str, Any] | None, path: str | os.PathLike[str]
-) -> None:
-    """Write the page of `render_curves_html` whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the path cannot be written.
-    """
-    save_page(render_curves_html(report, picture), path)
-
-
-def save_threshold_html(report: Report, path: str | os.PathLike[str]) -> None:
-    """Write the page of `render_threshold_html` whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the path cannot be written.
-    """
-    save_page(render_threshold_html(report), path)
-
-
-def _render(template: str, report: Report, **shown: Any) -> str:
-    page = _environment().get_template(template)
-    return page.render(
+def _render(template: str, report: Report, fragment: bool, **shown: Any) -> str:
+    return render(
+        template,
+        _SHEETS if fragment else None,
         report=report,
         level=level(report),
         note=status_note(report),
         scored=report["unit"] == "probability",
         **shown,
-    ).lstrip()
-
-
-@cache
-def _environment() -> Environment:
-    """The environment of every page, with filters of these ones."""
-    own = environment().overlay()
-    own.filters = {
-        **own.filters,
-        "score": score_text,
-        "typeset": lambda text: text.replace(">=", "≥").replace("<=", "≤"),
-    }
-    return own
+    )

@@ -13,16 +13,15 @@ from typing import Any
 
 from fewlabels.report.axis import Axis, fit_axis
 from fewlabels.report.benchmark_plot import Scale
-from fewlabels.report.curve_blocks import (
+from fewlabels.report.blocks import Report
+from fewlabels.report.curves import (
     CurveBlock,
     Interval,
     Point,
-    Report,
     ThresholdBlock,
     interval,
-    score_text,
 )
-from fewlabels.report.words import clean, percent, probability
+from fewlabels.report.words import clean, percent, probability, score_text
 
 HEIGHT = 300
 """Pixels of a plot."""

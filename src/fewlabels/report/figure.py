@@ -1,25 +1,37 @@
-"""The estimates as forest plots of matplotlib."""
+"""Estimates, curves and thresholds as figures of matplotlib."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fewlabels.errors import MissingExtraError, UsageError
 from fewlabels.report.blocks import Block, Report, Row, blocks
+from fewlabels.report.curves import (
+    CurveBlock,
+    ThresholdBlock,
+    curve_blocks,
+    interval,
+    level,
+)
 from fewlabels.report.words import clean, fit, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_POINT = "#0072B2"
+
+_BLUE = "#0072B2"
 _TRUTH = "#D55E00"
 _RULE = "#DDDDDD"
 _ROW_INCHES = 0.28
 _NAME_COLUMNS = 36
 _TALLEST_INCHES = 300.0
 """What the file formats of images can hold at a usual resolution."""
+
+_CHANCE = "#666666"
+_TITLE_COLUMNS = 60
 
 
 def render_figure(report: Report, metric: str | None = None) -> Figure:
@@ -44,11 +56,6 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
     UsageError
         If the metric is not among those estimated.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
     shown = blocks(report)
     metrics = list(dict.fromkeys(block.metric for block in shown))
     if metric is not None and metric not in metrics:
@@ -57,16 +64,23 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
         [block for block in shown if block.metric == name]
         for name in (metrics if metric is None else [metric])
     ]
-    lines = max((_lines(part) for part in parts), default=1)
+    lines = max(
+        (sum(len(b.rows) + (b.group is not None) for b in part) for part in parts), default=1
+    )
     height = min(_TALLEST_INCHES, 1.3 + _ROW_INCHES * lines)
-    figure = Figure(figsize=(1.8 + 3.4 * max(1, len(parts)), height), layout="constrained")
+    figure = _blank(1.8 + 3.4 * max(1, len(parts)), height)
     for number, part in enumerate(parts, 1):
         _draw(figure.add_subplot(1, len(parts), number), part, names=number == 1)
     return figure
 
 
-def _lines(part: Sequence[Block]) -> int:
-    return sum(len(block.rows) + (block.group is not None) for block in part)
+def _blank(width: float, height: float) -> Figure:
+    """A figure of so many inches, made without pyplot."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
@@ -104,13 +118,88 @@ def _label(axes: Axes, labels: Sequence[tuple[str, bool]]) -> None:
 
 def _draw_row(axes: Axes, row: Row, place: int) -> None:
     if row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [place, place], color=_POINT, linewidth=2)
+        axes.plot([row.low, row.high], [place, place], color=_BLUE, linewidth=2)
     if row.truth is not None:
         axes.plot([row.truth], [place], "|", color=_TRUTH, markersize=13, markeredgewidth=2)
     if row.value is not None:
-        axes.plot([row.value], [place], "o", color=_POINT, markersize=6, markeredgecolor="white")
+        axes.plot([row.value], [place], "o", color=_BLUE, markersize=6, markeredgecolor="white")
     else:
         # In the middle of the axes, for there is no place on the scale that would be true.
         axes.annotate(
             row.reason, (0.5, place), xycoords=("axes fraction", "data"), ha="center", va="center"
         )
+
+
+def render_curve_figure(report: Report) -> Figure:
+    """A panel per curve with its band, or the probability of a condition at each threshold.
+
+    Parameters
+    ----------
+    report
+        The dictionary of `Curve.report`, `Curves.report` or `Thresholds.report`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if report["what"] == "threshold":
+        figure = _blank(6.4, 4.2)
+        _draw_thresholds(figure.add_subplot(), ThresholdBlock(report))
+        return figure
+    shown = curve_blocks(report)
+    figure = _blank(4.6 * len(shown), 4.2)
+    # A dollar sign in a name is a dollar sign, not the beginning of a formula.
+    figure.suptitle(fit(clean(report["model"]), _TITLE_COLUMNS), parse_math=False)
+    for number, block in enumerate(shown, 1):
+        _draw_curve(figure.add_subplot(1, len(shown), number), block, report)
+    return figure
+
+
+def _draw_curve(axes: Axes, block: CurveBlock, report: Report) -> None:
+    places = [point.x for point in block.points]
+    low, value, high = (
+        [math.nan if number is None else number for number in numbers]
+        for numbers in zip(*((p.y.low, p.y.value, p.y.high) for p in block.points), strict=True)
+    )
+    axes.fill_between(
+        places, low, high, color=_BLUE, alpha=0.25, linewidth=0, label=f"{level(report)} band"
+    )
+    axes.plot(places, value, color=_BLUE, label="median")
+    chance = interval(report.get("prevalence")).value
+    if block.kind.name == "roc":
+        axes.plot([0, 1], [0, 1], "--", color=_CHANCE, linewidth=1, label="chance")
+    elif chance is not None:
+        axes.plot([0, 1], [chance, chance], "--", color=_CHANCE, linewidth=1, label="chance")
+    axes.set_title(f"{block.kind.area} {block.area.text}", loc="left", fontsize="medium")
+    axes.set_xlabel(block.kind.x_name)
+    axes.set_ylabel(block.kind.y_name)
+    axes.set_xlim(0, 1)
+    _frame(axes)
+    axes.legend(frameon=False, loc="best")
+
+
+def _draw_thresholds(axes: Axes, block: ThresholdBlock) -> None:
+    report = block.report
+    axes.plot(report["thresholds"], report["probability"], color=_BLUE)
+    if report["best"] is not None:
+        axes.plot([report["best"]], [report["best_probability"]], "o", color=_BLUE)
+    axes.set_title(
+        fit(f"{clean(report['model'])}: {block.conditions}", _TITLE_COLUMNS),
+        loc="left", fontsize="medium", parse_math=False,
+    )  # fmt: skip
+    axes.set_xlabel("threshold")
+    axes.set_ylabel("probability that the conditions hold")
+    _frame(axes)
+
+
+def _frame(axes: Axes) -> None:
+    axes.set_ylim(0, 1.02)
+    axes.grid(color=_RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report.blocks import Report
-from fewlabels.report.words import count, number_format, percent, plural, probability
+from fewlabels.report.words import (
+    aligned,
+    cell_width,
+    count,
+    enumerated,
+    number_format,
+    percent,
+    plural,
+    probability,
+    short_names,
+    wrap,
+)
 
 _ROOMY = 10
 """Up to so many columns there is room for three decimals."""
 
 _MOST_NAMES = 12
 _MOST_GROUPS = 20
-
 _NEVER = 0.005
 """Probabilities below this one are written as 0."""
 
@@ -27,6 +37,11 @@ DRAWN = {
     "partition": ("partition", "partition_probability"),
 }
 """Diagnostics that a figure shows better than a list of numbers does."""
+
+_ROOM = (12, 6)
+"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
+
+_DOMAIN = 24
 
 
 @dataclass(frozen=True)
@@ -51,6 +66,22 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     ends: tuple[str, str]
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        corner: tuple[str, str],
+        rows: Sequence[Any],
+        columns: Sequence[Any],
+        cell: Callable[[int, int], Cell],
+        ends: tuple[str, str] = ("0", "1"),
+        notes: Sequence[str] = (),
+    ) -> HeatMap:
+        """The table whose cell in row i and column j is `cell(i, j)`."""
+        places = range(len(columns))
+        cells = tuple((name, tuple(cell(i, j) for j in places)) for i, name in enumerate(rows))
+        return cls(caption, corner, tuple(columns), cells, ends, tuple(notes))
 
     @property
     def dense(self) -> bool:
@@ -113,51 +144,30 @@ def error_map(report: Report) -> HeatMap | None:
         told = f"{exact(value)}, {percent(found['level'])} interval {ends}; {plural(votes, 'vote')}"
         return Cell(write(value), value / top, f"{who}: {told}")
 
-    return HeatMap(
-        "Error rates by domain and classifier",
-        ("domain", "classifier"),
-        tuple(models),
-        tuple(
-            (name, tuple(cell(d, m) for m in range(len(models)))) for d, name in enumerate(domains)
-        ),
-        ("0", number_format([top])(top)),
-        tuple(
-            _shown(len(names), found[total], what)
-            for names, total, what in (
-                (domains, "n_domains", "domain"), (models, "n_models", "classifier"),
-            )
-            if len(names) < found[total]
-        ),
-    )  # fmt: skip
-
-
-def _shown(shown: int, total: int, what: str) -> str:
-    return f"the {shown} of {plural(total, what)} with the largest mean error rate"
+    notes = [
+        f"the {len(names)} of {plural(total, what)} with the largest mean error rate"
+        for names, total, what in (
+            (domains, found["n_domains"], "domain"), (models, found["n_models"], "classifier"),
+        )
+        if len(names) < total
+    ]  # fmt: skip
+    corner, ends = ("domain", "classifier"), ("0", number_format([top])(top))
+    caption = "Error rates by domain and classifier"
+    return HeatMap.of(caption, corner, domains, models, cell, ends, notes)
 
 
 def confusion_maps(report: Report) -> tuple[HeatMap, ...]:
     """How often each classifier says what of which class."""
     found = _part(report, "confusion")
     classes = tuple(found.get("classes") or ())
-    return tuple(
-        HeatMap(
-            entry["model"],
-            ("class", "predicted"),
-            classes,
-            tuple(
-                (
-                    name,
-                    tuple(
-                        _share(value, f"of class {name}, predicted {other}")
-                        for value, other in zip(row, classes, strict=True)
-                    ),
-                )
-                for name, row in zip(classes, entry["matrix"], strict=True)
-            ),
-            ("0", "1"),
-        )
-        for entry in found.get("matrices") or ()
-    )
+
+    def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
+        def cell(i: int, j: int) -> Cell:
+            return _share(matrix[i][j], f"of class {classes[i]}, predicted {classes[j]}")
+
+        return HeatMap.of(model, ("class", "predicted"), classes, classes, cell)
+
+    return tuple(confusion_map(e["model"], e["matrix"]) for e in found.get("matrices") or ())
 
 
 def hidden_matrices(report: Report) -> int:
@@ -186,17 +196,15 @@ def _similarity_map(entry: Mapping[str, Any]) -> HeatMap:
             return Cell("", None, str(names[i]))
         return _share(value, f"{names[i]} and {names[j]}")
 
-    places = range(len(names))
     total = plural(entry["n_names"], what)
-    return HeatMap(
+    notes = [f"the {len(names)} of {total} that share most with another"]
+    return HeatMap.of(
         f"{what.capitalize()}s that share error rates",
         (what, what),
-        tuple(names),
-        tuple((names[i], tuple(cell(i, j) for j in places)) for i in places),
-        ("0", "1"),
-        (f"the {len(names)} of {total} that share most with another",)
-        if len(names) < entry["n_names"]
-        else (),
+        names,
+        names,
+        cell,
+        notes=notes if len(names) < entry["n_names"] else (),
     )
 
 
@@ -222,7 +230,10 @@ def partition(report: Report) -> Partition | None:
     return Partition(
         probability(share),
         share is None or share >= _SETTLED,
-        tuple(_members(block) for block in together[:_MOST_GROUPS]),
+        tuple(
+            enumerated(list(map(str, block)), _MOST_NAMES, "more")
+            for block in together[:_MOST_GROUPS]
+        ),
         max(len(together) - _MOST_GROUPS, 0),
         sum(len(block) == 1 for block in blocks),
         ("pair of domain and classifier", "pairs of domain and classifier")
@@ -231,14 +242,6 @@ def partition(report: Report) -> Partition | None:
         if of == ["domain"]
         else ("classifier", "classifiers"),
     )
-
-
-def _members(names: Sequence[Any]) -> str:
-    more = f" and {count(len(names) - _MOST_NAMES)} more" if len(names) > _MOST_NAMES else ""
-    names = list(map(str, names))
-    if more or len(names) < 2:
-        return ", ".join(names[:_MOST_NAMES]) + more
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def drawn(report: Report) -> set[str]:
@@ -251,3 +254,32 @@ def _part(report: Report, name: str) -> Mapping[str, Any]:
     votes: Mapping[str, Any] = report.get("votes") or {}
     found: Mapping[str, Any] = votes.get(name) or {}
     return found
+
+
+def heat_lines(report: Report, width: int) -> Iterator[str]:
+    """The table of error rates where it fits, and the most probable partition; each with a gap."""
+    chart = error_map(report)
+    if chart is not None:
+        yield from heat_table(chart, width)
+    found = partition(report)
+    if found is not None:
+        yield from ["", *wrap(found.heading[:1].upper() + found.heading[1:], width)]
+        for part in found.parts if found.settled else ():
+            yield from wrap(f"- {part}", width, "  ")
+
+
+def heat_table(chart: HeatMap, width: int) -> Iterator[str]:
+    """A heat map as a table of numbers with a gap above; nothing where it does not fit."""
+    rows = short_names([name for name, _ in chart.rows], _DOMAIN)
+    for room in range(_ROOM[0], _ROOM[1] - 1, -1):
+        names = short_names(chart.columns, room)
+        table = [["", *names.values()]]
+        table += [[rows[name], *(cell.text for cell in cells)] for name, cells in chart.rows]
+        lines = list(aligned(table, [False, *(True for _ in names)]))
+        if cell_width(lines[0]) <= width:
+            break
+    else:
+        return
+    notes = "".join(f"; {note}" for note in chart.notes)
+    yield from ["", *wrap(f"{chart.caption} (posterior mean){notes}", width)]
+    yield from lines

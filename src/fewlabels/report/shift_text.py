@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fewlabels.report.curve_text import NARROWEST, aligned
-from fewlabels.report.words import classes_text, clean, fit, percent, plural, probability, wrap
+from fewlabels.report.words import (
+    NARROWEST,
+    aligned,
+    as_text,
+    classes_text,
+    clean,
+    fit,
+    percent,
+    plural,
+    probability,
+    warning_lines,
+    wrap,
+)
 
 _MOST_DIFFERENCES = 6
 _MOST_CLASSES = 12
@@ -16,29 +27,14 @@ _NAME = 16
 def render_shift(report: Mapping[str, Any], width: int = 80) -> str:
     """The answer, the tests behind it, what differs, and the classes' frequencies.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Shift.to_dict`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines of at most `width` columns, without colour codes; control characters in names are
-        escaped.
+    `report` is the dictionary of `Shift.to_dict`.
     """
     width = max(width, NARROWEST)
     lines = wrap(_sizes(report), width)
     lines += ["", *wrap(report["statement"], width)]
     lines += ["", *_tests(report), "", *_differences(report, width)]
     lines += ["", *_classes(report, width), "", *wrap(_worth(report), width)]
-    if report["warnings"]:
-        lines += ["", "Warnings"]
-        for warning in report["warnings"]:
-            lines += wrap(f"- {warning}", width, "  ")
-    return "\n".join(line.rstrip() for line in lines)
+    return as_text([*lines, *warning_lines(report, width)])
 
 
 def _sizes(report: Mapping[str, Any]) -> str:

@@ -22,23 +22,25 @@ from fewlabels.report.blocks import (
     ranking,
     status_notes,
 )
-from fewlabels.report.comparison_text import comparison_lines
+from fewlabels.report.comparison import comparison_lines
 from fewlabels.report.headline import first_lines, warnings
-from fewlabels.report.heat_text import heat_lines
+from fewlabels.report.heat_map import heat_lines
 from fewlabels.report.words import (
+    NARROWEST,
+    as_text,
+    bulleted,
     cell_width,
     clean,
     count,
+    enumerated,
     fit,
     pad,
     percent,
     probability,
     short_names,
+    speaks_of,
     wrap,
 )
-
-NARROWEST = 60
-"""Smaller widths are treated as this one: no table fits there."""
 
 _INDENT = 2
 _GAP = 2
@@ -47,11 +49,6 @@ _WIDEST = 10_000  # More columns than any terminal has.
 _NAMES = (10, 18)  # Columns of the names, if they need them: at least; before the plot is wide.
 _PLOT = (10, 16, 36)  # Columns of the plot: at least; before long names get more; at most.
 
-_ESTIMANDS = {
-    "population": "for the population that the items come from",
-    "sample": "for these very items",
-}
-
 
 def render_text(report: Report, width: int = 80) -> str:
     """What was read, what decides how far to trust it, and a table per group and metric.
@@ -59,18 +56,7 @@ def render_text(report: Report, width: int = 80) -> str:
     Classifiers are in the order of the first metric, the best first. Where there is room, two
     metrics lie beside each other.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Estimates.report`; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
-
-    Returns
-    -------
-    str
-        Lines of at most `width` columns (wide characters count as two), with colour codes only
-        within `fewlabels.ink.inked`; control characters in names are escaped.
+    `report` is the dictionary of `Estimates.report`.
     """
     width = max(width, NARROWEST)
     applying, unfit = applicable(blocks(report))
@@ -90,7 +76,7 @@ def render_text(report: Report, width: int = 80) -> str:
     lines += heat_lines(report, width)
     lines += answered_lines(report, width)
     lines += _foot(report, applying, unfit, width)
-    return "\n".join(line.rstrip() for line in lines)
+    return as_text(lines)
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
@@ -254,18 +240,10 @@ def _status(block: Block) -> list[_Column]:
 
 
 def _estimates(block: Block) -> _Column:
-    values = [row.reason if row.value is None else block.write(row.value) for row in block.rows]
-    room = max((len(v) for v, r in zip(values, block.rows, strict=True) if r.value is not None),
-               default=0)  # fmt: skip
-    cells = [
-        f"{pad(value, room, right=True)} {_interval(block, row)}"
-        for value, row in zip(values, block.rows, strict=True)
-    ]
+    figures = [block.figures(row) for row in block.rows]
+    room = max((len(block.write(r.value)) for r in block.rows if r.value is not None), default=0)
+    cells = [f"{pad(value, room, right=True)} {interval}" for value, interval in figures]
     return _Column(f"{pad('value', room)} [{percent(block.level)} interval]", cells)
-
-
-def _interval(block: Block, row: Row) -> str:
-    return f"[{block.write(row.low)}, {block.write(row.high)}]" if row.has_interval else ""
 
 
 def _extras(block: Block) -> Iterator[_Column]:
@@ -312,22 +290,19 @@ def _foot(
     for status, message in status_notes(report, shown):
         yield from wrap(f"{status}: {message}", width, "  ")
     if unfit:
-        names = " and ".join(filter(None, (", ".join(unfit[:-1]), unfit[-1])))
+        names = enumerated(unfit)
         why = report.get("status_messages", {}).get(NOT_APPLICABLE)
         yield from wrap(f"not applicable here: {names}" + (f" ({why})" if why else ""), width, "  ")
     yield from comparison_lines(report, width)
     _, others = warnings(report)
     applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
     said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
-    if said:
-        yield from ["", ink("Warnings", "title")]
-        for warning in said:
-            yield from wrap(f"- {warning}", width, "  ")
+    yield from bulleted(ink("Warnings", "title"), said, width)
 
 
 def _made(report: Report) -> str:
     """How the estimates were made, and what they speak of."""
-    estimand = f"intervals {_ESTIMANDS.get(report['estimand'], report['estimand'])}"
+    estimand = f"intervals {speaks_of(report)}"
     if report.get("against") == "distribution":
         estimand += ", against the distribution of annotators' labels"
     return (

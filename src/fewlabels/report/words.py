@@ -1,24 +1,30 @@
-"""Names and numbers as people read them: printable, of a known width, rounded alike."""
+"""Names, numbers and lines as people read them: printable, of a known width, rounded alike."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fewlabels.ink import without_ink
+from fewlabels.ink import ink, without_ink
 
 NumberFormat = Callable[[float | None], str]
 
 UNDEFINED = "undefined"
+NARROWEST = 60
+"""Smaller widths of a text are treated as this one: no table fits there."""
 
 # Line breaks, controls and lone surrogates; of the invisible formatting characters (Cf), which
 # can turn the direction of a line, only the joiners inside emoji and Indic words may stay.
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+_ESTIMANDS = {
+    "population": "for the population that the items come from",
+    "sample": "for these very items",
+}
 
 
 def clean(text: object) -> str:
@@ -110,6 +116,38 @@ def wrap(text: str, width: int, hanging: str = "") -> list[str]:
     return [*lines, line]
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+    """Rows of cells with their columns below one another; some are set to the right.
+
+    Examples
+    --------
+    >>> list(aligned([["", "value"], ["a", "1"]], (False, True)))
+    ['     value', '  a      1']
+    """
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, right, strict=True)
+        yield "  " + "  ".join(pad(cell, room, right=to_right) for cell, room, to_right in cells)
+
+
+def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
+    """A gap, the title, and an entry for each of the items; nothing where there are none."""
+    if items:
+        yield from ["", title]
+        for item in items:
+            yield from wrap(f"- {item}", width, "  ")
+
+
+def warning_lines(report: Mapping[str, Any], width: int) -> Iterator[str]:
+    """All warnings of a report, below what it says."""
+    return bulleted(ink("Warnings", "title"), report.get("warnings") or (), width)
+
+
+def as_text(lines: Iterable[str]) -> str:
+    """Lines as one text, without blanks at their ends."""
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     """Each name in at most `width` columns, no two of them alike.
 
@@ -166,6 +204,13 @@ def number_format(values: Iterable[float | None]) -> NumberFormat:
     return write
 
 
+def with_interval(entry: Mapping[str, Any], write: NumberFormat) -> str:
+    """The `value` of an entry, with [`low`, `high`] behind it where they are known."""
+    if entry["value"] is None or entry["low"] is None:
+        return write(entry["value"])
+    return f"{write(entry['value'])} [{write(entry['low'])}, {write(entry['high'])}]"
+
+
 def percent(share: float) -> str:
     """A share that is known exactly, such as a confidence level.
 
@@ -210,6 +255,29 @@ def classes_text(report: Mapping[str, Any]) -> str:
     return number if positive is None else f"{number}, positive: {clean(positive)}"
 
 
+def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
+    """Names as a phrase; of more than `most` the first ones and how many there are besides.
+
+    Examples
+    --------
+    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b", "c"], 1)
+    ('a, b and c', 'a and 2 others')
+    """
+    if most is not None and len(names) > most:
+        return f"{', '.join(names[:most])} and {count(len(names) - most)} {rest}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def made_by(report: Mapping[str, Any]) -> str:
+    """Version, method and seed."""
+    return f"fewlabels {report['fewlabels']}, {report['method']}, seed {report['seed']}"
+
+
+def speaks_of(report: Mapping[str, Any]) -> str:
+    """What the intervals of a report are meant to hold."""
+    return _ESTIMANDS.get(report["estimand"], clean(report["estimand"]))
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """A count and its noun.
 
@@ -219,6 +287,31 @@ def plural(number: int, one: str, many: str = "") -> str:
     ('1 label', '2,000 classes')
     """
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def share(value: float) -> str:
+    """A rate as a percentage."""
+    return f"{100 * value:.1f}%"
+
+
+def number(value: float | None) -> str:
+    """A number alone, as those of a table are written."""
+    return number_format([value])(value)
+
+
+def score_text(score: float | None, probability: bool) -> str:
+    """A score or threshold, with digits that tell it from its neighbours near 0 and near 1.
+
+    A curve has none where even the highest score is too low.
+    """
+    if score is None:
+        return "none"
+    room = min(score, 1 - score) if probability else abs(score)
+    if room <= 0 or 0.0995 <= room < 1:
+        return f"{score:.3f}"
+    if probability and room >= 1e-6:
+        return f"{score:.{2 - math.floor(math.log10(room))}f}"
+    return f"{score:.4g}"
 
 
 def decimals(step: float) -> int:

@@ -1,12 +1,25 @@
-"""A calibration as text: what was fitted, and the losses before and after."""
+"""A calibration as text and as a page: what was fitted, and the losses before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.curve_text import NARROWEST, aligned
-from fewlabels.report.words import cell_width, clean, count, pad, plural, short_names, wrap
+from fewlabels.report.blocks import Report
+from fewlabels.report.html import render
+from fewlabels.report.words import (
+    NARROWEST,
+    aligned,
+    as_text,
+    cell_width,
+    clean,
+    count,
+    plural,
+    short_names,
+    warning_lines,
+    wrap,
+)
 
 LOSSES = {
     "EL": "squared distance to the label distribution",
@@ -25,16 +38,22 @@ OF_ALPHA = ("L_disagreement", "CE_disagreement")
 
 _NAMES = (18, 10)  # Columns of the names; where they do not fit.
 
+_PARAMETERS = {
+    "temperature": "scores are divided by it: below 1 sharper, above 1 softer",
+    "scale": "slope of each class",
+    "weights": "slopes, a row per class",
+    "intercept": "offset, in logarithms",
+    "penalty": "weight of the penalty that was chosen",
+    "coef": "of the logarithm of the concentration",
+    "concentration": "alpha0 of the items: the larger, the surer the probabilities are",
+}
+"""What parameters are, in words."""
+
 
 def render_calibration(report: Mapping[str, Any], width: int = 80) -> str:
     """Fitted calibrations and what they are worth, in lines of at most `width` columns.
 
-    Parameters
-    ----------
-    report
-        What `fewlabels.recalibration.fit` says; plain JSON values.
-    width
-        Columns of the terminal; less than 60 counts as 60.
+    `report` is what `fewlabels.recalibration.fit` says.
     """
     width = max(width, NARROWEST)
     fitted: Sequence[Mapping[str, Any]] = report["calibrations"]
@@ -61,12 +80,7 @@ def render_calibration(report: Mapping[str, Any], width: int = 80) -> str:
         width,
         "  ",
     )
-    warnings: Sequence[str] = report.get("warnings") or ()
-    if warnings:
-        lines += ["", "Warnings"]
-        for said in warnings:
-            lines += wrap(f"- {said}", width, "  ")
-    return "\n".join(line.rstrip() for line in lines)
+    return as_text([*lines, *warning_lines(report, width)])
 
 
 def kind(report: Mapping[str, Any]) -> str:
@@ -90,10 +104,9 @@ def _table(
 
 def _lines(fitted: Sequence[Mapping[str, Any]], losses: Sequence[str], room: int) -> Iterator[str]:
     names = short_names([entry["model"] for entry in fitted], room)
-    longest = max(map(cell_width, names.values()))
     rows = [["", "fitted", *(cell for name in losses for cell in (name, "after"))]]
     for entry in fitted:
-        row = [pad(names[entry["model"]], longest), clean(fitted_text(entry))]
+        row = [names[entry["model"]], clean(fitted_text(entry))]
         for name in losses:
             after = None if entry["after"] is None else entry["after"][name]
             row += [loss_text(entry["before"][name]), loss_text(after)]
@@ -119,3 +132,55 @@ def fitted_text(entry: Mapping[str, Any]) -> str:
 def loss_text(value: float | None) -> str:
     """A loss to three decimals, which few labels do not reach."""
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A classifier's loss before and after, on items that the map was not fitted to."""
+
+    model: str
+    before: float
+    after: float
+
+    @property
+    def gain(self) -> float:
+        """How much it falls."""
+        return self.before - self.after
+
+
+def render_calibration_html(report: Report) -> str:
+    """The report as a page of HTML that needs no other file, no network and no script.
+
+    `report` is what `fewlabels.recalibration.fit` says.
+    """
+    losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
+    entries: Sequence[Mapping[str, Any]] = report["calibrations"]
+    changes = _changes(entries, losses[0])
+    return render(
+        "calibration.html.j2",
+        report=report,
+        kind=kind(report),
+        losses=losses,
+        meanings={name: LOSSES[name] for name in losses},
+        entries=entries,
+        fitted=[fitted_text(entry) for entry in entries],
+        parameters=[_parameters(entry) for entry in entries],
+        changes=changes,
+        most=max(changes, key=lambda change: change.gain, default=None),
+        better=sum(change.gain > 0 for change in changes),
+        write=loss_text,
+    )
+
+
+def _changes(entries: Sequence[Mapping[str, Any]], loss: str) -> list[Change]:
+    out = []
+    for entry in entries:
+        before, after = entry["before"][loss], (entry["after"] or {}).get(loss)
+        if before is not None and after is not None:
+            out.append(Change(entry["model"], before, after))
+    return out
+
+
+def _parameters(entry: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """Name, meaning and value of what was fitted."""
+    return [(name, _PARAMETERS[name], entry[name]) for name in _PARAMETERS if name in entry]

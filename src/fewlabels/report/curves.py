@@ -1,4 +1,4 @@
-"""What a report says of curves and thresholds, in the order and the words that are shown."""
+"""Curves, thresholds and items to label next: what is said of them, and as text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,41 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import Status
-from fewlabels.report.words import classes_text, clean, percent, plural
-
-Report = Mapping[str, Any]
+from fewlabels.ink import ink
+from fewlabels.report.blocks import Report
+from fewlabels.report.words import (
+    NARROWEST,
+    aligned,
+    as_text,
+    classes_text,
+    clean,
+    count,
+    made_by,
+    percent,
+    plural,
+    probability,
+    score_text,
+    speaks_of,
+    warning_lines,
+    wrap,
+)
 
 UNKNOWN = "not known"
 
-ESTIMANDS = {
-    "sample": "for these very items",
-    "population": "for the population that the items come from",
+_NAMES = {
+    "fpr": "false-positive rate",
+    "f1": "F1",
+    "predicted_positive_rate": "called positive",
+    "cost": "cost per item",
 }
+"""Rates that are not called as their keys are."""
+
+_SAME = {"tpr": "recall", "tnr": "specificity"}
+_CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
+
+_ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
+_MOST_COLUMNS = 61
+_LABEL = 5
 
 
 @dataclass(frozen=True)
@@ -154,21 +179,6 @@ def _block(kind: Kind, line: Mapping[str, Any], level: float) -> CurveBlock:
     return CurveBlock(kind, points, interval(line.get("area")), level)
 
 
-def score_text(score: float | None, probability: bool) -> str:
-    """A score or threshold, with digits that tell it from its neighbours near 0 and near 1.
-
-    A curve has none where even the highest score is too low.
-    """
-    if score is None:
-        return "none"
-    room = min(score, 1 - score) if probability else abs(score)
-    if room <= 0 or 0.0995 <= room < 1:
-        return f"{score:.3f}"
-    if probability and room >= 1e-6:
-        return f"{score:.{2 - math.floor(math.log10(room))}f}"
-    return f"{score:.4g}"
-
-
 def cut_text(thresholds: Sequence[float], cut: float) -> str:
     """A threshold in as few digits as call the same items positive, and three at least.
 
@@ -222,16 +232,6 @@ class Rate:
     def share(self) -> bool:
         """Whether it lies between 0 and 1, as all but costs do."""
         return self.key != "cost"
-
-
-_NAMES = {
-    "fpr": "false-positive rate",
-    "f1": "F1",
-    "predicted_positive_rate": "called positive",
-    "cost": "cost per item",
-}
-_SAME = {"tpr": "recall", "tnr": "specificity"}
-_CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
 
 
 @dataclass(frozen=True)
@@ -295,8 +295,8 @@ class ThresholdBlock:
         found: list[tuple[float, float]] = []
         inside = False
         pairs = zip(self.report["thresholds"], self.report["probability"], strict=True)
-        for cut, probability in pairs:
-            if (probability or 0.0) < least:
+        for cut, share in pairs:
+            if (share or 0.0) < least:
                 inside = False
             elif inside:
                 found[-1] = (found[-1][0], cut)
@@ -320,3 +320,156 @@ class ThresholdBlock:
         ]
         more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
         return ", ".join(texts) + more
+
+
+def render_curves(report: Report, width: int = 80) -> str:
+    """One curve, or several from one fit, as tables of points and a picture of the band.
+
+    `report` is the dictionary of `Curve.report` or `Curves.report`.
+    """
+    width = max(width, NARROWEST)
+    blocks = curve_blocks(report)
+    lines = [line for said in _head(report, blocks) for line in wrap(said, width)]
+    for block in blocks:
+        lines += ["", *_table(report, block, width, first=block is blocks[0])]
+    # Precision is what few labels leave open; the other picture looks much alike for everybody.
+    lines += ["", *picture(blocks[0], width), *foot(report, width)]
+    return as_text(lines)
+
+
+def facts(report: Report, what: str) -> str:
+    """Version, method, seed, and what the intervals or bands speak about."""
+    return f"{made_by(report)}; {level(report)} {what} {speaks_of(report)}"
+
+
+def foot(report: Report, width: int) -> Iterator[str]:
+    """Status and warnings in plain words."""
+    note = status_note(report)
+    if note:
+        said = wrap(f"{report['status']}: {note}", width, "  ")
+        yield from ["", *(ink(line, "warning") for line in said)]
+    yield from warning_lines(report, width)
+
+
+def _head(report: Report, blocks: Sequence[CurveBlock]) -> Iterator[str]:
+    yield who(report)
+    first = blocks[0]
+    yield f"{clean(report['model'])}: {first.kind.area} {first.area.text}"
+    if first.kind.name == "precision-recall":
+        yield f"Chance would give {interval(report.get('prevalence')).text}, the prevalence."
+    yield facts(report, "bands")
+
+
+def _table(report: Report, block: CurveBlock, width: int, *, first: bool) -> Iterator[str]:
+    kind = block.kind
+    yield from wrap(kind.title if first else f"{kind.title}: {kind.area} {block.area.text}", width)
+    scored = report["unit"] == "probability"
+    rows = [[kind.x_short, kind.y_short, f"[{percent(block.level)} band]", "threshold"]]
+    for point in block.read_off:
+        value, band = point.y.parts
+        rows.append([percent(point.x), value, band, score_text(point.threshold, scored)])
+    yield from aligned(rows, (True, True, False, True))
+
+
+def picture(block: CurveBlock, width: int) -> Iterator[str]:
+    """The curve and its band, eleven rows high, both axes from 0 to 1."""
+    columns = (min(_MOST_COLUMNS, width - _LABEL - 2) - 1) // 4 * 4 + 1
+    points = [block.at(k / (columns - 1)) for k in range(columns)]
+    yield block.kind.y_name
+    for row in reversed(range(_ROWS + 1)):
+        label = f"{row / _ROWS:.1f}" if row % 2 == 0 else ""
+        cells = "".join(_cell(point.y.value, point.y.low, point.y.high, row) for point in points)
+        yield f"{label:>{_LABEL}} |{cells}"
+    quarter = (columns - 1) // 4
+    yield " " * _LABEL + " +" + ("-" * (quarter - 1) + "+") * 4
+    ticks = "0" + "".join(f"{tick:>{quarter}}" for tick in ("0.25", "0.5", "0.75", "1"))
+    yield " " * _LABEL + "  " + ticks
+    names = f"{block.kind.x_name}   (o median, : {percent(block.level)} band)"
+    yield " " * (_LABEL + 2) + names
+
+
+def _cell(value: float | None, low: float | None, high: float | None, row: int) -> str:
+    if value is not None and round(value * _ROWS) == row:
+        return "o"
+    inside = low is not None and high is not None and round(low * _ROWS) <= row <= round(
+        high * _ROWS
+    )  # fmt: skip
+    return ":" if inside else " "
+
+
+def render_threshold(report: Report, width: int = 80) -> str:
+    """The best threshold, the rates at it, and the ranges in which the conditions hold.
+
+    `report` is the dictionary of `Thresholds.report`.
+    """
+    width = max(width, NARROWEST)
+    block = ThresholdBlock(report)
+    lines = [*wrap(f"{clean(report['model'])}: {who(report)}", width), ""]
+    lines += [*wrap(answer(block), width), ""]
+    lines += wrap(facts(report, "intervals"), width)
+    if block.rates and block.verdict != "nothing":
+        lines += ["", f"At {block.best}", *_rate_rows(block)]
+    if block.verdict in ("met", "unlikely"):
+        lines += ["", *_ranges(block, width)]
+    lines += foot(report, width)
+    return as_text(lines)
+
+
+def answer(block: ThresholdBlock) -> str:
+    """Where to put the threshold, and how probable it is that the conditions hold there."""
+    found = probability(block.report["best_probability"])
+    if block.verdict == "met":
+        return f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+    if block.verdict == "unlikely":
+        return (
+            f"No threshold is more likely than not to meet {block.conditions}. The best there is, "
+            f"with probability {found}: call it positive from {block.best} up"
+        )
+    if block.verdict == "nothing":
+        return f"No threshold can be given for {block.conditions}"
+    short = f": {block.shortfall}" if block.shortfall else ""
+    return f"No threshold meets {block.conditions}. The nearest is {block.best}{short}"
+
+
+def _rate_rows(block: ThresholdBlock) -> Iterator[str]:
+    asked = any(rate.asked for rate in block.rates)
+    rows = [["", "value", f"[{level(block.report)} interval]", "asked" if asked else ""]]
+    rows += [[rate.name, *rate.number.parts, rate.asked] for rate in block.rates]
+    return aligned(rows, (False, True, False, False))
+
+
+def _ranges(block: ThresholdBlock, width: int) -> Iterator[str]:
+    yield from wrap("Thresholds at which the conditions hold with probability at least", width)
+    for least in (0.5, 0.9):
+        first, *rest = wrap(block.ranges_text(least), width - 7)
+        yield from [f"  {least:.0%}: {first}", *(" " * 7 + line for line in rest)]
+
+
+def render_label_next(report: Report, width: int = 80) -> str:
+    """The items in the order to label them, what each is worth, and who may learn from them.
+
+    `report` is the dictionary of `LabelNext.report`. Rows are shown as the file has them, from
+    1.
+    """
+    width = max(width, NARROWEST)
+    kind = report["kind"].replace("roc", "ROC")
+    number = plural(len(report["items"]), "item")
+    lines = wrap(who(report), width)
+    said = f"{clean(report['model'])}: label {number} for the {kind} curve"
+    lines += [*wrap(said, width), ""]
+    scored = report["unit"] == "probability"
+    rows = [["row", "score", "P(positive)", "gain"]]
+    rows += [
+        [count(item + 1), score_text(score, scored), probability(chance), _gain(gain)]
+        for item, score, chance, gain in zip(
+            *(report[key] for key in ("items", "score", "probability", "gain")), strict=True
+        )
+    ]
+    lines += [*aligned(rows, (True, True, True, True)), ""]
+    gain = "The gain is the share of the band's variance that a label is expected to remove."
+    lines += [*wrap(gain, width), "", *wrap(report["statement"], width), *foot(report, width)]
+    return as_text(lines)
+
+
+def _gain(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"

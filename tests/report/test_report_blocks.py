@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fewlabels.report.answer import verdict
-from fewlabels.report.blocks import Block, Row
+from fewlabels.report.blocks import Block, Row, verdict
 
 
 def _block(*rows: tuple[str, float | None, float | None], direction: int = 1) -> Block:
