@@ -220,7 +220,7 @@ class Input:
         UsageError
             Where it cannot be written, is an input, or is named twice.
         """
-        from fewlabels.frames.locate import path_of
+        from fewlabels.frames.sources import path_of
 
         for path in (self.file, self.votes, self.labels, self.reference):
             if path is not None:

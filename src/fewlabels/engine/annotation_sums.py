@@ -27,7 +27,7 @@ from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.status import Reasons
-from fewlabels.frames.wording import told_of
+from fewlabels.frames.table import told_of
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.keyed import hash_columns

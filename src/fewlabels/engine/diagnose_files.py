@@ -29,7 +29,7 @@ from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.frames.doctor.facts import Facts
 from fewlabels.frames.options import column_options
 from fewlabels.frames.read import column_names
-from fewlabels.frames.standard_input import is_standard_input
+from fewlabels.frames.sources import is_standard_input
 from fewlabels.frames.table import Table
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.keyed import alone
@@ -282,9 +282,8 @@ def _look(case: Case, reader: Reader, seen: Seen) -> None:
 
 def _head(seen: Seen) -> Table:
     """The first rows of the columns that no role needs."""
-    columns = {name: [pa.chunked_array([pa.array(v)])] for name, v in seen.head.items()}
-    size = max((len(v) for v in seen.head.values()), default=0)
-    return Table(tuple(columns), columns.__getitem__, size, lambda row: f"row {row + 1}")
+    columns = {name: pa.chunked_array([pa.array(v)]) for name, v in seen.head.items()}
+    return Table.of(columns, max((len(v) for v in seen.head.values()), default=0))
 
 
 def _look_for_minus_one(case: Case, layout: Layout) -> None:

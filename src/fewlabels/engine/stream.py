@@ -22,9 +22,8 @@ from fewlabels.engine.probe import probe_of
 from fewlabels.engine.question import Fitted, Question, Told, Whole
 from fewlabels.engine.reading import Reader, find_classes
 from fewlabels.engine.scan import Scan, ScanPlan
-from fewlabels.engine.skipped import skipped_words
 from fewlabels.engine.tally import Tally
-from fewlabels.engine.units import Layout, lay_out
+from fewlabels.engine.units import Layout, lay_out, skipped_words
 from fewlabels.engine.work import (
     Feed,
     Scanned,

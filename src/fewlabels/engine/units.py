@@ -7,23 +7,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.compression import byte_stream, is_plain
-from fewlabels.frames.content import file_kind
+from fewlabels.frames.columnar import ParquetFile, open_parquet
+from fewlabels.frames.content import byte_stream, file_kind, is_plain
 from fewlabels.frames.delimited import DelimitedFile, open_delimited
-from fewlabels.frames.locate import Located, folder_files, locate
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.parquet import ParquetFile, open_parquet
 from fewlabels.frames.recognise import recognise
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.sources import FolderOfTables
-from fewlabels.frames.table import Table
-from fewlabels.frames.wording import told_of
-from fewlabels.wording import one_line
+from fewlabels.frames.sources import FolderOfTables, Located, folder_files, locate
+from fewlabels.frames.table import Table, readable, told_of
+from fewlabels.wording import listed, one_line
 
 IN_PARTS = ("CSV", "Parquet")
 """Kinds of files that can be divided; the others are read whole."""
@@ -59,7 +57,7 @@ class Unit:
 
     path: str
     name: str
-    kind: Literal["Parquet", "CSV"]
+    kind: str
     start: int
     stop: int
     first_row: int | None
@@ -127,10 +125,9 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         files: list[_File] = []
         for path in located.files:
             name = one_line(path.name)
-            shown = None if alone or skip_bad_files else name
             try:
-                with told_of(shown):
-                    file = _open(path, name, located.kind)
+                with told_of(None if alone or skip_bad_files else name):
+                    file = _open(path, located.kind, one_line(located.name) if alone else name)
                 _refuse_other_columns(files[:1], file)
             except InputError as error:
                 if not skip_bad_files:
@@ -144,7 +141,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
         roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
-        units = [unit for file in files for unit in file.units(located.name if alone else None)]
+        units = [unit for file in files for unit in file.units]
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
@@ -177,45 +174,18 @@ class _Head:
                 n_rows += len(held[-1])
                 if n_rows >= most:
                     break
-        tables = [pa.Table.from_batches([batch]) for batch in held]
-        return Table(
-            (*numbers, *texts),
-            lambda name: [table.column(name) for table in tables],
-            n_rows,
-            lambda row: f"row {row + 1}",
-        )
+        return Table.of_batches(held, (*numbers, *texts))
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file whose header or footer has been read."""
+class _File(NamedTuple):
+    """A file whose header or footer has been read, and its units."""
 
     opened: ParquetFile | DelimitedFile
-    stamp: tuple[int, int]
-    pieces: tuple[_Piece, ...]
-
-    def units(self, name: str | None) -> Iterator[Unit]:
-        """Its units; `name` is what messages call it, where that is not its own name."""
-        path = str(self.opened.path.absolute())
-        shown = self.opened.name if name is None else one_line(name)
-        kind: Literal["Parquet", "CSV"] = "CSV"
-        if isinstance(self.opened, ParquetFile):
-            kind = "Parquet"
-        for p in self.pieces:
-            yield Unit(
-                path, shown, kind, p.start, p.stop, p.first_row, p.n_rows, p.n_bytes, self.stamp
-            )
+    units: list[Unit]
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """What a unit is of its file; the names are those of `Unit`."""
-
-    start: int
-    stop: int
-    first_row: int | None
-    n_rows: int | None
-    n_bytes: int
+_Piece = tuple[int, int, int | None, int | None, int]
+"""What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
 
 
 def _located(source: str | Path, skip: bool) -> tuple[Located, list[BadFile]]:
@@ -267,17 +237,23 @@ def _nothing(skipped: Sequence[BadFile], alone: bool) -> str:
     return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
 
 
-def _open(path: Path, name: str, kind: str) -> _File:
+def _open(path: Path, kind: str, shown: str) -> _File:
+    """Open a file, which messages about its rows call `shown`."""
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
     stamp = (status.st_size, status.st_mtime_ns)
+    opened: ParquetFile | DelimitedFile
+    pieces: Iterable[_Piece]
     if kind == "Parquet":
-        parquet = open_parquet(path, name)
-        return _File(parquet, stamp, tuple(_row_groups(parquet.row_groups, stamp[0])))
-    delimited = open_delimited(path, name)
-    return _File(delimited, stamp, tuple(_byte_ranges(delimited, stamp[0])))
+        opened = open_parquet(path, one_line(path.name))
+        pieces = _row_groups(opened.row_groups, stamp[0])
+    else:
+        opened = open_delimited(path, one_line(path.name))
+        pieces = _byte_ranges(opened, stamp[0])
+    whole = str(path.absolute())
+    return _File(opened, [Unit(whole, shown, kind, *piece, stamp) for piece in pieces])
 
 
 def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
@@ -297,7 +273,7 @@ def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
             stop += 1
         if n:
             share = size * (first + n) // total - size * first // total
-            yield _Piece(start, stop, first, n, share)
+            yield start, stop, first, n, share
         start, first = stop, first + n
 
 
@@ -306,7 +282,7 @@ def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
     if not _has_rows(file):
         return
     if not is_plain(file.path):
-        yield _Piece(file.body, TO_THE_END, 0, None, size)
+        yield file.body, TO_THE_END, 0, None, size
         return
     bounds = [file.body]
     if size - file.body > UNIT_BYTES and not _holds_quotes(file):
@@ -317,7 +293,7 @@ def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
         bounds.append(size)
     for start, stop in itertools.pairwise(bounds):
         first = start == file.body
-        yield _Piece(start, stop, 0 if first else None, None, stop if first else stop - start)
+        yield start, stop, 0 if first else None, None, stop if first else stop - start
 
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:
@@ -368,9 +344,8 @@ def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
             if (column, kind) in seen:
                 continue
             seen.add((column, kind))
-            nothing = {column: [pa.chunked_array([pa.array([], kind)])]}
             try:
-                Table((column,), nothing.__getitem__, 0, str).categories(column)
+                Table.of({column: pa.chunked_array([], kind)}, 0).categories(column)
             except InputError as error:
                 if roles.groups_asked:
                     raise
@@ -379,3 +354,49 @@ def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
         return roles, ()
     kept = tuple(column for column in roles.groups if column not in unfit)
     return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())
+
+
+def skipped_words(skipped: Sequence[BadFile], without: str) -> str:
+    """Which files were skipped and why, and what is without them, such as "the losses are"."""
+    named = listed([f"{bad.name} ({bad.reason})" for bad in skipped], 3)
+    many = len(skipped) > 1
+    what = f"{len(skipped)} files were" if many else "1 file was"
+    return f"{what} skipped, and {without} without {'them' if many else 'it'}: {named}"
+
+
+_HEAD = 1 << 20
+_COMPRESSION_RATIO = 4
+
+
+def about_rows(path: str | Path) -> int:
+    """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
+
+    What cannot be read in parts counts as none.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    located = locate(path)
+    if located is None or located.kind not in IN_PARTS:
+        return 0
+    if located.kind == "Parquet":
+        return sum(map(_rows_of_parquet, located.files))
+    return sum(map(_rows_of_csv, located.files))
+
+
+def _rows_of_parquet(path: Path) -> int:
+    with readable("Parquet"):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def _rows_of_csv(path: Path) -> int:
+    size = path.stat().st_size
+    if not is_plain(path):
+        size, per_line = size * _COMPRESSION_RATIO, 100.0
+    else:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
+    return int(size / per_line)

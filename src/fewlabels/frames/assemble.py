@@ -10,11 +10,9 @@ import numpy as np
 
 from fewlabels.door import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.errors import InputError
-from fewlabels.frames.classes import Classes, Counts, decide_classes
-from fewlabels.frames.families import class_of_one
-from fewlabels.frames.names import Names
+from fewlabels.frames.classes import Classes, Counts, Names, decide_classes
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.profiles import names_percentages
+from fewlabels.frames.profiles import class_of_one, names_percentages
 from fewlabels.frames.roles import Roles, split_native
 from fewlabels.frames.table import NOTHING, Table
 from fewlabels.frames.values import group_text, shown_number

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from fewlabels.errors import InputError
-from fewlabels.frames.compression import ENDINGS, byte_stream, is_plain
+from fewlabels.frames.content import ENDINGS, byte_stream, is_plain
 from fewlabels.frames.table import MISSING_NUMBERS, Table
 from fewlabels.wording import quoted
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.cells import Cells, Rows
-from fewlabels.frames.compression import byte_stream
+from fewlabels.frames.content import byte_stream
 from fewlabels.wording import quoted
 
 _BLOCK = 1 << 20

@@ -6,13 +6,13 @@ import json
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
 from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.table import told_of
 from fewlabels.frames.values import class_text
-from fewlabels.frames.wording import told_of
 from fewlabels.wording import did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
@@ -226,23 +226,19 @@ def column_options(
     if columns is None:
         return given
     said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
-    joined = ColumnOptions(
-        given.label or said.label,
-        {**said.models, **given.models},
-        given.domain or said.domain,
-        given.weight or said.weight,
-        said.classes if given.classes is None else given.classes,
-        given.keep,
-        given.item or said.item,
-        {**said.votes, **given.votes},
-        {**said.hard, **given.hard},
-        {**said.scores, **given.scores},
-        {**said.confidence, **given.confidence},
-        given.positive or said.positive,
-        given.no_label or said.no_label,
-        {**said.same, **given.same},
+    return ColumnOptions(
+        **{
+            one.name: _joined_option(getattr(given, one.name), getattr(said, one.name))
+            for one in fields(ColumnOptions)
+        }
     )
-    return joined
+
+
+def _joined_option(mine: Any, theirs: Any) -> Any:
+    """What an argument says, and what the file says where the argument says nothing."""
+    if isinstance(mine, Mapping):
+        return {**theirs, **mine}
+    return theirs if mine in (None, "", ()) and theirs is not None else mine
 
 
 def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
@@ -345,17 +341,9 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
                 f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
             )
     try:
-        return column_options(
-            **texts,
-            **lists,
-            positive=said.get("positive"),
-            models=said.get("models"),
-            hard=said.get("hard"),
-            scores=said.get("scores"),
-            confidence=said.get("confidence"),
-            same=said.get("same"),
-            vote_columns=said.get("votes"),
-        )
+        tables = {key: said.get(key) for key in _TABLES if key != "votes"}
+        positive, votes = said.get("positive"), said.get("votes")
+        return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
     except UsageError as error:
         dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
@@ -409,9 +397,9 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return result
 
 
-def _single_columns(columns: Any, name: str) -> dict[str, str]:
+def _single_columns(columns: Any, name: str, what: str = "names to columns") -> dict[str, str]:
     if not isinstance(columns, Mapping):
-        raise UsageError(f"`{name}` must map names to columns; got {quoted(columns)}")
+        raise UsageError(f"`{name}` must map {what}; got {quoted(columns)}")
     for model, column in columns.items():
         if not isinstance(column, str) or not column:
             raise UsageError(
@@ -421,19 +409,10 @@ def _single_columns(columns: Any, name: str) -> dict[str, str]:
 
 
 def _vote_columns(columns: Any, name: str) -> dict[str, str]:
-    if not isinstance(columns, Mapping):
-        raise UsageError(
-            f"`{name}` must map {', '.join(VOTE_ROLES)} to columns of the votes; got "
-            f"{quoted(columns)}"
-        )
-    for role, column in columns.items():
+    for role in columns if isinstance(columns, Mapping) else ():
         if role not in VOTE_ROLES:
             raise UsageError(
                 f"`{name}` has the unknown key {quoted(role)}; "
                 f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
             )
-        if not isinstance(column, str) or not column:
-            raise UsageError(
-                f"`{name}` must map {quoted(role)} to the name of a column; got {quoted(column)}"
-            )
-    return dict(columns)
+    return _single_columns(columns, name, f"{', '.join(VOTE_ROLES)} to columns of the votes")

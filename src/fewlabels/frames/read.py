@@ -1,4 +1,4 @@
-"""`read_predictions`: a file, a folder or a frame to `Predictions`."""
+"""`read_predictions`: a file, a folder or a frame to `Predictions`; and `read_reference`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pyarrow as pa
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import assemble
 from fewlabels.frames.classes import Classes
-from fewlabels.frames.kept_labels import WithLabels, read_labels
-from fewlabels.frames.locate import locate
-from fewlabels.frames.long_votes import (
+from fewlabels.frames.joined import (
     DUPLICATES,
     Duplicates,
     Key,
     LongVotes,
+    WithLabels,
     item_keys,
+    read_labels,
     read_votes,
     refuse_options_of_wide,
 )
@@ -30,9 +30,8 @@ from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.recognise import ITEM_NAMES, recognise
 from fewlabels.frames.roles import Roles, assign_roles, missing_column, split_native
-from fewlabels.frames.sources import open_source
-from fewlabels.frames.table import NOTHING, Place, Source
-from fewlabels.frames.wording import told_of
+from fewlabels.frames.sources import locate, open_source
+from fewlabels.frames.table import NOTHING, Place, Source, told_of
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
 
@@ -370,3 +369,49 @@ def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
             columns = listed(map(quoted, roles.columns_of(model)), 3)
             message = message.replace(who, f"{who} (column {columns})")
         raise InputError(message) from None
+
+
+def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
+    """Read reference data by the column options of other data, as far as its columns have them.
+
+    A last month's file may lack a classifier, the weight or the domain that this month's has; what
+    the options say of those is then left out.
+
+    Parameters
+    ----------
+    source
+        As in `read_predictions`.
+    positive
+        The positive class of the other data; it says what scores are scores of.
+    columns
+        What is said of the columns of the other data, as in `read_predictions`.
+
+    Raises
+    ------
+    InputError, UsageError
+        As in `read_predictions`.
+    """
+    options = column_options(**columns)
+    if options == ColumnOptions():
+        return read_predictions(source, positive=positive, keep=())
+    kept = _of_columns(options, column_names(source))
+    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())
+
+
+def _of_columns(options: ColumnOptions, names: Sequence[str]) -> ColumnOptions:
+    """The options without those whose columns are not there; the label's stays."""
+
+    def there(mapped: Mapping[str, str]) -> dict[str, str]:
+        return {name: column for name, column in mapped.items() if column in names}
+
+    return replace(
+        options,
+        item=options.item if options.item in names else None,
+        domain=options.domain if options.domain in names else None,
+        weight=options.weight if options.weight in names else None,
+        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
+        hard=there(options.hard),
+        scores=there(options.scores),
+        confidence=there(options.confidence),
+        votes=there(options.votes),
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
@@ -10,10 +12,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.errors import InputError
-from fewlabels.frames.wording import told_of
+from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.wording import quoted
+from fewlabels.wording import one_line, quoted
+
+
+@contextmanager
+def readable(
+    kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
+) -> Iterator[None]:
+    """Say of whatever stops the reading of a file of some kind that it is damaged.
+
+    Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
+    """
+    try:
+        yield
+    except FewlabelsError:
+        raise
+    except MemoryError:
+        raise InputError(memory) from None
+    except Exception as error:
+        raise InputError(
+            f"cannot be read as {kind}, it is damaged or cut short ({error}); {mend}"
+        ) from None
+
+
+@contextmanager
+def told_of(name: str | None) -> Iterator[None]:
+    """Put the file's name before the message of an `InputError`, and keep it to one line."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error) if name is None else f"{name}: {error}"
+        raise InputError(one_line(message)) from None
+    except MemoryError:
+        where = "" if name is None else f"{name}: "
+        raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
+
 
 MISSING_NUMBERS = (
     *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
@@ -23,6 +58,11 @@ MISSING_NUMBERS = (
 
 Place = Callable[[int], str]
 """Index of an item, from 0 -> where a person finds it."""
+
+
+def row_place(row: int) -> str:
+    """Where a row is of a file without a header of its own."""
+    return f"row {row + 1}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +82,31 @@ class Table:
     notes: list[str] = field(default_factory=list)
     decimal_comma: bool = False
     scaled: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place
+    ) -> Table:
+        """Columns that have been read."""
+        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place)
+
+    @classmethod
+    def of_batches(
+        cls,
+        batches: Iterable[pa.RecordBatch],
+        names: Iterable[str],
+        place: Place = row_place,
+        *,
+        decimal_comma: bool = False,
+    ) -> Table:
+        """Record batches one after another, though their types may differ."""
+        same = itertools.groupby(batches, key=lambda batch: batch.schema)
+        tables = [pa.Table.from_batches(list(part)) for _, part in same]
+        n_rows = sum(len(table) for table in tables)
+        return cls(
+            tuple(names), lambda name: [table.column(name) for table in tables], n_rows, place,
+            decimal_comma=decimal_comma,
+        )  # fmt: skip
 
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty.
@@ -191,7 +256,7 @@ class Source(Protocol):
         """Read some columns; a column that is text in the source stays as it is written."""
 
 
-NOTHING = Table((), lambda column: (), 0, lambda row: f"row {row + 1}")
+NOTHING = Table.of({}, 0)
 """What stands for the table where there are long votes alone."""
 
 

@@ -17,14 +17,12 @@ from fewlabels.frames.doctor.checks import Evidence, findings, row_hashes
 from fewlabels.frames.doctor.columns import column_findings, minus_one_findings, note_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.frames.doctor.facts import Facts
-from fewlabels.frames.kept_labels import WithLabels
-from fewlabels.frames.locate import Located, locate
-from fewlabels.frames.long_votes import Duplicates, LongVotes, RepeatedVotesError, item_keys
+from fewlabels.frames.joined import Duplicates, LongVotes, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.frames.npz import described, read_npz
 from fewlabels.frames.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.frames.read import Opened, build, open_input
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.sources import open_source
+from fewlabels.frames.sources import Located, locate, open_source
 from fewlabels.frames.table import NOTHING, Source, Table
 from fewlabels.frames.values import class_text
 from fewlabels.predictions import Predictions
