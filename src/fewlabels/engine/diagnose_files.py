@@ -19,7 +19,7 @@ from fewlabels.engine.rows import Rows
 from fewlabels.engine.scan import informed_rows
 from fewlabels.engine.sketch import BottomRows
 from fewlabels.engine.support import HeavyRows, sampled
-from fewlabels.engine.units import BadFile, Layout, lay_out
+from fewlabels.engine.units import Layout, lay_out
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.checks import Evidence, row_hashes
@@ -29,7 +29,7 @@ from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.frames.doctor.facts import Facts
 from fewlabels.frames.options import column_options
 from fewlabels.frames.read import column_names
-from fewlabels.frames.sources import is_standard_input
+from fewlabels.frames.sources import BadFile, is_standard_input
 from fewlabels.frames.table import Table
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.keyed import alone

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.columnar import ParquetFile, open_parquet
-from fewlabels.frames.content import byte_stream, file_kind, is_plain
+from fewlabels.frames.content import byte_stream, is_plain
 from fewlabels.frames.delimited import DelimitedFile, open_delimited
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.recognise import recognise
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.sources import FolderOfTables, Located, folder_files, locate
+from fewlabels.frames.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.frames.table import Table, readable, told_of
 from fewlabels.wording import listed, one_line
 
@@ -67,14 +67,6 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class BadFile:
-    """A file that was left out, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Layout:
     """What there is to read: units, the role of every column, and files that were left out.
 
@@ -114,7 +106,14 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     UsageError
         If the source is no path.
     """
-    located, skipped = _located(source, skip_bad_files)
+    if not isinstance(source, (str, Path)):
+        raise UsageError(
+            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
+            "a frame in memory is not streamed"
+        )
+    skipped: list[BadFile] = []
+    located = locate(source, skipped if skip_bad_files else None)
+    assert located is not None  # a path is always located
     alone = len(located.files) == 1 and not skipped
     with told_of(located.name):
         if located.kind not in IN_PARTS:
@@ -136,7 +135,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             else:
                 files.append(file)
         if not files:
-            raise InputError(_nothing(skipped, len(located.files) == 1))
+            raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         reading = recognise(_Head([file.opened for file in files]), options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
@@ -186,55 +185,6 @@ class _File(NamedTuple):
 
 _Piece = tuple[int, int, int | None, int | None, int]
 """What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
-
-
-def _located(source: str | Path, skip: bool) -> tuple[Located, list[BadFile]]:
-    """The files, and those that are no tables, where they may be left out."""
-    if not isinstance(source, (str, Path)):
-        raise UsageError(
-            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
-            "a frame in memory is not streamed"
-        )
-    try:
-        located = locate(source)
-    except InputError:
-        if not (skip and Path(source).is_dir()):
-            raise
-        return _by_itself(Path(source), str(source))
-    assert located is not None  # a path is always located
-    return located, []
-
-
-def _by_itself(folder: Path, name: str) -> tuple[Located, list[BadFile]]:
-    """The files of a folder of which some are no tables, or of another kind than the first."""
-    kind: str | None = None
-    files: list[Path] = []
-    skipped: list[BadFile] = []
-    with told_of(name):
-        paths = folder_files(folder)
-    for path in paths:
-        try:
-            found = file_kind(path)
-            if found != (kind or found):
-                raise InputError(f"is {found}, and {files[0].name} is {kind}")
-        except (InputError, OSError) as error:
-            skipped.append(BadFile(one_line(path.name), one_line(str(error))))
-        else:
-            kind = found
-            files.append(path)
-    if kind is None:
-        raise InputError(f"{one_line(name)}: {_nothing(skipped, False)}")
-    return Located(kind, tuple(files), name), skipped
-
-
-def _nothing(skipped: Sequence[BadFile], alone: bool) -> str:
-    """What is said where no file is left."""
-    if not skipped:
-        return "is a folder without files to read"
-    first = skipped[0]
-    if alone and len(skipped) == 1:
-        return first.reason
-    return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
 
 
 def _open(path: Path, kind: str, shown: str) -> _File:

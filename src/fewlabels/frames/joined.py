@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.door import UNKNOWN
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Names
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import (
@@ -33,9 +33,6 @@ from fewlabels.wording import listed, quoted
 
 Duplicates = Literal["refuse", "keep", "last"]
 DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
-
-_ALONE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
-"""Options (field, flag) that speak of the wide table."""
 
 
 class RepeatedVotesError(InputError):
@@ -323,22 +320,6 @@ def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
             f"{table.place(again)}; {mend}"
         )
     return [texts[code] for code in codes.tolist()]
-
-
-def refuse_options_of_wide(options: ColumnOptions) -> None:
-    """Refuse options that name columns of a wide table where there is none.
-
-    Raises
-    ------
-    UsageError
-        If there are such options.
-    """
-    given = [flag for field, flag in _ALONE if getattr(options, field)]
-    if given:
-        raise UsageError(
-            f"--{given[0]} names a column of the file beside the votes, and there is none; columns "
-            "of the votes are named by --item, --annotator, --answer and --label (known labels)"
-        )
 
 
 def _vote(row: int) -> str:

@@ -84,19 +84,14 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
+        order = ("label", "item", "domain", "weight", "positive", "classes", "no_label", "models")
         said: dict[str, Any] = {}
-        for key in ("label", "item", "domain", "weight", "positive"):
-            if getattr(self, key) is not None:
-                said[key] = getattr(self, key)
-        if self.classes is not None:
-            said["classes"] = list(self.classes)
-        if self.no_label:
-            said["no_label"] = list(self.no_label)
-        if self.models:
-            said["models"] = {name: list(columns) for name, columns in self.models.items()}
-        for key in ("hard", "scores", "confidence", "votes", "same"):
-            if getattr(self, key):
-                said[key] = dict(getattr(self, key))
+        for key in (*order, "hard", "scores", "confidence", "votes", "same"):
+            value = getattr(self, key)
+            if isinstance(value, Mapping):
+                value = {name: list(c) if key == "models" else c for name, c in value.items()}
+            if value is not None and (value or key not in ("no_label", *_TABLES)):
+                said[key] = list(value) if isinstance(value, tuple) else value
         return said
 
     def arguments(self) -> list[str]:
@@ -316,7 +311,18 @@ def read_column_file(path: str | Path) -> ColumnOptions:
         If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
     """
     with told_of(str(path)):
-        return _said(_parse(_read_text(path)))
+        try:
+            text = Path(path).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8; save it again as UTF-8") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot be read: {reason}") from None
+        try:
+            said = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+            raise InputError(f"is not valid TOML: {error}") from None
+        return _said(said)
 
 
 def _said(said: Mapping[str, Any]) -> ColumnOptions:
@@ -348,22 +354,6 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
         dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
         raise InputError(f"{error}{mend}") from None
-
-
-def _read_text(path: str | Path) -> str:
-    try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8; save it again as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(f"is not valid TOML: {error}") from None
 
 
 def _text(said: Mapping[str, Any], key: str) -> str | None:

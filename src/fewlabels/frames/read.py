@@ -24,7 +24,6 @@ from fewlabels.frames.joined import (
     item_keys,
     read_labels,
     read_votes,
-    refuse_options_of_wide,
 )
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
@@ -157,6 +156,9 @@ def read_predictions(
         return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
 
 
+_OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
+"""Options (field, flag) that speak of the wide table."""
+
 _LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
 """Keys under which a mapping of classifiers may hold the known labels."""
 
@@ -227,13 +229,29 @@ def open_input(
     UsageError
         If the arguments make no sense together.
     """
-    check_votes(source, votes, duplicates)
+    if source is None and votes is None:
+        raise UsageError(
+            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
+            "are `votes`; got None"
+        )
+    if duplicates not in DUPLICATES:
+        raise UsageError(
+            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
+        )
+    if votes is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     located = locate(source)
     long = None
     if votes is not None:
         long = read_votes(votes, options, duplicates, alone=source is None)
     if source is None:
-        refuse_options_of_wide(options)
+        given = [flag for name, flag in _OF_WIDE if getattr(options, name)]
+        if given:
+            raise UsageError(
+                f"--{given[0]} names a column of the file beside the votes, and there is none; "
+                "columns of the votes are named by --item, --annotator, --answer and --label "
+                "(known labels)"
+            )
         if labels is not None:
             raise UsageError(
                 "labels kept apart (--labels) are joined to a file of predictions; give the votes "
@@ -243,7 +261,11 @@ def open_input(
     name = None if located is None else located.name
     with told_of(name):
         if located is not None and located.kind == "NPZ":
-            refuse_arrays_beside(long, labels)
+            if long is not None or labels is not None:
+                raise InputError(
+                    "holds arrays, whose items have no names to join votes or labels by; save a "
+                    "table with a column of items, or add them as the arrays `votes` and `labels`"
+                )
             return Opened(name, options, arrays=located.files)
         table = open_source(source, located)
         if labels is not None:
@@ -293,42 +315,6 @@ def _read_wide(opened: Opened) -> _Wide:
     arguments, classes = assemble(table, roles, opened.options, voted)
     keys = [] if long is None else item_keys(table, roles, long)
     return _Wide(arguments, classes, roles, keys, table.place)
-
-
-def check_votes(source: Any, votes: Any, duplicates: str) -> None:
-    """Refuse arguments about votes that make no sense together.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to read, `duplicates` is unknown, or there are no votes to speak of.
-    """
-    if source is None and votes is None:
-        raise UsageError(
-            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
-            "are `votes`; got None"
-        )
-    if duplicates not in DUPLICATES:
-        raise UsageError(
-            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
-        )
-    if votes is None and duplicates != "refuse":
-        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
-
-
-def refuse_arrays_beside(long: LongVotes | None, labels: Any) -> None:
-    """Refuse an NPZ file beside long votes or labels kept apart.
-
-    Raises
-    ------
-    InputError
-        If there are any.
-    """
-    if long is not None or labels is not None:
-        raise InputError(
-            "holds arrays, whose items have no names to join votes or labels by; save a table with "
-            "a column of items, or add them as the arrays `votes` and `labels`"
-        )
 
 
 def column_names(source: Any) -> tuple[str, ...]:

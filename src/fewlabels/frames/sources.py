@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -118,11 +118,35 @@ class Located:
     sheet: str | None = None
 
 
-def locate(source: Any) -> Located | None:
+@dataclass(frozen=True)
+class BadFile:
+    """A file that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
+    """What is said where no file is left; `alone` where the path is that of a file."""
+    if not skipped:
+        return "is a folder without files to read"
+    first = skipped[0]
+    if alone and len(skipped) == 1:
+        return first.reason
+    return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
+
+
+def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
     `-` is standard input. Behind a `#` stands what a path alone does not say: the sheet of a
     workbook (`book.xlsx#Sheet 2`), or the format of standard input (`-#tsv`).
+
+    Parameters
+    ----------
+    skipped
+        Where to put files of a folder that are no tables, or of another kind than the first one;
+        None refuses the folder.
 
     Raises
     ------
@@ -145,7 +169,7 @@ def locate(source: Any) -> Located | None:
         path = Path(source)
         try:
             if path.is_dir():
-                return _folder(path, name)
+                return _folder(path, name, skipped)
             if not path.exists():
                 return _sheet(name)
             if not path.is_file():
@@ -211,7 +235,7 @@ def _by_stem(path: Path, names: list[str]) -> str:
     return f"did you mean {quoted(near)}?" if near else ""
 
 
-def folder_files(folder: Path) -> list[Path]:
+def _folder_files(folder: Path) -> list[Path]:
     """The files of a folder that are read, in order of their names.
 
     Raises
@@ -241,16 +265,30 @@ def folder_files(folder: Path) -> list[Path]:
     return found
 
 
-def _folder(path: Path, name: str) -> Located:
-    files = folder_files(path)
+def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
     kinds: dict[str, str] = {}
-    for file in files:
-        with told_of(one_line(file.name)):
-            kinds.setdefault(file_kind(file), file.name)
+    files: list[Path] = []
+    for file in _folder_files(path):
+        shown = one_line(file.name)
+        try:
+            with told_of(shown if skipped is None else None):
+                kind = file_kind(file)
+            first = next(iter(kinds), kind)
+            if skipped is not None and kind != first:
+                raise InputError(f"is {kind}, and {kinds[first]} is {first}")
+        except (InputError, OSError) as error:
+            if skipped is None:
+                raise
+            skipped.append(BadFile(shown, one_line(str(error))))
+        else:
+            kinds.setdefault(kind, file.name)
+            files.append(file)
+    if not files:
+        raise InputError(nothing_read(skipped or (), alone=False))
     if len(kinds) > 1:
-        shown = [f"{file} is {kind}" for kind, file in kinds.items()]
+        shown_kinds = [f"{file} is {kind}" for kind, file in kinds.items()]
         raise InputError(
-            f"holds files of several kinds ({listed(shown)}); name one file, or sort them"
+            f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
         )
     return Located(next(iter(kinds)), tuple(files), name)
 
