@@ -78,11 +78,8 @@ class Reader:
             If a cell does not hold what its column's role asks for, the file is damaged, or it
             has changed since it was laid out.
         """
-        first = 0
         with told_of(unit.name):
-            for table in _tables(unit, self._roles):
-                yield self._batch(table, first)
-                first += table.n_rows
+            yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
         """Rows that somebody else has read, `BATCH_ROWS` at a time.
@@ -93,11 +90,7 @@ class Reader:
             If a column is missing, or a cell does not hold what its column's role asks for.
         """
         names = tuple(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
-        first = 0
-        for held in _regrouped(_chosen(parts, names), BATCH_ROWS):
-            table = Table.of_batches(held, names, partial(_further, _row_of_parts, first))
-            yield self._batch(table, first)
-            first += table.n_rows
+        yield from self._batches(_in_batches(_chosen(parts, names), names, _row_of_parts))
 
     def _refuse_other_formats(self, table: Table) -> None:
         """Refuse rows whose percentages are those of no other rows, or the other way round."""
@@ -110,13 +103,15 @@ class Reader:
         # Asked for by the caller: a column that cannot be a group is no longer left out.
         return replace(self.layout.roles, groups=self.groups, groups_asked=True)
 
-    def _batch(self, table: Table, first: int) -> Batch:
-        roles = self._roles
-        arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
-        self._refuse_other_formats(table)
-        weight = _raw_weight(arguments.pop("weight"), roles, table.place)
-        arguments["notes"] = ()
-        return Batch(build(arguments, roles, table.place), weight, first)
+    def _batches(self, tables: Iterable[Table]) -> Iterator[Batch]:
+        roles, first = self._roles, 0
+        for table in tables:
+            arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
+            self._refuse_other_formats(table)
+            weight = _raw_weight(arguments.pop("weight"), roles, table.place)
+            arguments["notes"] = ()
+            yield Batch(build(arguments, roles, table.place), weight, first)
+            first += table.n_rows
 
 
 def _chosen(
@@ -232,10 +227,21 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
         parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
         place = partial(file.place, unit.start)
         comma = file.delimiter == ";"
+    yield from _in_batches(parts, names, place, decimal_comma=comma)
+
+
+def _in_batches(
+    parts: Iterable[pa.RecordBatch],
+    names: tuple[str, ...],
+    place: Place,
+    *,
+    decimal_comma: bool = False,
+) -> Iterator[Table]:
     first = 0
-    for batch in _regrouped(parts, BATCH_ROWS):
-        yield Table.of_batches(batch, names, partial(_further, place, first), decimal_comma=comma)
-        first += sum(map(len, batch))
+    for held in _regrouped(parts, BATCH_ROWS):
+        where = partial(_further, place, first)
+        yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
+        first += sum(map(len, held))
 
 
 def _further(place: Place, first: int, row: int) -> str:

@@ -1,13 +1,12 @@
-"""Columns of names; which classes there are, which is positive, and which of them a text means."""
+"""Which classes there are, which is positive, and which of them a text means."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -25,58 +24,10 @@ from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import by_names, class_of_one, differences
 from fewlabels.frames.roles import Roles, split_native
-from fewlabels.frames.table import Place, Table
+from fewlabels.frames.table import Names, Place
 from fewlabels.frames.values import class_names, class_text, in_order
-from fewlabels.kernels.arrays import Array, Ints
+from fewlabels.kernels.arrays import Array
 from fewlabels.wording import listed, quoted, unknown
-
-
-@dataclass(frozen=True)
-class Names:
-    """A column of names: codes, shape (n,), into texts, all different; -1 = null."""
-
-    column: str
-    codes: Ints
-    texts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, table: Table, column: str, text: Callable[[Any], str | None] = class_text) -> Names:
-        """Read a column; `text` gives the text of a value, None where it is none."""
-        codes, values = table.categories(column)
-        index: dict[str, int] = {}
-        known = [text(value) for value in values]
-        place = [-1 if t is None else index.setdefault(t, len(index)) for t in known]
-        # The last entry is that of code -1.
-        return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
-
-    def counts(self) -> dict[str, int]:
-        """The texts that some row has (a categorical column may list others), and in how many."""
-        count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
-        found = zip(self.texts, count.tolist(), strict=True)
-        return {text: times for text, times in found if times}
-
-    def class_indices(self, classes: Classes, place: Place) -> Array:
-        """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.
-
-        Raises
-        ------
-        InputError
-            If a text is no class.
-        """
-        index = [classes.find(text) for text in self.texts]
-        small = np.min_scalar_type(-max(len(classes.texts), 2))
-        table = np.array([-2 if i is None else i for i in index] + [UNKNOWN], dtype=small)
-        out: Array = table[self.codes]
-        strangers = np.flatnonzero(out == -2)
-        if strangers.size:
-            row = int(strangers[0])
-            raise InputError(
-                f"{quoted(self.texts[self.codes[row]])} in column {quoted(self.column)}, "
-                f"{place(row)}, is not a class; the classes are {listed(classes.texts)}: correct "
-                "it, leave it empty, or name all classes with --classes"
-            )
-        return out
-
 
 Counts = Mapping[str, Mapping[str, int]]
 """Column -> text -> rows that have it."""
@@ -141,6 +92,28 @@ class Classes:
             meant = same_answer(text, self.texts)
             return None if meant is None else self._index[meant]
         return UNKNOWN
+
+    def indices(self, names: Names, place: Place) -> Array:
+        """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.
+
+        Raises
+        ------
+        InputError
+            If a text is no class.
+        """
+        index = [self.find(text) for text in names.texts]
+        small = np.min_scalar_type(-max(len(self.texts), 2))
+        table = np.array([-2 if i is None else i for i in index] + [UNKNOWN], dtype=small)
+        out: Array = table[names.codes]
+        strangers = np.flatnonzero(out == -2)
+        if strangers.size:
+            row = int(strangers[0])
+            raise InputError(
+                f"{quoted(names.texts[names.codes[row]])} in column {quoted(names.column)}, "
+                f"{place(row)}, is not a class; the classes are {listed(self.texts)}: correct "
+                "it, leave it empty, or name all classes with --classes"
+            )
+        return out
 
     def columns_of(self, model: str, columns: tuple[str, ...]) -> dict[str, str]:
         """Class -> column of a classifier whose columns the caller names, by the names' ends.

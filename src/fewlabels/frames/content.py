@@ -60,6 +60,14 @@ def first_bytes(path: Path) -> bytes:
     return head
 
 
+def not_utf8(byte: int, where: str) -> InputError:
+    """What is said of a text that is not UTF-8, with the place of the first such byte."""
+    return InputError(
+        f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8, or convert it: "
+        "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+    )
+
+
 @contextmanager
 def byte_stream(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed where they are compressed, UTF-16 as UTF-8.

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from fewlabels.errors import InputError
-from fewlabels.frames.content import ENDINGS, byte_stream, is_plain
+from fewlabels.frames.content import ENDINGS, byte_stream, is_plain, not_utf8
 from fewlabels.frames.table import MISSING_NUMBERS, Table
 from fewlabels.wording import quoted
 
@@ -59,10 +59,7 @@ class _Text:
             at = self._start + self.size + error.start - held
             # Of a part of a file nobody knows how many lines come before it.
             where = f"at offset {at:,}" if self._start else f"in line {line}"
-            raise InputError(
-                f"is not UTF-8 (byte 0x{byte:02x} {where}); save it again as UTF-8, or convert "
-                "it: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
-            ) from None
+            raise not_utf8(byte, f" {where}") from None
         self.quotes += chunk.count(b'"')
         self.line_breaks += chunk.count(b"\n")
         self.size += len(chunk)

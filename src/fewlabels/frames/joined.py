@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
-from fewlabels.frames.classes import Classes, Names
+from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.roles import (
     ITEMS,
@@ -26,7 +26,7 @@ from fewlabels.frames.roles import (
     missing_column,
 )
 from fewlabels.frames.sources import locate, open_source
-from fewlabels.frames.table import Place, Source, Table, told_of
+from fewlabels.frames.table import Names, Place, Source, Table, told_of
 from fewlabels.frames.values import class_text, group_text
 from fewlabels.kernels.arrays import Array, Ints
 from fewlabels.wording import listed, quoted
@@ -91,7 +91,7 @@ class LongVotes:
             If a label is no class, there is no vote at all, an annotator has the name of a
             classifier, or votes are repeated and `duplicates` refuses them.
         """
-        label = self.labels.class_indices(classes, self.place)
+        label = classes.indices(self.labels, self.place)
         kept = np.flatnonzero(label >= 0)
         if not kept.size:
             raise InputError(f"there are no votes; column {quoted(self.roles.label)} is empty")
@@ -135,7 +135,7 @@ class LongVotes:
 
     def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
         """The known label of every item, (n,), which all rows of the item say."""
-        said = known.class_indices(classes, self.place)[kept].astype(np.int64)
+        said = classes.indices(known, self.place)[kept].astype(np.int64)
         labels = np.full(n, UNKNOWN, dtype=np.int64)
         there = said >= 0
         labels[item[there][::-1]] = said[there][::-1]

@@ -6,14 +6,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewlabels.class_words import NO_LABEL, folded, same_answer
 from fewlabels.errors import InputError
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.table import Table
+from fewlabels.frames.table import Names, Table
 from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 
@@ -364,18 +364,19 @@ class Profile:
 
 def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     """Look at one column of a table, which has been read as it stands."""
-    try:
-        codes, values = table.categories(name)
-    except InputError:
-        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
     declared = set(map(class_text, options.classes or ()))
     none = NO_LABEL - set(map(folded, declared)) | {folded(text) for text in options.no_label}
-    texts = [options.same.get(text, text) for text in map(class_text, values)]
-    index: dict[str, int] = {}
-    place = [-1 if folded(t) in none else index.setdefault(t, len(index)) for t in texts]
-    codes = np.array([*place, -1], dtype=np.int64)[codes]
-    count = np.bincount(codes + 1, minlength=len(index) + 1)[1:]
-    held = {text: int(rows) for text, rows in zip(index, count, strict=True) if rows}
+
+    def text_of(value: Any) -> str | None:
+        text = class_text(value)
+        text = options.same.get(text, text)
+        return None if folded(text) in none else text
+
+    try:
+        names = Names.of(table, name, text_of)
+    except InputError:
+        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
+    held = names.counts()
     numbers = None
     try:
         numbers = table.numbers(name)
@@ -388,7 +389,8 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     some = list(held)[:_SOME]
     wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
     return Profile(
-        name, table.n_rows, int(count.sum()), len(held), small, numbers, codes, tuple(index), wordy
+        name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
+        wordy,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.wording import one_line, quoted
 
@@ -225,6 +226,31 @@ class Table:
             self.scaled.add(name)
             out = pc.divide(out, 100.0)
         return out
+
+
+@dataclass(frozen=True)
+class Names:
+    """A column of names: codes, shape (n,), into texts, all different; -1 = null."""
+
+    column: str
+    codes: Ints
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table, column: str, text: Callable[[Any], str | None] = class_text) -> Names:
+        """Read a column; `text` gives the text of a value, None where it is none."""
+        codes, values = table.categories(column)
+        index: dict[str, int] = {}
+        known = [text(value) for value in values]
+        place = [-1 if t is None else index.setdefault(t, len(index)) for t in known]
+        # The last entry is that of code -1.
+        return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
+
+    def counts(self) -> dict[str, int]:
+        """The texts that some row has (a categorical column may list others), and in how many."""
+        count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
+        found = zip(self.texts, count.tolist(), strict=True)
+        return {text: times for text, times in found if times}
 
 
 def refuse_mixed(name: str) -> NoReturn:
