@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.table import told_of
@@ -165,26 +165,7 @@ def _name(name: str) -> str:
     return name
 
 
-def column_options(
-    *,
-    label: str | None = None,
-    models: Mapping[str, str | Sequence[str]] | None = None,
-    hard: Mapping[str, str] | None = None,
-    scores: Mapping[str, str] | None = None,
-    confidence: Mapping[str, str] | None = None,
-    domain: str | None = None,
-    weight: str | None = None,
-    columns: str | Path | Mapping[str, Any] | None = None,
-    classes: Sequence[Any] | None = None,
-    positive: Any = None,
-    no_label: Sequence[str] | None = None,
-    same: Mapping[str, Any] | None = None,
-    keep: str | Sequence[str] | None = None,
-    item: str | None = None,
-    annotator: str | None = None,
-    answer: str | None = None,
-    vote_columns: Mapping[str, str] | None = None,
-) -> ColumnOptions:
+def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
 
     Raises
@@ -194,29 +175,35 @@ def column_options(
     InputError
         If the TOML file cannot be read or says something unknown.
     """
+    for name in arguments:
+        if name not in ColumnArguments.__annotations__:
+            raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
+    get = dict[str, Any](arguments).get
+    classes, no_label, keep, columns = get("classes"), get("no_label"), get("keep"), get("columns")
+    positive = get("positive")
     if isinstance(classes, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     if isinstance(no_label, str):
         no_label = [no_label]
-    of_votes = {"annotator": annotator, "label": answer}
+    of_votes = {"annotator": get("annotator"), "label": get("answer")}
     given = ColumnOptions(
-        label,
-        _model_columns(models or {}),
-        domain,
-        weight,
+        get("label"),
+        _model_columns(get("models") or {}),
+        get("domain"),
+        get("weight"),
         None if classes is None else tuple(classes),
         (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
-        item,
+        get("item"),
         {
             **{role: column for role, column in of_votes.items() if column is not None},
-            **_vote_columns(vote_columns or {}, "vote_columns"),
+            **_vote_columns(get("vote_columns") or {}, "vote_columns"),
         },
-        _single_columns(hard or {}, "hard"),
-        _single_columns(scores or {}, "scores"),
-        _single_columns(confidence or {}, "confidence"),
+        _single_columns(get("hard") or {}, "hard"),
+        _single_columns(get("scores") or {}, "scores"),
+        _single_columns(get("confidence") or {}, "confidence"),
         None if positive is None else class_text(positive),
         tuple(no_label or ()),
-        {str(text): class_text(meant) for text, meant in (same or {}).items()},
+        {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
     )
     if columns is None:
         return given
@@ -347,7 +334,7 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
                 f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
             )
     try:
-        tables = {key: said.get(key) for key in _TABLES if key != "votes"}
+        tables: dict[str, Any] = {key: said.get(key) for key in _TABLES if key != "votes"}
         positive, votes = said.get("positive"), said.get("votes")
         return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
     except UsageError as error:
