@@ -117,8 +117,7 @@ class LongVotes:
         grown = _grown(wide, len(keys), len(rows), len(models))
         if self.known is not None:
             grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
-        groups = grown["groups"] | self._domain_group(domain, grown["groups"], keep)
-        groups |= _item_group(list(rows), groups, keep)
+        groups = self._groups(list(rows), domain, grown["groups"], keep)
         return {
             **wide,
             **grown,
@@ -174,14 +173,22 @@ class LongVotes:
             )
         return np.array([*self.domains.texts, None], dtype=object)[of_item]
 
-    def _domain_group(
-        self, domain: Array | None, groups: Mapping[str, Any], keep: Sequence[str] | None
-    ) -> dict[str, Array | None]:
-        """A domain by another name is a group by that name too."""
-        name = self.roles.domain
-        if name in (None, "domain") or name in groups or not (keep is None or name in keep):
-            return {}
-        return {str(name): domain}
+    def _groups(
+        self,
+        keys: Sequence[Key],
+        domain: Array | None,
+        wide: Mapping[str, Any],
+        keep: Sequence[str] | None,
+    ) -> dict[str, Any]:
+        """The wide table's groups, a domain by another name, and items where they are asked for."""
+        groups, name = dict(wide), self.roles.domain
+        if name not in (None, "domain", *groups) and (keep is None or name in keep):
+            groups[str(name)] = domain
+        if keep is not None and ITEMS in keep and ITEMS not in groups:
+            # As many values as there are items.
+            names = [key if isinstance(key, str) else key[0] for key in keys]
+            groups[ITEMS] = np.array(names, object)
+        return groups
 
     def _refuse_repeated(self, votes: _Votes, repeated: Array) -> None:
         key = votes.pair
@@ -198,15 +205,6 @@ class LongVotes:
             f"({places[0]} and {places[1]}){others}: --duplicates keep counts every vote, "
             "--duplicates last the last one"
         )
-
-
-def _item_group(
-    keys: Sequence[Key], groups: Mapping[str, Any], keep: Sequence[str] | None
-) -> dict[str, Array]:
-    """The names of the items, where they are asked for: as many values as there are items."""
-    if keep is None or ITEMS not in keep or ITEMS in groups:
-        return {}
-    return {ITEMS: np.array([key if isinstance(key, str) else key[0] for key in keys], object)}
 
 
 Key = str | tuple[str, str | None]
@@ -283,7 +281,7 @@ def read_votes(
             raise InputError("there are no rows; a file of votes needs at least one")
         place = table.place
         if located is None:
-            place = _vote
+            place = "vote {} (from 0)".format
         items, annotators = (
             _identities(table, column, what, place)
             for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
@@ -320,10 +318,6 @@ def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
             f"{table.place(again)}; {mend}"
         )
     return [texts[code] for code in codes.tolist()]
-
-
-def _vote(row: int) -> str:
-    return f"vote {row} (from 0)"
 
 
 def _identities(table: Table, column: str, what: str, place: Place) -> Names:

@@ -110,10 +110,10 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
 
 def _named(what: str, names: Sequence[str], chosen: Array) -> str:
     """Those that are chosen: the only one by its name, else how many and the first ones."""
-    found = [names[i] for i in np.flatnonzero(chosen).tolist()]
-    if len(found) == 1:
-        return f"{what} {found[0]}"
-    return f"{len(found):,} {what}s ({listed(found, _SHOWN)})"
+    some = [names[i] for i in np.flatnonzero(chosen).tolist()]
+    if len(some) == 1:
+        return f"{what} {some[0]}"
+    return f"{len(some):,} {what}s ({listed(some, _SHOWN)})"
 
 
 def _plural(what: str, names: Sequence[str], limit: int = 8) -> str:
@@ -386,8 +386,8 @@ def _saturated(evidence: Evidence) -> Iterator[Finding]:
     """Probabilities of 0 and 1, the classifier with the most of them first."""
     seen, names = evidence.facts.classifiers, evidence.known.models
     share = seen.ends / np.maximum(seen.numbers, 1)
-    found = np.flatnonzero(share > _SATURATED)
-    worst = found[np.argsort(-share[found], kind="stable")].tolist()
+    many = np.flatnonzero(share > _SATURATED)
+    worst = many[np.argsort(-share[many], kind="stable")].tolist()
     if worst:
         yield Finding(
             "warning",
@@ -400,12 +400,12 @@ def _saturated(evidence: Evidence) -> Iterator[Finding]:
 def _missing(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers that leave items out."""
     names, lacking = evidence.known.models, evidence.facts.classifiers.lacking
-    found = np.flatnonzero(lacking > 0).tolist()
-    if found:
+    gaps = np.flatnonzero(lacking > 0).tolist()
+    if gaps:
         yield Finding(
             "info",
-            f"{'has' if len(found) == 1 else 'have'} no prediction for some items",
-            _plural("classifier", [f"{names[j]} ({lacking[j]:.1%})" for j in found], 20),
+            f"{'has' if len(gaps) == 1 else 'have'} no prediction for some items",
+            _plural("classifier", [f"{names[j]} ({lacking[j]:.1%})" for j in gaps], 20),
             "nothing, if meant so: an item is judged by the classifiers that have it",
         )
 

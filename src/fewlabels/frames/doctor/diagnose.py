@@ -140,10 +140,10 @@ class Case:
     def diagnosis(self) -> Diagnosis:
         """Put it together, the worst first."""
         order = ("error", "warning", "info")
-        found = sorted(self.findings, key=lambda finding: order.index(finding.severity))
-        refused = bool(found) and found[0].severity == "error"
+        ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
+        refused = bool(ordered) and ordered[0].severity == "error"
         return Diagnosis(
-            self.name, self.described, self.counts, self.balance, tuple(found), self.positive,
+            self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
             self.reading, None if refused else self.command, self.options.to_toml(),
         )  # fmt: skip
 
