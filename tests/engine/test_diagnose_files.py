@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.engine import reading, seen, units
+from fewlabels.engine import diagnose_files as doctor
+from fewlabels.engine import reading, units
 from fewlabels.engine.diagnose_files import diagnose_files
 
 Run = Callable[..., tuple[int, str, str]]
@@ -123,7 +124,7 @@ def test_a_stream_says_what_memory_says(tmp_path: Path, case: str, files: int, k
 def test_the_sample_depends_on_the_rows_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(doctor, "SAMPLE_ROWS", 300)
     columns = ill()
     one = diagnose_files(spread(columns, tmp_path / "one", 1), label="labels")
     order = np.random.default_rng(3).permutation(2000)
@@ -141,7 +142,7 @@ def test_the_sample_depends_on_the_rows_alone(
 
 @pytest.mark.parametrize("most", [400, 20_000])
 def test_repeated_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(seen, "SAMPLE_ROWS", most)
+    monkeypatch.setattr(doctor, "SAMPLE_ROWS", most)
     p = np.random.default_rng(0).permutation(np.repeat(np.arange(1000) / 1000, 3))
     found = diagnose_files(spread({"p__a__1": p}, tmp_path / "rows", 2), classes=[0, 1])
     said = next(f.what for f in found.findings if f.where == "rows" and "repeat" in f.what)

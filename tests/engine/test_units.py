@@ -16,8 +16,9 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.engine import units
-from fewlabels.engine.units import BadFile, Layout, lay_out
+from fewlabels.engine.units import Layout, lay_out
 from fewlabels.frames.options import column_options
+from fewlabels.frames.sources import BadFile
 
 COLUMNS = column_options()
 GOOD = b"label,p__a__1\n0,.5\n1,.25\n"

@@ -18,8 +18,7 @@ import pytest
 from workbooks import Date, ods, xlsx
 
 import fewlabels as fl
-from fewlabels.engine.size import about_rows
-from fewlabels.engine.units import lay_out
+from fewlabels.engine.units import about_rows, lay_out
 from fewlabels.frames import column_names, diagnose
 from fewlabels.frames.options import column_options
 

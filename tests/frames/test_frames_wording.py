@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fewlabels.errors import InputError
-from fewlabels.frames.wording import told_of
+from fewlabels.frames.table import told_of
 from fewlabels.wording import did_you_mean, listed, one_line, quoted
 
 

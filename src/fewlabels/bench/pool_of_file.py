@@ -77,7 +77,7 @@ def read_pool(
 def _has_more_rows(file: Path, most: int) -> bool:
     if file.suffix.lower() == ".npz":
         return False
-    from fewlabels.engine.size import about_rows
+    from fewlabels.engine.units import about_rows
 
     return about_rows(file) > most
 

@@ -224,7 +224,7 @@ class Input(Columns):
     @property
     def files(self) -> list[str]:
         """Where everything that is read lies, without what a name says of the content."""
-        from fewlabels.frames.locate import path_of
+        from fewlabels.frames.sources import path_of
 
         named = (self.file, self.votes, self.labels, self.reference)
         return [path_of(path) for path in named if path is not None]

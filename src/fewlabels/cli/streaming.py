@@ -157,7 +157,7 @@ def _is_npz(file: str) -> bool:
 
 
 def _is_standard_input(file: str) -> bool:
-    from fewlabels.frames.standard_input import is_standard_input
+    from fewlabels.frames.sources import is_standard_input
 
     return is_standard_input(file)
 
@@ -173,7 +173,7 @@ def _is_large(source: Input) -> bool:
     except OSError:
         if not _is_standard_input(source.file):
             return False
-    from fewlabels.engine.size import about_rows
+    from fewlabels.engine.units import about_rows
     from fewlabels.errors import InputError
 
     try:

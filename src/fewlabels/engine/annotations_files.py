@@ -25,9 +25,8 @@ from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
 from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.skipped import skipped_words
 from fewlabels.engine.support import HeavyRows
-from fewlabels.engine.units import lay_out
+from fewlabels.engine.units import lay_out, skipped_words
 from fewlabels.engine.work import Feed
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.options import ColumnOptions, column_options

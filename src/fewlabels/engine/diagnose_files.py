@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,34 +14,33 @@ import pyarrow as pa
 from fewlabels.door import sampling_weight
 from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Passes, Progress
-from fewlabels.engine.reading import Reader, find_classes, occurring
-from fewlabels.engine.seen import Seen, see_unit
+from fewlabels.engine.reading import Batch, Reader, find_classes, occurring
+from fewlabels.engine.rows import Rows
+from fewlabels.engine.scan import informed_rows
+from fewlabels.engine.sketch import BottomRows
+from fewlabels.engine.support import HeavyRows, sampled
 from fewlabels.engine.units import Layout, lay_out
-from fewlabels.engine.work import Feed
+from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError
-from fewlabels.frames.doctor.classifiers import classifier_findings
-from fewlabels.frames.doctor.diagnose import (
-    column_findings,
-    minus_one_findings,
-    note_findings,
-    worst_first,
-)
+from fewlabels.frames.doctor.checks import Evidence, row_hashes
+from fewlabels.frames.doctor.columns import minus_one_findings
+from fewlabels.frames.doctor.diagnose import Case
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.frames.doctor.facts import balance
-from fewlabels.frames.doctor.labels import (
-    class_findings,
-    group_findings,
-    label_findings,
-    repeat_findings,
-)
-from fewlabels.frames.doctor.votes import overlap_findings
-from fewlabels.frames.options import ColumnOptions, column_options
+from fewlabels.frames.doctor.facts import Facts
+from fewlabels.frames.options import column_options
 from fewlabels.frames.read import column_names
-from fewlabels.frames.standard_input import is_standard_input
+from fewlabels.frames.sources import BadFile, is_standard_input
 from fewlabels.frames.table import Table
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.predictions import Predictions
-from fewlabels.wording import one_line
+from fewlabels.kernels.keyed import alone
+
+SAMPLE_ROWS = 20_000
+"""Rows with a label or annotators' counts that are compared with each other, and other rows."""
+
+HEAD_ROWS = 10_000
+"""Rows of a column without a role that are looked at to tell what it holds."""
+
+_NUMBER = re.compile(r"\d+")
 
 
 def diagnose_files(
@@ -75,23 +75,34 @@ def diagnose_files(
         If an argument is not what is said here.
     """
     options = column_options(**columns)
-    case = _Case(str(source), options)
+    case = Case(str(source), options)
     try:
         layout = lay_out(source, options, skip_bad_files=True)
-        case.open(layout)
+        case.options, case.reading = layout.options, layout.reading
+        case.command = case.options.command(case.name)
+        case.described = dict(layout.roles.described())
+        for bad in layout.skipped:
+            case.error(f"{case.name}: {bad.name}: {bad.reason}")
         reader = Reader(
             layout, find_classes(layout, options, skip_bad_files=True), layout.roles.groups
         )
     except InputError as error:
         if not (is_standard_input(str(source)) or Path(source).exists()):
             raise
-        case.refuse(str(error), source)
+        case.error(str(error))
+        try:
+            # Perhaps the names of the columns at least.
+            if not case.described:
+                case.name_columns(column_names(source))
+        except InputError:
+            return case.diagnosis()
+        case.look_at_columns()
         return case.diagnosis()
     executor = open_executor(engine, workers, scheduler)
     passes = Passes(executor, layout.units, progress=progress)
     with passes, using_workers(workers):
         seen = passes.run("looking", partial(see_unit, Feed(reader)), Seen, _no_checkpoint)
-    case.look(reader, seen)
+    _look(case, reader, seen)
     return case.diagnosis()
 
 
@@ -99,113 +110,166 @@ def _no_checkpoint(value: object) -> Seen:
     raise AssertionError("a diagnosis keeps no checkpoints")
 
 
-@dataclass
-class _Case:
-    """What has been learnt so far."""
+def _bottom() -> BottomRows:
+    return BottomRows.empty(SAMPLE_ROWS)
 
-    name: str
-    options: ColumnOptions
-    positive: str | None = None
-    reading: tuple[str, ...] = ()
-    findings: list[Finding] = field(default_factory=list)
-    described: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    balance: dict[str, Any] = field(
-        default_factory=lambda: {"labels": None, "predicted": {}, "classes": []}
-    )
 
-    def open(self, layout: Layout) -> None:
-        """The columns, and the files that cannot be opened."""
-        self.described = dict(layout.roles.described())
-        self.options, self.reading = layout.options, layout.reading
-        for bad in layout.skipped:
-            self._error(f"{self.name}: {bad.name}: {bad.reason}")
+@dataclass(eq=False)
+class Seen:
+    """Facts of all rows, and some rows: the sum over any parts of the data.
 
-    def refuse(self, message: str, source: str | Path) -> None:
-        """Nothing can be read, but perhaps the names of the columns."""
-        self._error(message)
-        if not self.described:
-            try:
-                names = column_names(source)
-            except InputError:
-                return
-            single = ("label", "domain", "weight")
-            self.described = {n: n if n in single else "not recognised" for n in names}
-        self.findings.extend(column_findings(self.described, None, ()))
+    `informed` are rows with a label or annotators' counts, `others` the rest, `copies` counts rows
+    that agree in all predictions and the label; `notes` count rows by what was done to them; `head`
+    holds first values of columns without a role.
+    """
 
-    def _error(self, message: str) -> None:
-        self.findings.append(Finding("error", one_line(message), self.name, ""))
+    facts: Facts | None = None
+    informed: BottomRows = field(default_factory=_bottom)
+    others: BottomRows = field(default_factory=_bottom)
+    copies: BottomRows = field(default_factory=_bottom)
+    n_informed: int = 0
+    annotated: int = 0
+    annotator_labels: int = 0
+    notes: dict[str, int] = field(default_factory=dict)
+    head: dict[str, list[Any]] = field(default_factory=dict)
+    errors: list[BadFile] = field(default_factory=list)
 
-    def look(self, reader: Reader, seen: Seen) -> None:
-        """Collect the findings about all rows that could be read."""
-        layout = reader.layout
-        for bad in seen.errors:
-            self._error(bad.reason)
-        if seen.errors:
-            self.findings.append(
-                Finding(
-                    "info",
-                    "what follows a bad cell in the same part of a file is not looked at",
-                    self.name,
-                    "mend the errors and look again",
-                )
+    def update(self, batch: Batch) -> None:
+        """Take in a batch of rows."""
+        given = batch.predictions
+        informed = informed_rows(given)
+        part = Seen(
+            Facts.of(given, batch.weight),
+            n_informed=int(informed.sum()),
+            notes=dict(map(_counted, given.notes)),
+        )
+        if given.histogram is not None:
+            part.annotated = int(given.histogram.any(axis=1).sum())
+            part.annotator_labels = round(float(given.histogram.sum()))
+        self.merge(part)
+        every = Rows.of(given, None).arrays
+        rows = Rows({n: a for n, a in every.items() if not n.startswith("group:")})
+        ranks, copies = alone(given.identity), row_hashes(given)
+        self.informed.update(ranks, rows, informed)
+        self.others.update(ranks, rows, ~informed)
+        if copies is not None:
+            self.copies.update(copies, Rows({"labels": given.labels}))
+
+    def merge(self, other: Seen) -> None:
+        """Take in what was seen of other rows, which come after these."""
+        if self.facts is None:
+            self.facts = other.facts
+        elif other.facts is not None:
+            self.facts.merge(other.facts)
+        for sketch in ("informed", "others", "copies"):
+            getattr(self, sketch).merge(getattr(other, sketch))
+        for count in ("n_informed", "annotated", "annotator_labels"):
+            setattr(self, count, getattr(self, count) + getattr(other, count))
+        for note, rows in other.notes.items():
+            self.notes[note] = self.notes.get(note, 0) + rows
+        self.head = self.head or other.head
+        self.errors += other.errors
+
+    def take(self, result: Seen) -> int:
+        """Add a unit's; how many rows it has."""
+        self.merge(result)
+        return 0 if result.facts is None else result.facts.labels.n_items
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nothing: a diagnosis keeps no checkpoints."""
+        return {}
+
+    def evidence(self, facts: Facts, reader: Reader) -> Evidence:
+        """What the checks look at: facts of all rows, and some rows.
+
+        Which rows are kept as copies does not depend on how often they occur, so their mean number
+        of copies is that of all rows.
+        """
+        models, classes = reader.layout.roles.models, reader.classes.names
+        n, kept, nobody = facts.labels.n_items, self.copies.n_rows, HeavyRows.none()
+        both = _bottom()
+        for sketch in (self.informed, self.others):
+            both.merge(sketch)
+        some = sampled(both, nobody, SAMPLE_ROWS, n)
+        parts = [
+            sampled(self.informed, nobody, SAMPLE_ROWS, self.n_informed),
+            sampled(self.others, nobody, SAMPLE_ROWS, n - self.n_informed),
+        ]
+        assert some is not None
+        known = Rows.joined([part for part in parts if part is not None])
+        groups = facts.groups.sizes(cut=True)
+        groups.pop(reader.layout.options.item or "", None)
+        return Evidence(
+            facts,
+            some.predictions(models, classes),
+            known.predictions(models, classes),
+            round(n * (1 - len(self.copies.ranks) / kept)) if kept else None,
+            groups,
+            about=not self.copies.complete,
+        )
+
+
+def _counted(note: str) -> tuple[str, int]:
+    """A note about some rows of a batch without the number of these, and the number."""
+    found = _NUMBER.match(note)
+    return (note, 1) if found is None else ("#" + note[found.end() :], int(found[0]))
+
+
+def see_unit(feed: Feed, piece: Piece) -> Seen:
+    """Look at a unit as far as it can be read."""
+    seen = Seen()
+    try:
+        for batch in feed.batches(piece.unit):
+            if piece.number == 0 and not seen.head:
+                groups = batch.predictions.groups.items()
+                seen.head = {name: values[:HEAD_ROWS].tolist() for name, values in groups}
+            seen.update(batch)
+    except InputError as error:
+        seen.errors.append(BadFile(piece.unit.name, str(error)))
+    return seen
+
+
+def _look(case: Case, reader: Reader, seen: Seen) -> None:
+    """Collect the findings about all rows that could be read."""
+    layout, facts = reader.layout, seen.facts
+    for bad in seen.errors:
+        case.error(bad.reason)
+    if seen.errors:
+        case.findings.append(
+            Finding(
+                "info",
+                "what follows a bad cell in the same part of a file is not looked at",
+                case.name,
+                "mend the errors and look again",
             )
-        if seen.labels is None or seen.said is None:
-            self.findings.extend(column_findings(self.described, None, ()))
-            return
-        models, classes = layout.roles.models, reader.classes.names
-        self.positive = reader.classes.positive
-        self.counts = {
-            "n_items": seen.labels.n_items,
-            "n_labeled": seen.labels.n_labeled,
-            "n_models": len(models),
-            "n_classes": len(classes),
-            "n_annotated": seen.annotated,
-            "n_annotator_labels": seen.annotator_labels,
-        }
-        self.balance = balance(seen.labels, seen.said, models, classes)
-        some, known = seen.samples(models, classes)
-        self.findings.extend(self._of_rows(seen, some, known))
-        self.findings.extend(note_findings([*reader.notes, *seen.row_notes()], self.name))
-        self.findings.extend(column_findings(self.described, _head(seen), models))
-        self.findings.extend(_minus_one(layout, seen, len(classes)))
-        self.findings.extend(self._of_sample(seen, known))
-
-    def _of_rows(self, seen: Seen, some: Predictions, known: Predictions) -> Iterator[Finding]:
-        assert seen.labels is not None
-        assert seen.said is not None
-        if not (seen.said.rows.any() or seen.said.scored.any()):
-            yield from overlap_findings(some)
-        if known.n_models:
-            yield from classifier_findings(known, seen.said)
-        yield from label_findings(known, seen.labels, weighted=seen.weighted)
-        yield from class_findings(some)
-        yield from repeat_findings(*seen.repeated(), about=not seen.copies.complete)
-        sizes = seen.groups.sizes(cut=True)
-        sizes.pop(some.item or self.options.item or "", None)
-        yield from group_findings(sizes)
-        if seen.weights is not None and seen.weights[1] == 0:
-            try:
-                sampling_weight([0.0], 1)
-            except InputError as error:
-                self._error(f"{self.name}: {error}")
-
-    def diagnosis(self) -> Diagnosis:
-        """Put it together, the worst first."""
-        found = worst_first(self.findings)
-        said = self.options
-        command = None if any(f.severity == "error" for f in found) else said.command(self.name)
-        return Diagnosis(
-            self.name, self.described, self.counts, self.balance, found,
-            self.positive, self.reading, command, said.to_toml(),
-        )  # fmt: skip
-
-    def _of_sample(self, seen: Seen, known: Predictions) -> Iterator[Finding]:
-        assert seen.labels is not None
-        n = seen.labels.n_items
-        if known.n_items < n:
-            self.counts["n_sampled"] = known.n_items
-            yield Finding(
+        )
+    if facts is None:
+        case.look_at_columns()
+        return
+    models, classes = layout.roles.models, reader.classes
+    case.positive = classes.positive
+    case.counts = facts.counts() | {
+        "n_annotated": seen.annotated,
+        "n_annotator_labels": seen.annotator_labels,
+    }
+    case.balance = facts.balance(models, classes.names)
+    evidence = seen.evidence(facts, reader)
+    # What was done to rows, with how many these are.
+    notes = [note.replace("#", str(rows), 1) for note, rows in seen.notes.items()]
+    case.look(evidence, [*reader.notes, *notes])
+    if facts.weights[1] == 0:
+        try:
+            sampling_weight([0.0], 1)
+        except InputError as error:
+            case.error(f"{case.name}: {error}")
+    case.look_at_columns(_head(seen), models)
+    if len(classes.names) == 2 and (facts.labels.count > 0).sum() == 1:
+        _look_for_minus_one(case, layout)
+    n, known = facts.labels.n_items, evidence.known
+    if known.n_items < n:
+        case.counts["n_sampled"] = known.n_items
+        case.findings.append(
+            Finding(
                 "info",
                 f"what compares items with each other is from {known.n_items:,} of the {n:,} rows, "
                 f"drawn at random, {known.n_labeled:,} labeled ones among them; counts, classes, "
@@ -213,20 +277,19 @@ class _Case:
                 "rows",
                 "",
             )
+        )
 
 
 def _head(seen: Seen) -> Table:
     """The first rows of the columns that no role needs."""
-    columns = {name: [pa.chunked_array([pa.array(v)])] for name, v in seen.head.items()}
-    size = max((len(v) for v in seen.head.values()), default=0)
-    return Table(tuple(columns), columns.__getitem__, size, lambda row: f"row {row + 1}")
+    columns = {name: pa.chunked_array([pa.array(v)]) for name, v in seen.head.items()}
+    return Table.of(columns, max((len(v) for v in seen.head.values()), default=0))
 
 
-def _minus_one(layout: Layout, seen: Seen, n_classes: int) -> Iterator[Finding]:
+def _look_for_minus_one(case: Case, layout: Layout) -> None:
     """-1 beside labels of one class: the labels' own texts are read once more to tell."""
     label = layout.roles.label
-    assert seen.labels is not None
-    if label is None or n_classes != 2 or (seen.labels.count > 0).sum() != 1:
+    if label is None:
         return
     texts: set[str] = set()
     for unit in layout.units:
@@ -236,5 +299,5 @@ def _minus_one(layout: Layout, seen: Seen, n_classes: int) -> Iterator[Finding]:
             continue  # said already
         found = list(minus_one_findings(label, texts))
         if found:
-            yield from found
+            case.findings.extend(found)
             return

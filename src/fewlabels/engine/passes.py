@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from fewlabels.engine.checkpoint import Checkpoint
 from fewlabels.engine.executors import Executor, Failed
-from fewlabels.engine.units import BadFile, Unit
+from fewlabels.engine.units import Unit
 from fewlabels.engine.work import Piece, pieces
 from fewlabels.errors import InputError
+from fewlabels.frames.sources import BadFile
 
 R = TypeVar("R")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,29 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fewlabels.door import sampling_weight
 from fewlabels.engine.units import Layout, Unit
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import arguments_of, class_columns
 from fewlabels.frames.classes import Classes, decide_classes
+from fewlabels.frames.columnar import parquet_batches
 from fewlabels.frames.delimited import open_delimited
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.parquet import readable
 from fewlabels.frames.read import build, told_by_rows
 from fewlabels.frames.roles import Roles
-from fewlabels.frames.table import Place, Table, refuse_mixed
-from fewlabels.frames.wording import told_of
+from fewlabels.frames.table import Place, Table, readable, refuse_mixed, row_place, told_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
 from fewlabels.wording import quoted, unknown
 
 BATCH_ROWS = 65_536
 """Rows of a batch; the last one of a unit has what is left."""
-
-_BUFFER = 1 << 18
-"""Bytes of a column of Parquet that are read at once: row groups may be larger than memory."""
 
 
 class Batch(NamedTuple):
@@ -84,11 +78,8 @@ class Reader:
             If a cell does not hold what its column's role asks for, the file is damaged, or it
             has changed since it was laid out.
         """
-        first = 0
         with told_of(unit.name):
-            for table in _tables(unit, self._roles):
-                yield self._batch(table, first)
-                first += table.n_rows
+            yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
         """Rows that somebody else has read, `BATCH_ROWS` at a time.
@@ -99,11 +90,7 @@ class Reader:
             If a column is missing, or a cell does not hold what its column's role asks for.
         """
         names = tuple(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
-        first = 0
-        for held in _regrouped(_chosen(parts, names), BATCH_ROWS):
-            table = _table(held, names, partial(_further, _row_of_parts, first))
-            yield self._batch(table, first)
-            first += table.n_rows
+        yield from self._batches(_in_batches(_chosen(parts, names), names, _row_of_parts))
 
     def _refuse_other_formats(self, table: Table) -> None:
         """Refuse rows whose percentages are those of no other rows, or the other way round."""
@@ -116,13 +103,15 @@ class Reader:
         # Asked for by the caller: a column that cannot be a group is no longer left out.
         return replace(self.layout.roles, groups=self.groups, groups_asked=True)
 
-    def _batch(self, table: Table, first: int) -> Batch:
-        roles = self._roles
-        arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
-        self._refuse_other_formats(table)
-        weight = _raw_weight(arguments.pop("weight"), roles, table.place)
-        arguments["notes"] = ()
-        return Batch(build(arguments, roles, table.place), weight, first)
+    def _batches(self, tables: Iterable[Table]) -> Iterator[Batch]:
+        roles, first = self._roles, 0
+        for table in tables:
+            arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
+            self._refuse_other_formats(table)
+            weight = _raw_weight(arguments.pop("weight"), roles, table.place)
+            arguments["notes"] = ()
+            yield Batch(build(arguments, roles, table.place), weight, first)
+            first += table.n_rows
 
 
 def _chosen(
@@ -232,20 +221,27 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     comma = False
     if unit.kind == "Parquet":
         parts = _row_groups(unit, roles, names)
-        place = partial(_row_of_parquet, unit.first_row or 0)
+        place = partial(_further, row_place, unit.first_row or 0)
     else:
         file = open_delimited(Path(unit.path), unit.name)
         parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
         place = partial(file.place, unit.start)
         comma = file.delimiter == ";"
+    yield from _in_batches(parts, names, place, decimal_comma=comma)
+
+
+def _in_batches(
+    parts: Iterable[pa.RecordBatch],
+    names: tuple[str, ...],
+    place: Place,
+    *,
+    decimal_comma: bool = False,
+) -> Iterator[Table]:
     first = 0
-    for batch in _regrouped(parts, BATCH_ROWS):
-        yield _table(batch, names, partial(_further, place, first), decimal_comma=comma)
-        first += sum(map(len, batch))
-
-
-def _row_of_parquet(first: int, row: int) -> str:
-    return f"row {first + row + 1}"
+    for held in _regrouped(parts, BATCH_ROWS):
+        where = partial(_further, place, first)
+        yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
+        first += sum(map(len, held))
 
 
 def _further(place: Place, first: int, row: int) -> str:
@@ -264,19 +260,10 @@ def _refuse_changed(unit: Unit) -> None:
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of the row groups of a unit of Parquet."""
-    # Few texts, each very often: codes into a dictionary are read three times as fast. Other texts
-    # may be as many as there are rows, and a batch would get them all.
     coded = [column for column in (roles.label, *roles.votes.values()) if column is not None]
-    n_rows = 0
-    with (
-        readable(),
-        pq.ParquetFile(
-            unit.path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=coded
-        ) as file,
-    ):
-        for part in file.iter_batches(
-            BATCH_ROWS, range(unit.start, unit.stop), list(names), use_threads=False
-        ):
+    groups, n_rows = range(unit.start, unit.stop), 0
+    with readable("Parquet"):
+        for part in parquet_batches(Path(unit.path), names, groups, rows=BATCH_ROWS, coded=coded):
             n_rows += len(part)
             yield part
         if n_rows != unit.n_rows:
@@ -298,20 +285,3 @@ def _regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.R
                 held, missing = [], size
     if held:
         yield held
-
-
-def _table(
-    batch: Iterable[pa.RecordBatch],
-    names: tuple[str, ...],
-    place: Place,
-    *,
-    decimal_comma: bool = False,
-) -> Table:
-    """Record batches as one table, though their types may differ."""
-    same = itertools.groupby(batch, key=lambda part: part.schema)
-    tables = [pa.Table.from_batches(list(parts)) for _, parts in same]
-    n_rows = sum(len(table) for table in tables)
-    return Table(
-        names, lambda name: [table.column(name) for table in tables], n_rows, place,
-        decimal_comma=decimal_comma,
-    )  # fmt: skip

@@ -16,9 +16,8 @@ from fewlabels.engine.passes import Passes, Progress
 from fewlabels.engine.posterior_files import PosteriorFiles
 from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.skipped import skipped_words
 from fewlabels.engine.two_passes import STEPS, TALLY, Provenance, in_two_passes
-from fewlabels.engine.units import Layout, lay_out
+from fewlabels.engine.units import Layout, lay_out, skipped_words
 from fewlabels.engine.work import Feed
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates

@@ -7,23 +7,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.compression import byte_stream, is_plain
-from fewlabels.frames.content import file_kind
+from fewlabels.frames.columnar import ParquetFile, open_parquet
+from fewlabels.frames.content import byte_stream, is_plain
 from fewlabels.frames.delimited import DelimitedFile, open_delimited
-from fewlabels.frames.locate import Located, folder_files, locate
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.parquet import ParquetFile, open_parquet
 from fewlabels.frames.recognise import recognise
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.sources import FolderOfTables
-from fewlabels.frames.table import Table
-from fewlabels.frames.wording import told_of
-from fewlabels.wording import one_line
+from fewlabels.frames.sources import BadFile, FolderOfTables, locate, nothing_read
+from fewlabels.frames.table import Table, readable, told_of
+from fewlabels.wording import listed, one_line
 
 IN_PARTS = ("CSV", "Parquet")
 """Kinds of files that can be divided; the others are read whole."""
@@ -59,21 +57,13 @@ class Unit:
 
     path: str
     name: str
-    kind: Literal["Parquet", "CSV"]
+    kind: str
     start: int
     stop: int
     first_row: int | None
     n_rows: int | None
     n_bytes: int
     stamp: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class BadFile:
-    """A file that was left out, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,14 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     UsageError
         If the source is no path.
     """
-    located, skipped = _located(source, skip_bad_files)
+    if not isinstance(source, (str, Path)):
+        raise UsageError(
+            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
+            "a frame in memory is not streamed"
+        )
+    skipped: list[BadFile] = []
+    located = locate(source, skipped if skip_bad_files else None)
+    assert located is not None  # a path is always located
     alone = len(located.files) == 1 and not skipped
     with told_of(located.name):
         if located.kind not in IN_PARTS:
@@ -127,10 +124,9 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         files: list[_File] = []
         for path in located.files:
             name = one_line(path.name)
-            shown = None if alone or skip_bad_files else name
             try:
-                with told_of(shown):
-                    file = _open(path, name, located.kind)
+                with told_of(None if alone or skip_bad_files else name):
+                    file = _open(path, located.kind, one_line(located.name) if alone else name)
                 _refuse_other_columns(files[:1], file)
             except InputError as error:
                 if not skip_bad_files:
@@ -139,14 +135,12 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             else:
                 files.append(file)
         if not files:
-            raise InputError(_nothing(skipped, len(located.files) == 1))
+            raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         reading = recognise(_Head([file.opened for file in files]), options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
         roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
         units = [unit for file in files for unit in file.units]
-        if alone:  # messages call the file as it was asked for
-            units = [replace(unit, name=one_line(located.name)) for unit in units]
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
@@ -179,83 +173,37 @@ class _Head:
                 n_rows += len(held[-1])
                 if n_rows >= most:
                     break
-        tables = [pa.Table.from_batches([batch]) for batch in held]
-        return Table(
-            (*numbers, *texts),
-            lambda name: [table.column(name) for table in tables],
-            n_rows,
-            lambda row: f"row {row + 1}",
-        )
+        return Table.of_batches(held, (*numbers, *texts))
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file whose header or footer has been read."""
+class _File(NamedTuple):
+    """A file whose header or footer has been read, and its units."""
 
     opened: ParquetFile | DelimitedFile
-    units: tuple[Unit, ...]
+    units: list[Unit]
 
 
-def _located(source: str | Path, skip: bool) -> tuple[Located, list[BadFile]]:
-    """The files, and those that are no tables, where they may be left out."""
-    if not isinstance(source, (str, Path)):
-        raise UsageError(
-            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
-            "a frame in memory is not streamed"
-        )
-    try:
-        located = locate(source)
-    except InputError:
-        if not (skip and Path(source).is_dir()):
-            raise
-        return _by_itself(Path(source), str(source))
-    assert located is not None  # a path is always located
-    return located, []
+_Piece = tuple[int, int, int | None, int | None, int]
+"""What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
 
 
-def _by_itself(folder: Path, name: str) -> tuple[Located, list[BadFile]]:
-    """The files of a folder of which some are no tables, or of another kind than the first."""
-    kind: str | None = None
-    files: list[Path] = []
-    skipped: list[BadFile] = []
-    with told_of(name):
-        paths = folder_files(folder)
-    for path in paths:
-        try:
-            found = file_kind(path)
-            if found != (kind or found):
-                raise InputError(f"is {found}, and {files[0].name} is {kind}")
-        except (InputError, OSError) as error:
-            skipped.append(BadFile(one_line(path.name), one_line(str(error))))
-        else:
-            kind = found
-            files.append(path)
-    if kind is None:
-        raise InputError(f"{one_line(name)}: {_nothing(skipped, False)}")
-    return Located(kind, tuple(files), name), skipped
-
-
-def _nothing(skipped: Sequence[BadFile], alone: bool) -> str:
-    """What is said where no file is left."""
-    if not skipped:
-        return "is a folder without files to read"
-    first = skipped[0]
-    if alone and len(skipped) == 1:
-        return first.reason
-    return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
-
-
-def _open(path: Path, name: str, kind: str) -> _File:
+def _open(path: Path, kind: str, shown: str) -> _File:
+    """Open a file, which messages about its rows call `shown`."""
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
     stamp = (status.st_size, status.st_mtime_ns)
+    opened: ParquetFile | DelimitedFile
+    pieces: Iterable[_Piece]
     if kind == "Parquet":
-        parquet = open_parquet(path, name)
-        return _File(parquet, tuple(_row_groups(parquet, stamp)))
-    delimited = open_delimited(path, name)
-    return _File(delimited, tuple(_byte_ranges(delimited, stamp)))
+        opened = open_parquet(path, one_line(path.name))
+        pieces = _row_groups(opened.row_groups, stamp[0])
+    else:
+        opened = open_delimited(path, one_line(path.name))
+        pieces = _byte_ranges(opened, stamp[0])
+    whole = str(path.absolute())
+    return _File(opened, [Unit(whole, shown, kind, *piece, stamp) for piece in pieces])
 
 
 def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
@@ -264,9 +212,8 @@ def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
     _ = FolderOfTables("", parts).names
 
 
-def _row_groups(file: ParquetFile, stamp: tuple[int, int]) -> Iterator[Unit]:
+def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
     """Consecutive row groups together, each with its share of the file's size."""
-    path, rows, size = str(file.path.absolute()), file.row_groups, stamp[0]
     total = max(sum(rows), 1)
     start = first = 0
     while start < len(rows):
@@ -276,17 +223,16 @@ def _row_groups(file: ParquetFile, stamp: tuple[int, int]) -> Iterator[Unit]:
             stop += 1
         if n:
             share = size * (first + n) // total - size * first // total
-            yield Unit(path, file.name, "Parquet", start, stop, first, n, share, stamp)
+            yield start, stop, first, n, share
         start, first = stop, first + n
 
 
-def _byte_ranges(file: DelimitedFile, stamp: tuple[int, int]) -> Iterator[Unit]:
+def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
     """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
-    path, size = str(file.path.absolute()), stamp[0]
     if not _has_rows(file):
         return
     if not is_plain(file.path):
-        yield Unit(path, file.name, "CSV", file.body, TO_THE_END, 0, None, size, stamp)
+        yield file.body, TO_THE_END, 0, None, size
         return
     bounds = [file.body]
     if size - file.body > UNIT_BYTES and not _holds_quotes(file):
@@ -296,9 +242,8 @@ def _byte_ranges(file: DelimitedFile, stamp: tuple[int, int]) -> Iterator[Unit]:
     if bounds[-1] < size:
         bounds.append(size)
     for start, stop in itertools.pairwise(bounds):
-        # The header counts to the first.
-        first, n_bytes = (0, stop) if start == file.body else (None, stop - start)
-        yield Unit(path, file.name, "CSV", start, stop, first, None, n_bytes, stamp)
+        first = start == file.body
+        yield start, stop, 0 if first else None, None, stop if first else stop - start
 
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:
@@ -349,9 +294,8 @@ def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
             if (column, kind) in seen:
                 continue
             seen.add((column, kind))
-            nothing = {column: [pa.chunked_array([pa.array([], kind)])]}
             try:
-                Table((column,), nothing.__getitem__, 0, str).categories(column)
+                Table.of({column: pa.chunked_array([], kind)}, 0).categories(column)
             except InputError as error:
                 if roles.groups_asked:
                     raise
@@ -360,3 +304,49 @@ def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
         return roles, ()
     kept = tuple(column for column in roles.groups if column not in unfit)
     return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())
+
+
+def skipped_words(skipped: Sequence[BadFile], without: str) -> str:
+    """Which files were skipped and why, and what is without them, such as "the losses are"."""
+    named = listed([f"{bad.name} ({bad.reason})" for bad in skipped], 3)
+    many = len(skipped) > 1
+    what = f"{len(skipped)} files were" if many else "1 file was"
+    return f"{what} skipped, and {without} without {'them' if many else 'it'}: {named}"
+
+
+_HEAD = 1 << 20
+_COMPRESSION_RATIO = 4
+
+
+def about_rows(path: str | Path) -> int:
+    """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
+
+    What cannot be read in parts counts as none.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    located = locate(path)
+    if located is None or located.kind not in IN_PARTS:
+        return 0
+    if located.kind == "Parquet":
+        return sum(map(_rows_of_parquet, located.files))
+    return sum(map(_rows_of_csv, located.files))
+
+
+def _rows_of_parquet(path: Path) -> int:
+    with readable("Parquet"):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def _rows_of_csv(path: Path) -> int:
+    size = path.stat().st_size
+    if not is_plain(path):
+        size, per_line = size * _COMPRESSION_RATIO, 100.0
+    else:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
+    return int(size / per_line)

@@ -11,12 +11,10 @@ import numpy as np
 from fewlabels.door import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Counts, decide_classes
-from fewlabels.frames.families import class_of_one
-from fewlabels.frames.names import Names
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.profiles import names_percentages
+from fewlabels.frames.profiles import class_of_one, names_percentages
 from fewlabels.frames.roles import Roles, split_native
-from fewlabels.frames.table import NOTHING, Table
+from fewlabels.frames.table import NOTHING, Names, Table
 from fewlabels.frames.values import group_text, shown_number
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.wording import listed, quoted
@@ -83,7 +81,7 @@ def arguments_of(
     """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
     attempts, n = _Attempts(found), table.n_rows
     by_column = {
-        column: attempts.read(partial(t.class_indices, classes, table.place), n)
+        column: attempts.read(partial(classes.indices, t, table.place), n)
         for column, t in texts.items()
     }
     texts.clear()

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from fewlabels.class_words import (
     MAYBE_NO_LABEL,
     NO_LABEL,
@@ -19,10 +21,12 @@ from fewlabels.class_words import (
 )
 from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError, UsageError
-from fewlabels.frames.families import by_names, class_of_one, differences
 from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.profiles import by_names, class_of_one, differences
 from fewlabels.frames.roles import Roles, split_native
+from fewlabels.frames.table import Names, Place
 from fewlabels.frames.values import class_names, class_text, in_order
+from fewlabels.kernels.arrays import Array
 from fewlabels.wording import listed, quoted, unknown
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -88,6 +92,28 @@ class Classes:
             meant = same_answer(text, self.texts)
             return None if meant is None else self._index[meant]
         return UNKNOWN
+
+    def indices(self, names: Names, place: Place) -> Array:
+        """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.
+
+        Raises
+        ------
+        InputError
+            If a text is no class.
+        """
+        index = [self.find(text) for text in names.texts]
+        small = np.min_scalar_type(-max(len(self.texts), 2))
+        table = np.array([-2 if i is None else i for i in index] + [UNKNOWN], dtype=small)
+        out: Array = table[names.codes]
+        strangers = np.flatnonzero(out == -2)
+        if strangers.size:
+            row = int(strangers[0])
+            raise InputError(
+                f"{quoted(names.texts[names.codes[row]])} in column {quoted(names.column)}, "
+                f"{place(row)}, is not a class; the classes are {listed(self.texts)}: correct "
+                "it, leave it empty, or name all classes with --classes"
+            )
+        return out
 
     def columns_of(self, model: str, columns: tuple[str, ...]) -> dict[str, str]:
         """Class -> column of a classifier whose columns the caller names, by the names' ends.

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from fewlabels.errors import InputError
-from fewlabels.frames.compression import ENDINGS, byte_stream, is_plain
+from fewlabels.frames.content import ENDINGS, byte_stream, is_plain, not_utf8
 from fewlabels.frames.table import MISSING_NUMBERS, Table
 from fewlabels.wording import quoted
 
@@ -59,10 +59,7 @@ class _Text:
             at = self._start + self.size + error.start - held
             # Of a part of a file nobody knows how many lines come before it.
             where = f"at offset {at:,}" if self._start else f"in line {line}"
-            raise InputError(
-                f"is not UTF-8 (byte 0x{byte:02x} {where}); save it again as UTF-8, or convert "
-                "it: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
-            ) from None
+            raise not_utf8(byte, f" {where}") from None
         self.quotes += chunk.count(b'"')
         self.line_breaks += chunk.count(b"\n")
         self.size += len(chunk)
@@ -100,15 +97,15 @@ class DelimitedFile:
         position = {name: str(i) for i, name in enumerate(self.names)}
         types = self._types(numbers, texts)
         try:
-            table = self._parse(types)
-        except pa.ArrowInvalid as error:
-            if _NO_NUMBER not in str(error):
-                self._refuse(error)
-            # Read as text, so that whoever asks for the numbers can name the cell that is none.
             try:
+                table = self._parse(types)
+            except pa.ArrowInvalid as error:
+                if _NO_NUMBER not in str(error):
+                    raise
+                # As text, so that whoever asks for the numbers can name the cell that is none.
                 table = self._parse(dict.fromkeys(types, pa.string()))
-            except pa.ArrowInvalid as second:
-                self._refuse(second)
+        except pa.ArrowInvalid as error:
+            self._refuse(self._with_row(error), text, self.body)
         if text.quotes % 2 and text.line_breaks > table.num_rows + self.skip:
             self._refuse_open_quote()
         columns = {name: [table.column(position[name])] for name in (*numbers, *texts)}
@@ -152,7 +149,7 @@ class DelimitedFile:
                 elif "straddling" in str(error) and block < _BLOCK:
                     block = _BLOCK
                 else:
-                    self._refuse_part(error, start)
+                    self._refuse(error, text, start)
         if text.quotes % 2 and text.line_breaks > rows + self.skip:
             self._refuse_open_quote()
 
@@ -201,9 +198,9 @@ class DelimitedFile:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(batch.columns, names)
 
-    def _parse(self, types: dict[str, pa.DataType], *, threads: bool = True) -> pa.Table:
+    def _parse(self, types: dict[str, pa.DataType]) -> pa.Table:
         with byte_stream(self.path) as stream:
-            return pa.csv.read_csv(stream, **self._options(types, threads=threads, skip=self.skip))
+            return pa.csv.read_csv(stream, **self._options(types, threads=True, skip=self.skip))
 
     def _options(
         self,
@@ -244,50 +241,36 @@ class DelimitedFile:
                     'quote within a cell as ""'
                 ) from None
 
-    def _refuse(self, error: pa.ArrowInvalid) -> NoReturn:
-        """Say in our words what Arrow found."""
+    def _with_row(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
+        """A ragged row with its number, which the reader without threads counts."""
+        if "Expected" not in str(error):
+            return error
+        try:
+            for _ in self._pass({"0": pa.string()}, _BLOCK, self.body, self._size):
+                pass
+        except pa.ArrowInvalid as numbered:
+            return numbered
+        return error
+
+    def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
+        """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
         said = str(error)
-        if "straddling" in said and self._text.size > _BLOCK:
-            self._refuse_long_row()
+        if "straddling" in said and text.size > _BLOCK:
+            raise InputError(
+                f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
+                "or drop the column with the long text"
+            ) from None
         if "straddling" in said or "Empty CSV" in said:
             raise InputError("has a header but no rows; a file needs at least one item") from None
-        ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
+        ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
         if ragged:
-            self._refuse_ragged(ragged[1], ragged[2], self._ragged_row())
+            number, columns, found = ragged.groups()
+            row = "a row" if number is None else self.place(start, int(number) - 1)
+            raise InputError(
+                f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
+                "delimiter there"
+            ) from None
         raise InputError(f"cannot be read as CSV: {said}") from None
-
-    def _refuse_part(self, error: pa.ArrowInvalid, start: int) -> NoReturn:
-        """Say in our words what Arrow found in rows that begin at byte `start`."""
-        said = str(error)
-        if "straddling" in said:
-            self._refuse_long_row()
-        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", said)
-        if ragged:
-            row = self.place(start, int(ragged[1]) - 1)
-            self._refuse_ragged(ragged[2], ragged[3], row)
-        raise InputError(f"cannot be read as CSV: {said}") from None
-
-    def _refuse_long_row(self) -> NoReturn:
-        raise InputError(
-            f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
-            "or drop the column with the long text"
-        ) from None
-
-    def _refuse_ragged(self, columns: str, found: str, row: str) -> NoReturn:
-        raise InputError(
-            f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
-            "delimiter there"
-        ) from None
-
-    def _ragged_row(self) -> str:
-        # Only the reader without threads counts rows.
-        try:
-            self._parse({"0": pa.string()}, threads=False)
-        except pa.ArrowInvalid as error:
-            row = re.search(r"Row #(\d+)", str(error))
-            if row:
-                return f"row {int(row[1]) - self.skip} after the header"
-        return "a row"
 
 
 def open_delimited(path: Path, name: str) -> DelimitedFile:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.frames.cells import Cells, Rows
-from fewlabels.frames.compression import byte_stream
+from fewlabels.frames.content import byte_stream, not_utf8
 from fewlabels.wording import quoted
 
 _BLOCK = 1 << 20
@@ -178,10 +178,7 @@ def _text(content: bytes) -> str:
         byte = content[error.start]
         line = content[: error.start].count(b"\n") + 1
         where = f" in line {line}" if line > 1 else ""
-        raise InputError(
-            f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8, or convert it: "
-            "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
-        ) from None
+        raise not_utf8(byte, where) from None
 
 
 def _parsed(text: str, *, whole: bool = False) -> Any:

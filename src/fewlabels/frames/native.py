@@ -51,11 +51,11 @@ class NativeFrame:
         """Convert some columns to Arrow."""
         frame = nw.from_native(self.frame, eager_only=True)
         columns = {
-            name: [_column(frame, key)]
+            name: _column(frame, key)
             for name, key in zip(self.names, self.keys, strict=True)
             if name in numbers or name in texts
         }
-        return Table(tuple(columns), columns.__getitem__, len(frame), _place)
+        return Table.of(columns, len(frame), _place)
 
 
 def open_frame(source: Any, argument: str = "source") -> Source:

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.errors import InputError
 from fewlabels.frames.options import ColumnOptions
+from fewlabels.frames.table import readable, told_of
 from fewlabels.frames.values import group_text
-from fewlabels.frames.wording import told_of
 from fewlabels.kernels.arrays import Array
 from fewlabels.wording import did_you_mean, listed, one_line, quoted
 
 GROUP = "groups__"
 _PER_ITEM = ("probabilities", "labels", "votes", "scores", "histogram", "domain", "weight")
 _NAMES = ("models", "classes")
+_NO_MEMORY = "does not fit into memory, or says so by mistake"
 KEYS = (*_PER_ITEM, *_NAMES, f"{GROUP}<name>")
 
 
@@ -52,28 +53,21 @@ def described(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _load(path: Path) -> dict[str, Array]:
-    # Foreign bytes raise whatever the zip and array readers stumble on, down to SyntaxError.
-    try:
-        # Opened here: numpy leaves the file open where it finds no archive in it.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            for key in file.files:
-                if key not in KEYS and not (key.startswith(GROUP) and key != GROUP):
-                    raise InputError(
-                        f"unknown key {quoted(key)}; {did_you_mean(key, KEYS)}the keys are "
-                        f"{listed(KEYS, 99)}"
-                    )
-            if not file.files:
-                raise InputError(f"holds no arrays; the keys are {listed(KEYS, 99)}")
-            return {key: _array(key, file) for key in file.files}
-    except FewlabelsError:
-        raise
-    except MemoryError:
-        raise InputError("does not fit into memory, or says so by mistake") from None
-    except Exception as error:
-        raise InputError(
-            f"cannot be read as NPZ, it is damaged or cut short ({error}); write it again with "
-            "numpy.savez"
-        ) from None
+    # Opened here: numpy leaves the file open where it finds no archive in it.
+    with (
+        readable("NPZ", mend="write it again with numpy.savez", memory=_NO_MEMORY),
+        path.open("rb") as stream,
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        for key in file.files:
+            if key not in KEYS and not (key.startswith(GROUP) and key != GROUP):
+                raise InputError(
+                    f"unknown key {quoted(key)}; {did_you_mean(key, KEYS)}the keys are "
+                    f"{listed(KEYS, 99)}"
+                )
+        if not file.files:
+            raise InputError(f"holds no arrays; the keys are {listed(KEYS, 99)}")
+        return {key: _array(key, file) for key in file.files}
 
 
 def _array(key: str, file: Mapping[str, Any]) -> Array:

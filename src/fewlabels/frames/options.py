@@ -6,13 +6,13 @@ import json
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from fewlabels.errors import InputError, UsageError
+from fewlabels.frames.table import told_of
 from fewlabels.frames.values import class_text
-from fewlabels.frames.wording import told_of
 from fewlabels.wording import did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
@@ -84,19 +84,14 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
+        order = ("label", "item", "domain", "weight", "positive", "classes", "no_label", "models")
         said: dict[str, Any] = {}
-        for key in ("label", "item", "domain", "weight", "positive"):
-            if getattr(self, key) is not None:
-                said[key] = getattr(self, key)
-        if self.classes is not None:
-            said["classes"] = list(self.classes)
-        if self.no_label:
-            said["no_label"] = list(self.no_label)
-        if self.models:
-            said["models"] = {name: list(columns) for name, columns in self.models.items()}
-        for key in ("hard", "scores", "confidence", "votes", "same"):
-            if getattr(self, key):
-                said[key] = dict(getattr(self, key))
+        for key in (*order, "hard", "scores", "confidence", "votes", "same"):
+            value = getattr(self, key)
+            if isinstance(value, Mapping):
+                value = {name: list(c) if key == "models" else c for name, c in value.items()}
+            if value is not None and (value or key not in ("no_label", *_TABLES)):
+                said[key] = list(value) if isinstance(value, tuple) else value
         return said
 
     def arguments(self) -> list[str]:
@@ -170,26 +165,7 @@ def _name(name: str) -> str:
     return name
 
 
-def column_options(
-    *,
-    label: str | None = None,
-    models: Mapping[str, str | Sequence[str]] | None = None,
-    hard: Mapping[str, str] | None = None,
-    scores: Mapping[str, str] | None = None,
-    confidence: Mapping[str, str] | None = None,
-    domain: str | None = None,
-    weight: str | None = None,
-    columns: str | Path | Mapping[str, Any] | None = None,
-    classes: Sequence[Any] | None = None,
-    positive: Any = None,
-    no_label: Sequence[str] | None = None,
-    same: Mapping[str, Any] | None = None,
-    keep: str | Sequence[str] | None = None,
-    item: str | None = None,
-    annotator: str | None = None,
-    answer: str | None = None,
-    vote_columns: Mapping[str, str] | None = None,
-) -> ColumnOptions:
+def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
 
     Raises
@@ -199,50 +175,52 @@ def column_options(
     InputError
         If the TOML file cannot be read or says something unknown.
     """
+    for name in arguments:
+        if name not in ColumnArguments.__annotations__:
+            raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
+    get = dict[str, Any](arguments).get
+    classes, no_label, keep, columns = get("classes"), get("no_label"), get("keep"), get("columns")
+    positive = get("positive")
     if isinstance(classes, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     if isinstance(no_label, str):
         no_label = [no_label]
-    of_votes = {"annotator": annotator, "label": answer}
+    of_votes = {"annotator": get("annotator"), "label": get("answer")}
     given = ColumnOptions(
-        label,
-        _model_columns(models or {}),
-        domain,
-        weight,
+        get("label"),
+        _model_columns(get("models") or {}),
+        get("domain"),
+        get("weight"),
         None if classes is None else tuple(classes),
         (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
-        item,
+        get("item"),
         {
             **{role: column for role, column in of_votes.items() if column is not None},
-            **_vote_columns(vote_columns or {}, "vote_columns"),
+            **_vote_columns(get("vote_columns") or {}, "vote_columns"),
         },
-        _single_columns(hard or {}, "hard"),
-        _single_columns(scores or {}, "scores"),
-        _single_columns(confidence or {}, "confidence"),
+        _single_columns(get("hard") or {}, "hard"),
+        _single_columns(get("scores") or {}, "scores"),
+        _single_columns(get("confidence") or {}, "confidence"),
         None if positive is None else class_text(positive),
         tuple(no_label or ()),
-        {str(text): class_text(meant) for text, meant in (same or {}).items()},
+        {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
     )
     if columns is None:
         return given
     said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
-    joined = ColumnOptions(
-        given.label or said.label,
-        {**said.models, **given.models},
-        given.domain or said.domain,
-        given.weight or said.weight,
-        said.classes if given.classes is None else given.classes,
-        given.keep,
-        given.item or said.item,
-        {**said.votes, **given.votes},
-        {**said.hard, **given.hard},
-        {**said.scores, **given.scores},
-        {**said.confidence, **given.confidence},
-        given.positive or said.positive,
-        given.no_label or said.no_label,
-        {**said.same, **given.same},
+    return ColumnOptions(
+        **{
+            one.name: _joined_option(getattr(given, one.name), getattr(said, one.name))
+            for one in fields(ColumnOptions)
+        }
     )
-    return joined
+
+
+def _joined_option(mine: Any, theirs: Any) -> Any:
+    """What an argument says, and what the file says where the argument says nothing."""
+    if isinstance(mine, Mapping):
+        return {**theirs, **mine}
+    return theirs if mine in (None, "", ()) and theirs is not None else mine
 
 
 def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
@@ -320,7 +298,18 @@ def read_column_file(path: str | Path) -> ColumnOptions:
         If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
     """
     with told_of(str(path)):
-        return _said(_parse(_read_text(path)))
+        try:
+            text = Path(path).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8; save it again as UTF-8") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot be read: {reason}") from None
+        try:
+            said = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+            raise InputError(f"is not valid TOML: {error}") from None
+        return _said(said)
 
 
 def _said(said: Mapping[str, Any]) -> ColumnOptions:
@@ -345,37 +334,13 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
                 f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
             )
     try:
-        return column_options(
-            **texts,
-            **lists,
-            positive=said.get("positive"),
-            models=said.get("models"),
-            hard=said.get("hard"),
-            scores=said.get("scores"),
-            confidence=said.get("confidence"),
-            same=said.get("same"),
-            vote_columns=said.get("votes"),
-        )
+        tables: dict[str, Any] = {key: said.get(key) for key in _TABLES if key != "votes"}
+        positive, votes = said.get("positive"), said.get("votes")
+        return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
     except UsageError as error:
         dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
         raise InputError(f"{error}{mend}") from None
-
-
-def _read_text(path: str | Path) -> str:
-    try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8; save it again as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(f"is not valid TOML: {error}") from None
 
 
 def _text(said: Mapping[str, Any], key: str) -> str | None:
@@ -409,9 +374,9 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return result
 
 
-def _single_columns(columns: Any, name: str) -> dict[str, str]:
+def _single_columns(columns: Any, name: str, what: str = "names to columns") -> dict[str, str]:
     if not isinstance(columns, Mapping):
-        raise UsageError(f"`{name}` must map names to columns; got {quoted(columns)}")
+        raise UsageError(f"`{name}` must map {what}; got {quoted(columns)}")
     for model, column in columns.items():
         if not isinstance(column, str) or not column:
             raise UsageError(
@@ -421,19 +386,10 @@ def _single_columns(columns: Any, name: str) -> dict[str, str]:
 
 
 def _vote_columns(columns: Any, name: str) -> dict[str, str]:
-    if not isinstance(columns, Mapping):
-        raise UsageError(
-            f"`{name}` must map {', '.join(VOTE_ROLES)} to columns of the votes; got "
-            f"{quoted(columns)}"
-        )
-    for role, column in columns.items():
+    for role in columns if isinstance(columns, Mapping) else ():
         if role not in VOTE_ROLES:
             raise UsageError(
                 f"`{name}` has the unknown key {quoted(role)}; "
                 f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
             )
-        if not isinstance(column, str) or not column:
-            raise UsageError(
-                f"`{name}` must map {quoted(role)} to the name of a column; got {quoted(column)}"
-            )
-    return dict(columns)
+    return _single_columns(columns, name, f"{', '.join(VOTE_ROLES)} to columns of the votes")

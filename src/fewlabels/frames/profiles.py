@@ -3,19 +3,134 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.class_words import NO_LABEL, folded
+from fewlabels.class_words import NO_LABEL, folded, same_answer
 from fewlabels.errors import InputError
-from fewlabels.frames.families import WORD, tokens
 from fewlabels.frames.options import ColumnOptions
-from fewlabels.frames.table import Table
+from fewlabels.frames.table import Names, Table
 from fewlabels.frames.values import class_text
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+
+WORD = re.compile(r"[0-9a-zA-Z\u0080-\uffff]+")
+"""A word of a column's name."""
+
+_NEGATIONS = {"not", "non", "no"}
+_OF_A_CLASS = re.compile(
+    r"(?i)(.*[^a-z])?(p|pr|prob|proba|probs|probability|class|cls|label|y|c|is)"
+)
+"""What stands before a number that is a class, not the number of a fold or of a model."""
+
+
+class Part(NamedTuple):
+    """The class that a column's name says, and what is left of the name."""
+
+    name: str
+    rest: str
+
+
+def tokens(name: str) -> list[str]:
+    """The words of a column's name.
+
+    Examples
+    --------
+    >>> tokens("rf P(not toxic)")
+    ['rf', 'P', 'not', 'toxic']
+    """
+    return WORD.findall(name)
+
+
+def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
+    """The class that a column's name ends in, else begins with: the longest one, whole words.
+
+    Examples
+    --------
+    >>> class_of_name("rf_not_toxic", ["not toxic", "toxic"])
+    Part(name='not toxic', rest='rf')
+    >>> class_of_name("cat_prob", ["cat", "dog"]), class_of_name("rf", ["cat", "dog"])
+    (Part(name='cat', rest='prob'), None)
+    """
+    words = [folded(word) for word in tokens(column)]
+    shown = tokens(column)
+    best: tuple[tuple[int, int], Part] | None = None
+    for name in classes:
+        own = [folded(word) for word in tokens(name)]
+        size = len(own)
+        if not size or size > len(words):
+            continue
+        for at_end, part, rest in (
+            (1, words[-size:], shown[:-size]),
+            (0, words[:size], shown[size:]),
+        ):
+            if part == own and (best is None or (at_end, size) > best[0]):
+                best = ((at_end, size), Part(name, "_".join(rest)))
+    if best is not None and len(classes) == 2:
+        before = [folded(word) for word in tokens(best[1].rest)]
+        if best[0][0] and before and before[-1] in _NEGATIONS:
+            other = classes[1 - list(classes).index(best[1].name)]
+            return Part(other, "_".join(tokens(best[1].rest)[:-1]))
+    return None if best is None else best[1]
+
+
+def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
+    """Class -> column of a classifier, where the names say so one to one; else None.
+
+    Examples
+    --------
+    >>> by_names(["rf_dog", "rf_cat"], ["cat", "dog"])
+    {'dog': 'rf_dog', 'cat': 'rf_cat'}
+    """
+    found = [class_of_name(column, classes) for column in columns]
+    named = [None if part is None else part.name for part in found]
+    if None in named:
+        # no and yes for 0 and 1: synonyms, where all that differs between the names is that.
+        named = [same_answer(name, classes) for name in differences(columns) or ()]
+    if len(named) != len(classes) or None in named or len(set(named)) < len(named):
+        return None
+    return {name: column for name, column in zip(named, columns, strict=True) if name is not None}
+
+
+def class_of_one(column: str, classes: Sequence[str]) -> str | None:
+    """Which of two classes a single column is of, if its name says so.
+
+    A number counts only behind a word such as "proba": `fold_0` is no column of class 0.
+    """
+    part = class_of_name(column, classes)
+    if part is None:
+        return None
+    if part.name.isdigit() and not _OF_A_CLASS.fullmatch(part.rest):
+        return None
+    return part.name
+
+
+def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
+    """What differs between names, whole words: the classes that columns of one classifier name.
+
+    None where it is nothing for some name, or the same for two.
+
+    Examples
+    --------
+    >>> differences(["net_cat", "net_cow"]), differences(["P(a)", "P(b)"]), differences(["x"])
+    (('cat', 'cow'), ('a', 'b'), None)
+    """
+    words = [tokens(column) for column in columns]
+    if len(words) < 2:
+        return None
+    shortest = min(map(len, words))
+    head = 0
+    while head < shortest and len({folded(w[head]) for w in words}) == 1:
+        head += 1
+    tail = 0
+    while tail < shortest - head and len({folded(w[-1 - tail]) for w in words}) == 1:
+        tail += 1
+    left = tuple(class_text("_".join(w[head : len(w) - tail])) for w in words)
+    return left if all(left) and len(set(map(folded, left))) == len(left) else None
+
 
 MOST_CLASSES = 200
 """A column of more different values holds no classes."""
@@ -223,12 +338,13 @@ class Profile:
         """Whether the last word of its name is that of a feature: a cost, a time, a count."""
         return bool(self.words) and self.words[-1] in _FEATURE
 
+    def pairs(self, other: Profile, rows: Bools | slice = slice(None)) -> int:
+        """How many different pairs of values some rows of two columns hold."""
+        return np.unique(np.stack([self.codes[rows], other.codes[rows]]), axis=1).shape[1]
+
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""
-        if self.distinct != other.distinct:
-            return False
-        pairs = np.unique(np.stack([self.codes, other.codes]), axis=1)
-        return pairs.shape[1] == self.distinct
+        return self.distinct == other.distinct == self.pairs(other)
 
     @property
     def like_item(self) -> bool:
@@ -248,18 +364,19 @@ class Profile:
 
 def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     """Look at one column of a table, which has been read as it stands."""
-    try:
-        codes, values = table.categories(name)
-    except InputError:
-        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
     declared = set(map(class_text, options.classes or ()))
     none = NO_LABEL - set(map(folded, declared)) | {folded(text) for text in options.no_label}
-    texts = [options.same.get(text, text) for text in map(class_text, values)]
-    index: dict[str, int] = {}
-    place = [-1 if folded(t) in none else index.setdefault(t, len(index)) for t in texts]
-    codes = np.array([*place, -1], dtype=np.int64)[codes]
-    count = np.bincount(codes + 1, minlength=len(index) + 1)[1:]
-    held = {text: int(rows) for text, rows in zip(index, count, strict=True) if rows}
+
+    def text_of(value: Any) -> str | None:
+        text = class_text(value)
+        text = options.same.get(text, text)
+        return None if folded(text) in none else text
+
+    try:
+        names = Names.of(table, name, text_of)
+    except InputError:
+        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
+    held = names.counts()
     numbers = None
     try:
         numbers = table.numbers(name)
@@ -272,7 +389,8 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     some = list(held)[:_SOME]
     wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
     return Profile(
-        name, table.n_rows, int(count.sum()), len(held), small, numbers, codes, tuple(index), wordy
+        name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
+        wordy,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`read_predictions`: a file, a folder or a frame to `Predictions`."""
+"""`read_predictions`: a file, a folder or a frame to `Predictions`; and `read_reference`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,22 @@ import pyarrow as pa
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import assemble
 from fewlabels.frames.classes import Classes
-from fewlabels.frames.kept_labels import WithLabels, read_labels
-from fewlabels.frames.locate import locate
-from fewlabels.frames.long_votes import (
+from fewlabels.frames.joined import (
     DUPLICATES,
     Duplicates,
     Key,
     LongVotes,
+    WithLabels,
     item_keys,
+    read_labels,
     read_votes,
-    refuse_options_of_wide,
 )
 from fewlabels.frames.npz import read_npz
 from fewlabels.frames.options import ColumnOptions, column_options
 from fewlabels.frames.recognise import ITEM_NAMES, recognise
 from fewlabels.frames.roles import Roles, assign_roles, missing_column, split_native
-from fewlabels.frames.sources import open_source
-from fewlabels.frames.table import NOTHING, Place, Source
-from fewlabels.frames.wording import told_of
+from fewlabels.frames.sources import locate, open_source
+from fewlabels.frames.table import NOTHING, Place, Source, told_of
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
 
@@ -158,6 +156,9 @@ def read_predictions(
         return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
 
 
+_OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
+"""Options (field, flag) that speak of the wide table."""
+
 _LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
 """Keys under which a mapping of classifiers may hold the known labels."""
 
@@ -228,13 +229,29 @@ def open_input(
     UsageError
         If the arguments make no sense together.
     """
-    check_votes(source, votes, duplicates)
+    if source is None and votes is None:
+        raise UsageError(
+            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
+            "are `votes`; got None"
+        )
+    if duplicates not in DUPLICATES:
+        raise UsageError(
+            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
+        )
+    if votes is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     located = locate(source)
     long = None
     if votes is not None:
         long = read_votes(votes, options, duplicates, alone=source is None)
     if source is None:
-        refuse_options_of_wide(options)
+        given = [flag for name, flag in _OF_WIDE if getattr(options, name)]
+        if given:
+            raise UsageError(
+                f"--{given[0]} names a column of the file beside the votes, and there is none; "
+                "columns of the votes are named by --item, --annotator, --answer and --label "
+                "(known labels)"
+            )
         if labels is not None:
             raise UsageError(
                 "labels kept apart (--labels) are joined to a file of predictions; give the votes "
@@ -244,7 +261,11 @@ def open_input(
     name = None if located is None else located.name
     with told_of(name):
         if located is not None and located.kind == "NPZ":
-            refuse_arrays_beside(long, labels)
+            if long is not None or labels is not None:
+                raise InputError(
+                    "holds arrays, whose items have no names to join votes or labels by; save a "
+                    "table with a column of items, or add them as the arrays `votes` and `labels`"
+                )
             return Opened(name, options, arrays=located.files)
         table = open_source(source, located)
         if labels is not None:
@@ -296,42 +317,6 @@ def _read_wide(opened: Opened) -> _Wide:
     return _Wide(arguments, classes, roles, keys, table.place)
 
 
-def check_votes(source: Any, votes: Any, duplicates: str) -> None:
-    """Refuse arguments about votes that make no sense together.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to read, `duplicates` is unknown, or there are no votes to speak of.
-    """
-    if source is None and votes is None:
-        raise UsageError(
-            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
-            "are `votes`; got None"
-        )
-    if duplicates not in DUPLICATES:
-        raise UsageError(
-            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
-        )
-    if votes is None and duplicates != "refuse":
-        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
-
-
-def refuse_arrays_beside(long: LongVotes | None, labels: Any) -> None:
-    """Refuse an NPZ file beside long votes or labels kept apart.
-
-    Raises
-    ------
-    InputError
-        If there are any.
-    """
-    if long is not None or labels is not None:
-        raise InputError(
-            "holds arrays, whose items have no names to join votes or labels by; save a table with "
-            "a column of items, or add them as the arrays `votes` and `labels`"
-        )
-
-
 def column_names(source: Any) -> tuple[str, ...]:
     """The columns of a file, folder or frame, without reading it; none for NPZ.
 
@@ -370,3 +355,49 @@ def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
             columns = listed(map(quoted, roles.columns_of(model)), 3)
             message = message.replace(who, f"{who} (column {columns})")
         raise InputError(message) from None
+
+
+def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
+    """Read reference data by the column options of other data, as far as its columns have them.
+
+    A last month's file may lack a classifier, the weight or the domain that this month's has; what
+    the options say of those is then left out.
+
+    Parameters
+    ----------
+    source
+        As in `read_predictions`.
+    positive
+        The positive class of the other data; it says what scores are scores of.
+    columns
+        What is said of the columns of the other data, as in `read_predictions`.
+
+    Raises
+    ------
+    InputError, UsageError
+        As in `read_predictions`.
+    """
+    options = column_options(**columns)
+    if options == ColumnOptions():
+        return read_predictions(source, positive=positive, keep=())
+    kept = _of_columns(options, column_names(source))
+    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())
+
+
+def _of_columns(options: ColumnOptions, names: Sequence[str]) -> ColumnOptions:
+    """The options without those whose columns are not there; the label's stays."""
+
+    def there(mapped: Mapping[str, str]) -> dict[str, str]:
+        return {name: column for name, column in mapped.items() if column in names}
+
+    return replace(
+        options,
+        item=options.item if options.item in names else None,
+        domain=options.domain if options.domain in names else None,
+        weight=options.weight if options.weight in names else None,
+        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
+        hard=there(options.hard),
+        scores=there(options.scores),
+        confidence=there(options.confidence),
+        votes=there(options.votes),
+    )

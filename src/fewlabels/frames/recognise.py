@@ -10,32 +10,122 @@ import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from fewlabels.class_words import MAYBE_NO_LABEL, folded, polarity, same_answer
 from fewlabels.errors import InputError
-from fewlabels.frames.families import class_of_name, class_of_one, differences, tokens
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import (
     Profile,
+    class_of_name,
+    class_of_one,
+    differences,
     is_role,
     names_percentages,
     names_truth,
     profile,
+    tokens,
     truth_in_name,
     without_role,
 )
-from fewlabels.frames.reading import AmbiguousError, Reading
 from fewlabels.frames.roles import LIKE_LABELS, split_native
 from fewlabels.frames.table import Source, Table
 from fewlabels.frames.values import in_order
-from fewlabels.frames.votes_in_rows import votes_in_rows
 from fewlabels.kernels.arrays import Array
 from fewlabels.wording import listed, quoted
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was recognised: the options that say it, in lines, and whether the rows are votes.
+
+    `lines` are empty where the caller and the native names say everything. `votes` says that every
+    row is the vote of an annotator.
+    """
+
+    options: ColumnOptions
+    lines: tuple[str, ...] = ()
+    votes: bool = False
+
+
+class AmbiguousError(InputError):
+    """A file can be read in two ways; `readings` are the options of each."""
+
+    def __init__(self, message: str, readings: Sequence[Sequence[str]]) -> None:
+        self.readings = tuple(" ".join(map(shlex.quote, reading)) for reading in readings)
+        super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
+
+
+_MANY_ITEMS = 40
+"""So many votes never agree in all items by chance."""
+
+
+def votes_in_rows(profiles: Sequence[Profile], options: ColumnOptions) -> Reading | None:
+    """Rows that are votes of annotators: an item and an annotator that both recur."""
+    columns = [p for p in profiles if p.filled == p.rows]
+    votes = options.votes
+    people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
+    people = [p for p in columns if p.name == votes.get("annotator")] or people
+    items = [p for p in columns if not p.unique and p.like_item and p not in people]
+    items = [p for p in items if p.counts is None or p.distinct > 2]
+    items = [p for p in columns if p.name == (options.item or votes.get("item"))] or items
+    items = [p for i, p in enumerate(items) if not any(map(p.names_alike, items[:i]))]
+    answers = [
+        p for p in profiles
+        if p.counts and len(p.counts) > 1 and p not in people and p not in items
+    ]  # fmt: skip
+    gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
+    said = [p for p in answers if p not in gold and p.like_answer]
+    if items and not gold and items[0].rows >= 2 * items[0].distinct >= _MANY_ITEMS:
+        # What is the same in all rows of an item is the item's label, and no vote.
+        gold = [p for p in said if p.like_truth == 3 and _of_item(p, items[0])]
+        said = [p for p in said if p not in gold]
+    said = [p for p in answers if p.name == votes.get("label")] or said
+    if not (len(people) == 1 and items):
+        return None
+    if people[0].pairs(items[0]) < 0.5 * items[0].rows or items[0].distinct >= items[0].rows:
+        return None  # annotators see most items more than once: the rows are something else
+    if not said:
+        if people[0].like_annotator and any(p.in_unit and not p.whole for p in columns):
+            raise InputError(
+                f"each row is what one of {people[0].distinct} ({quoted(people[0].name)}) says "
+                f"of an item ({quoted(items[0].name)}), and probabilities of many rows per "
+                "item are not joined: give each item one row and each classifier a column"
+            )
+        return None
+    if len(items) > 1:
+        raise AmbiguousError(
+            f"each row is an annotator's vote, and columns "
+            f"{listed(quoted(p.name) for p in items)} may each name the item",
+            [["--votes", "--item", p.name] for p in items[:3]],
+        )
+    said = [p for p in said if p.name == "label"] or said
+    if len(said) > 1:
+        raise AmbiguousError(
+            f"each row is an annotator's vote, and columns "
+            f"{listed(quoted(p.name) for p in said)} may each hold it",
+            [["--votes", "--answer", p.name] for p in said[:3]],
+        )
+    votes = {"item": items[0].name, "annotator": people[0].name, "label": said[0].name}
+    known = gold[0].name if len(gold) == 1 else None
+    options = replace(options, votes=votes, label=options.label or known)
+    lines = [
+        f"votes, one per row: item {quoted(items[0].name)}, annotator "
+        f"{quoted(people[0].name)}, vote {quoted(said[0].name)}"
+    ]
+    if options.label is not None:
+        lines.append(f"labels: column {quoted(options.label)}, one per item")
+    return Reading(options, tuple(lines), votes=True)
+
+
+def _of_item(p: Profile, item: Profile) -> bool:
+    """Whether all rows of an item hold the same value, where they hold any."""
+    known = p.codes >= 0
+    return bool(known.any()) and p.pairs(item, known) == len(np.unique(item.codes[known]))
+
 
 _LEAST_TOGETHER = 10
 """Rows that two columns must share before their agreement says anything."""
@@ -175,10 +265,9 @@ class _Recognition:
         if len(names) < 2 or not shared:
             return
         cut = sum(len(words[0]) + 1 for words in shared)
-        self.probabilities = {name[cut:]: c for name, c in self.probabilities.items()}
-        self.hard = {name[cut:]: c for name, c in self.hard.items()}
-        self.scores = {name[cut:]: c for name, c in self.scores.items()}
-        self.confidence = {name[cut:]: c for name, c in self.confidence.items()}
+        for kind in ("probabilities", "hard", "scores", "confidence"):
+            named = getattr(self, kind).items()
+            setattr(self, kind, {name[cut:]: columns for name, columns in named})
 
     def _item(self) -> str | None:
         """The column that names the items: all different, and named so or text."""
@@ -375,14 +464,10 @@ class _Recognition:
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
             name = "model"
-        self.probabilities[self._fresh(name, self.probabilities)] = tuple(p.name for p in columns)
-        self.taken |= {p.name for p in columns}
-
-    @staticmethod
-    def _fresh(name: str, used: Mapping[str, Any]) -> str:
-        while name in used:
+        while name in self.probabilities:
             name += "_"
-        return name
+        self.probabilities[name] = tuple(p.name for p in columns)
+        self.taken |= {p.name for p in columns}
 
     # Hard predictions ---------------------------------------------------------------------------
 
@@ -534,7 +619,8 @@ class _Recognition:
             name = without_role(p.name)
             if self.nameless is not None and is_role(name) and not self.probabilities:
                 name = self.nameless  # y_pred and y_prob are of one classifier
-            if name in self.hard and name not in self.probabilities and self._is_confidence(p):
+            never_below_half = p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
+            if name in self.hard and name not in self.probabilities and never_below_half:
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
@@ -568,11 +654,6 @@ class _Recognition:
             "whether classifiers gave them: if they are scores, say so with "
             + " ".join(f"--score {option}" for option in options[:3])
         )
-
-    @staticmethod
-    def _is_confidence(p: Profile) -> bool:
-        """Whether numbers beside hard predictions are never below 1/2."""
-        return p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
 
     # Words --------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fewlabels.errors import InputError
-from fewlabels.frames.families import differences
 from fewlabels.frames.options import VOTE_ROLES, ColumnOptions
+from fewlabels.frames.profiles import differences
 from fewlabels.frames.values import class_text
 from fewlabels.wording import did_you_mean, listed, quoted
 

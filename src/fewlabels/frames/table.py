@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
@@ -10,10 +12,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.errors import InputError
-from fewlabels.frames.wording import told_of
+from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.frames.values import class_text
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.wording import quoted
+from fewlabels.wording import one_line, quoted
+
+
+@contextmanager
+def readable(
+    kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
+) -> Iterator[None]:
+    """Say of whatever stops the reading of a file of some kind that it is damaged.
+
+    Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
+    """
+    try:
+        yield
+    except FewlabelsError:
+        raise
+    except MemoryError:
+        raise InputError(memory) from None
+    except Exception as error:
+        raise InputError(
+            f"cannot be read as {kind}, it is damaged or cut short ({error}); {mend}"
+        ) from None
+
+
+@contextmanager
+def told_of(name: str | None) -> Iterator[None]:
+    """Put the file's name before the message of an `InputError`, and keep it to one line."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error) if name is None else f"{name}: {error}"
+        raise InputError(one_line(message)) from None
+    except MemoryError:
+        where = "" if name is None else f"{name}: "
+        raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
+
 
 MISSING_NUMBERS = (
     *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
@@ -23,6 +59,11 @@ MISSING_NUMBERS = (
 
 Place = Callable[[int], str]
 """Index of an item, from 0 -> where a person finds it."""
+
+
+def row_place(row: int) -> str:
+    """Where a row is of a file without a header of its own."""
+    return f"row {row + 1}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +83,31 @@ class Table:
     notes: list[str] = field(default_factory=list)
     decimal_comma: bool = False
     scaled: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place
+    ) -> Table:
+        """Columns that have been read."""
+        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place)
+
+    @classmethod
+    def of_batches(
+        cls,
+        batches: Iterable[pa.RecordBatch],
+        names: Iterable[str],
+        place: Place = row_place,
+        *,
+        decimal_comma: bool = False,
+    ) -> Table:
+        """Record batches one after another, though their types may differ."""
+        same = itertools.groupby(batches, key=lambda batch: batch.schema)
+        tables = [pa.Table.from_batches(list(part)) for _, part in same]
+        n_rows = sum(len(table) for table in tables)
+        return cls(
+            tuple(names), lambda name: [table.column(name) for table in tables], n_rows, place,
+            decimal_comma=decimal_comma,
+        )  # fmt: skip
 
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty.
@@ -162,6 +228,31 @@ class Table:
         return out
 
 
+@dataclass(frozen=True)
+class Names:
+    """A column of names: codes, shape (n,), into texts, all different; -1 = null."""
+
+    column: str
+    codes: Ints
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table, column: str, text: Callable[[Any], str | None] = class_text) -> Names:
+        """Read a column; `text` gives the text of a value, None where it is none."""
+        codes, values = table.categories(column)
+        index: dict[str, int] = {}
+        known = [text(value) for value in values]
+        place = [-1 if t is None else index.setdefault(t, len(index)) for t in known]
+        # The last entry is that of code -1.
+        return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
+
+    def counts(self) -> dict[str, int]:
+        """The texts that some row has (a categorical column may list others), and in how many."""
+        count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
+        found = zip(self.texts, count.tolist(), strict=True)
+        return {text: times for text, times in found if times}
+
+
 def refuse_mixed(name: str) -> NoReturn:
     """Refuse a column that holds percentages in some rows or files and not in others.
 
@@ -191,7 +282,7 @@ class Source(Protocol):
         """Read some columns; a column that is text in the source stays as it is written."""
 
 
-NOTHING = Table((), lambda column: (), 0, lambda row: f"row {row + 1}")
+NOTHING = Table.of({}, 0)
 """What stands for the table where there are long votes alone."""
 
 

@@ -1,13 +1,14 @@
-"""Columns that are perhaps something else than they were taken for."""
+"""Columns that are perhaps something else than they were taken for, and what reading noted."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fewlabels.class_words import NO_LABEL, folded
 from fewlabels.door import SUM_TOLERANCE
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.diagnosis import Finding
@@ -27,18 +28,58 @@ _SCORE = re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+
 _LOOKED_AT = 10_000
 """Rows of a column that are looked at to tell whether it holds probabilities."""
 
+_NOTE_MENDS = {
+    "sum to 1": "store probabilities with more digits",
+    "one class occurs": "name both classes with --classes, the positive one last",
+    "not read as a prediction": "rename it",
+    "not kept as a group": "nothing, if it is no group",
+    "--duplicates": "nothing, if this is meant",
+    "is in the other file": "say with --item which columns hold the item",
+}
+"""Words of a note -> what to do about it."""
 
-def name_findings(
-    names: Iterable[str], *, has_label: bool, has_domain: bool, has_weight: bool
+
+def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
+    """What was noted while the data `name` were read."""
+    for note in notes:
+        # Said in full by label_findings.
+        if not note.startswith("no labeled item"):
+            mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
+            yield Finding("warning", note, name, mend)
+
+
+def column_findings(
+    described: Mapping[str, str], table: Table | None, models: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns whose names nearly say a role."""
+    """Columns that are perhaps something else, by their names and, where there are rows, values."""
+    free = [c for c, role in described.items() if role in ("group", "not recognised")]
+    yield from _by_name(free, set(described.values()))
+    if table is not None:
+        yield from _by_values(table, [c for c in free if c in table.names], models)
+
+
+def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
+    """-1 next to labels of one of two classes may be meant as the other one."""
+    known = {text for text in texts if folded(text) not in NO_LABEL}
+    if "-1" in texts and len(known) == 1:
+        only = known.pop()
+        yield Finding(
+            "warning",
+            f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
+            f"column {quoted(label)}",
+            "if -1 means the negative class, write it as 0",
+        )
+
+
+def _by_name(names: Iterable[str], roles: Collection[str]) -> Iterator[Finding]:
+    """Columns whose names nearly say a role that none has yet."""
     for name in names:
         where = f"column {quoted(name)}"
-        if not has_label and LIKE_LABELS.fullmatch(name):
+        if "label" not in roles and LIKE_LABELS.fullmatch(name):
             yield Finding("warning", "may hold the labels", where, f"--label {shlex.quote(name)}")
-        elif not has_weight and _WEIGHTS.fullmatch(name):
+        elif "weight" not in roles and _WEIGHTS.fullmatch(name):
             yield Finding("info", "may be the weight", where, f"--weight {shlex.quote(name)}")
-        elif not has_domain and _DOMAINS.fullmatch(name):
+        elif "domain" not in roles and _DOMAINS.fullmatch(name):
             yield Finding("info", "may be the domain", where, f"--domain {shlex.quote(name)}")
         elif _PROBABILITY.fullmatch(name):
             mend = "rename it p__<model>__<class>, or use --model NAME=COL,COL"
@@ -54,7 +95,7 @@ def name_findings(
             )
 
 
-def value_findings(table: Table, names: Sequence[str], taken: Iterable[str]) -> Iterator[Finding]:
+def _by_values(table: Table, names: Sequence[str], taken: Iterable[str]) -> Iterator[Finding]:
     """Columns of numbers in [0, 1] that no classifier has, with the option that maps them.
 
     Parameters

@@ -3,56 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
-from fewlabels.class_words import NO_LABEL, folded
 from fewlabels.errors import InputError
 from fewlabels.frames.assemble import assemble
-from fewlabels.frames.doctor import facts
-from fewlabels.frames.doctor.classifiers import classifier_findings
-from fewlabels.frames.doctor.columns import name_findings, value_findings
+from fewlabels.frames.doctor.checks import Evidence, findings, row_hashes
+from fewlabels.frames.doctor.columns import column_findings, minus_one_findings, note_findings
 from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.frames.doctor.labels import (
-    class_findings,
-    group_findings,
-    label_findings,
-    row_findings,
-)
-from fewlabels.frames.doctor.votes import overlap_findings, vote_findings
-from fewlabels.frames.kept_labels import WithLabels
-from fewlabels.frames.locate import Located, locate
-from fewlabels.frames.long_votes import (
-    Duplicates,
-    LongVotes,
-    RepeatedVotesError,
-    item_keys,
-)
+from fewlabels.frames.doctor.facts import Facts
+from fewlabels.frames.joined import Duplicates, LongVotes, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.frames.npz import described, read_npz
 from fewlabels.frames.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.frames.read import Opened, build, open_input
 from fewlabels.frames.roles import Roles, assign_roles
-from fewlabels.frames.sources import open_source
+from fewlabels.frames.sources import Located, locate, open_source
 from fewlabels.frames.table import NOTHING, Source, Table
 from fewlabels.frames.values import class_text
 from fewlabels.predictions import Predictions
-from fewlabels.wording import one_line, quoted
-
-_SEVERITIES = ("error", "warning", "info")
-
-_NOTE_MENDS = {
-    "sum to 1": "store probabilities with more digits",
-    "one class occurs": "name both classes with --classes, the positive one last",
-    "not read as a prediction": "rename it",
-    "not kept as a group": "nothing, if it is no group",
-    "--duplicates": "nothing, if this is meant",
-    "is in the other file": "say with --item which columns hold the item",
-}
-"""Words of a note -> what to do about it."""
+from fewlabels.wording import one_line
 
 
 def diagnose(
@@ -85,246 +59,192 @@ def diagnose(
     """
     options = column_options(**columns)
     located = locate(source)
-    case = _Case(_name(located, votes if source is None else source), options)
+    named = located if source is not None else locate(votes)
+    case = Case("the frame" if named is None else named.name, options)
+    opened: Opened | None = None
     try:
         opened = open_input(source, options, votes, duplicates, labels)
-        case.take(opened, source, None if source is None else votes, duplicates, labels)
+        case.options, case.reading = opened.options, opened.lines
+        file = opened.name if source is None or opened.name is None else str(source)
+        beside = _beside(None if source is None else votes, duplicates, labels)
+        if file is not None and beside is not None:
+            case.command = " ".join([_command(opened, file), *map(shlex.quote, beside)])
         if opened.arrays is not None:
-            case.read_arrays(opened)
+            arguments = read_npz(opened.arrays, case.options)
+            case.described = described(arguments)
+            _look_at_items(case, Predictions(**arguments))
         else:
-            case.read_table(opened)
+            _look_at_table(case, opened)
     except InputError as error:
-        case.findings.append(Finding("error", one_line(str(error)), case.name, ""))
-        if case.opened is None and source is not None:
-            case.read_anyway(source, located)
-    case.look()
+        case.error(str(error))
+        if opened is None and source is not None:
+            _look_at_refused(case, source, located)
     return case.diagnosis()
 
 
-def _name(located: Located | None, source: Any) -> str:
-    """What to call the input: a path as it is."""
-    if located is None:
-        located = locate(source)
-    return "the frame" if located is None else located.name
+def _beside(votes: Any, duplicates: Duplicates, labels: Any) -> list[str] | None:
+    """How the command line says what is beside the source; None where it cannot."""
+    given = {"--votes": votes, "--labels": labels}
+    given["--duplicates"] = None if duplicates == "refuse" else duplicates
+    there = {flag: value for flag, value in given.items() if value is not None}
+    if not all(isinstance(value, (str, Path)) for value in there.values()):
+        return None
+    return [part for flag, value in there.items() for part in (flag, str(value))]
+
+
+def _command(opened: Opened, file: str) -> str:
+    """The command line that reads the data so."""
+    options, table = opened.options, opened.table
+    if isinstance(table, WithLabels) and not table.label_is_own:
+        options = replace(options, label=None)  # the labels' own file has it
+    return options.command(file, votes=table is None and opened.arrays is None)
 
 
 @dataclass
-class _Case:
-    """What has been learnt so far; reading may stop at any step."""
+class Case:
+    """What has been learnt so far, in memory or of files in parts; reading may stop at any step.
+
+    `command` is the command line that reads the data so, None where there is none.
+    """
 
     name: str
     options: ColumnOptions
+    command: str | None = None
+    positive: str | None = None
+    reading: tuple[str, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
-    opened: Opened | None = None
-    file: str | None = None
-    beside: Sequence[str] = ()
-    roles: Roles | None = None
-    table: Table | None = None
-    votes: LongVotes | None = None
-    predictions: Predictions | None = None
-    said: facts.Classifiers | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    balance: dict[str, Any] = field(
+        default_factory=lambda: {"labels": None, "predicted": {}, "classes": []}
+    )
 
-    def take(
-        self, opened: Opened, source: Any, votes: Any, duplicates: Duplicates, labels: Any
-    ) -> None:
-        """What there is to read, and how the command line says what is beside it."""
-        self.opened, self.options, self.votes = opened, opened.options, opened.votes
-        beside = {"--votes": votes, "--labels": labels}
-        beside["--duplicates"] = None if duplicates == "refuse" else duplicates
-        if not all(value is None or isinstance(value, (str, Path)) for value in beside.values()):
-            return
-        if opened.name is not None:
-            self.file = opened.name if source is None else str(source)
-        said = ((flag, str(value)) for flag, value in beside.items() if value is not None)
-        self.beside = [part for pair in said for part in pair]
+    def error(self, message: str, where: str | None = None) -> None:
+        """Add what makes the data unusable."""
+        self.findings.append(Finding("error", one_line(message), where or self.name, ""))
 
-    def read_arrays(self, opened: Opened) -> None:
-        arguments = read_npz(opened.arrays or (), self.options)
-        self.described = described(arguments)
-        self.predictions = Predictions(**arguments)
-
-    def read_table(self, opened: Opened) -> None:
-        names = () if opened.table is None else opened.table.names
-        self._name_columns(names)
-        votes = self.votes
-        try:
-            self.roles = assign_roles(names, self.options, None if votes is None else votes.roles)
-        except InputError:
-            self._read_all(opened.table)
-            raise
-        self.described = self.roles.described() | ({} if votes is None else votes.described())
-        self.table = NOTHING
-        if opened.table is not None:
-            self.table = opened.table.read(self.roles.numeric, self.roles.text)
-        voted = None if votes is None else votes.class_texts()
-        wrong: list[InputError] = []
-        arguments, classes = assemble(self.table, self.roles, self.options, voted, wrong)
-        if wrong:
-            self.findings += [Finding("error", one_line(str(e)), self.name, "") for e in wrong]
-            return
-        if votes is not None:
-            keys = item_keys(self.table, self.roles, votes)
-            keep = self.options.keep
-            try:
-                arguments = votes.join(arguments, keys, classes, keep)
-            except RepeatedVotesError as error:
-                self.findings.append(Finding("error", one_line(str(error)), votes.name, ""))
-                counted = replace(votes, duplicates="keep")
-                arguments = counted.join(arguments, keys, classes, keep)
-                # Said by the error already.
-                arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
-        self.predictions = build(arguments, self.roles, self.table.place)
-
-    def read_anyway(self, source: Any, located: Located | None) -> None:
-        """The columns of what cannot be read as predictions, to say what they look like."""
-        if located is not None and located.kind == "NPZ":
-            return
-        try:
-            opened = open_source(source, located)
-            self._name_columns(opened.names)
-        except InputError:
-            return
-        self._read_all(opened)
-
-    def _name_columns(self, names: Iterable[str]) -> None:
+    def name_columns(self, names: Iterable[str]) -> None:
+        """Say of the columns what their names alone say."""
         single = ("label", "domain", "weight")
         self.described = {n: n if n in single else "not recognised" for n in names}
 
-    def _read_all(self, opened: Source | None) -> None:
-        """Read all columns as they are, to say what they look like; the error comes later."""
-        if opened is None or len(set(opened.names)) < len(opened.names):
-            return
-        try:
-            self.table = opened.read((), opened.names)
-        except InputError:
-            self.table = None
+    def look(self, evidence: Evidence, notes: Iterable[str]) -> None:
+        """Look at the items, and at what was noted while they were read."""
+        self.findings.extend(findings(evidence))
+        self.findings.extend(note_findings(notes, self.name))
 
-    def look(self) -> None:
-        """Collect the findings about whatever has been read."""
-        predictions = self.predictions
-        if predictions is not None:
-            self.said = facts.Classifiers.of(predictions)
-            # Annotators vote on few items each; what there is to say of them is said together.
-            judged = predictions
-            if self.votes is not None and self.roles is not None:
-                judged = predictions.select_models(self.roles.models)
-                self.findings.extend(vote_findings(predictions, judged.n_models))
-            elif not predictions.provides("ranking").any():
-                self.findings.extend(overlap_findings(predictions))
-            if judged.n_models:
-                same = judged is predictions
-                said = self.said if same else facts.Classifiers.of(judged)
-                self.findings.extend(classifier_findings(judged, said))
-            labels, weighted = facts.Labels.of(judged), bool(np.ptp(judged.weight))
-            self.findings.extend(label_findings(judged, labels, weighted=weighted))
-            self.findings.extend(class_findings(predictions))
-            self.findings.extend(row_findings(predictions))
-            sizes = facts.Groups.of(predictions).sizes(cut=False)
-            sizes.pop(predictions.item or "", None)
-            self.findings.extend(group_findings(sizes))
-            self.findings.extend(note_findings(predictions.notes, self.name))
-        if self.roles is not None or predictions is None:
-            self._look_at_columns()
-
-    def _look_at_columns(self) -> None:
-        models = () if self.roles is None else self.roles.models
-        self.findings.extend(column_findings(self.described, self.table, models))
-        if self.table is not None:
-            self._look_for_minus_one(self.table)
-
-    def _look_for_minus_one(self, table: Table) -> None:
-        """-1 next to labels of one class may be meant as the other class."""
-        label = None if self.roles is None else self.roles.label
-        if label is None or label not in table.names or self.predictions is None:
-            return
-        texts = {class_text(value) for value in table.categories(label)[1]}
-        if self.predictions.n_classes == 2:
-            self.findings.extend(minus_one_findings(label, texts))
+    def look_at_columns(self, table: Table | None = None, models: Sequence[str] = ()) -> None:
+        """Look for columns that are perhaps something else; `models` are the classifiers."""
+        self.findings.extend(column_findings(self.described, table, models))
 
     def diagnosis(self) -> Diagnosis:
         """Put it together, the worst first."""
-        counts: dict[str, int] = {}
-        balance: dict[str, Any] = {"labels": None, "predicted": {}, "classes": []}
-        if self.predictions is not None:
-            p = self.predictions
-            counts = {
-                "n_items": p.n_items,
-                "n_labeled": p.n_labeled,
-                "n_models": p.n_models,
-                "n_classes": p.n_classes,
-            }
-            assert self.said is not None  # by `look`
-            balance = facts.balance(facts.Labels.of(p), self.said, p.models, p.classes)
-        elif self.table is not None:
-            counts = {"n_items": self.table.n_rows}
+        order = ("error", "warning", "info")
+        ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
+        refused = bool(ordered) and ordered[0].severity == "error"
         return Diagnosis(
-            self.name,
-            self.described,
-            counts,
-            balance,
-            worst_first(self.findings),
-            None if self.predictions is None else _text(self.predictions.positive),
-            () if self.opened is None else self.opened.lines,
-            self._command(),
-            self.options.to_toml(),
-        )
-
-    def _command(self) -> str | None:
-        """The command line that reads the data so; None where it would be refused."""
-        opened = self.opened
-        refused = any(finding.severity == "error" for finding in self.findings)
-        if opened is None or self.file is None or refused:
-            return None
-        said = self.options
-        if isinstance(opened.table, WithLabels) and not opened.table.label_is_own:
-            said = replace(said, label=None)  # the labels' own file has it
-        alone = opened.table is None and opened.arrays is None
-        return " ".join([said.command(self.file, votes=alone), *map(shlex.quote, self.beside)])
+            self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
+            self.reading, None if refused else self.command, self.options.to_toml(),
+        )  # fmt: skip
 
 
-def _text(positive: Any) -> str | None:
-    return None if positive is None else str(positive)
+def _look_at_table(case: Case, opened: Opened) -> None:
+    """Look at a table, at votes, or at both."""
+    votes, source = opened.votes, opened.table
+    names = () if source is None else source.names
+    case.name_columns(names)
+    try:
+        roles = assign_roles(names, case.options, None if votes is None else votes.roles)
+    except InputError as error:
+        case.error(str(error))
+        _look_at_all_columns(case, source)
+        return
+    case.described = roles.described() | ({} if votes is None else votes.described())
+    table, predictions = NOTHING, None
+    try:
+        if source is not None:
+            table = source.read(roles.numeric, roles.text)
+        predictions = _predictions(case, table, roles, votes)
+    except InputError as error:
+        case.error(str(error))
+    if predictions is None:
+        case.counts = {"n_items": table.n_rows}
+    else:
+        _look_at_items(case, predictions, None if votes is None else roles.models)
+    case.look_at_columns(table, roles.models)
+    label = roles.label
+    if predictions is not None and predictions.n_classes == 2 and label in table.names:
+        texts = {class_text(value) for value in table.categories(str(label))[1]}
+        case.findings.extend(minus_one_findings(str(label), texts))
 
 
-def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Errors, then warnings, then the rest."""
-    order = {severity: i for i, severity in enumerate(_SEVERITIES)}
-    return tuple(sorted(findings, key=lambda finding: order[finding.severity]))
+def _predictions(
+    case: Case, table: Table, roles: Roles, votes: LongVotes | None
+) -> Predictions | None:
+    """The predictions; None where cells are wrong, of which each column has a finding."""
+    voted = None if votes is None else votes.class_texts()
+    wrong: list[InputError] = []
+    arguments, classes = assemble(table, roles, case.options, voted, wrong)
+    for error in wrong:
+        case.error(str(error))
+    if wrong:
+        return None
+    if votes is not None:
+        keys, keep = item_keys(table, roles, votes), case.options.keep
+        try:
+            arguments = votes.join(arguments, keys, classes, keep)
+        except RepeatedVotesError as error:
+            case.error(str(error), votes.name)
+            counted = replace(votes, duplicates="keep")
+            arguments = counted.join(arguments, keys, classes, keep)
+            # Said by the error already.
+            arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
+    return build(arguments, roles, table.place)
 
 
-def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
-    """What was noted while the data `name` were read."""
-    for note in notes:
-        # Said in full by label_findings.
-        if not note.startswith("no labeled item"):
-            mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
-            yield Finding("warning", note, name, mend)
-
-
-def column_findings(
-    described: Mapping[str, str], table: Table | None, models: Sequence[str]
-) -> Iterator[Finding]:
-    """Columns that are perhaps something else, by their names and, where there are rows, values."""
-    free = [c for c, role in described.items() if role in ("group", "not recognised")]
-    yield from name_findings(
-        free,
-        has_label="label" in described.values(),
-        has_domain="domain" in described.values(),
-        has_weight="weight" in described.values(),
+def _look_at_items(
+    case: Case, predictions: Predictions, models: Sequence[str] | None = None
+) -> None:
+    """Look at all items; `models` are those that are no annotators, None where nobody is one."""
+    facts = own = Facts.of(predictions, predictions.weight)
+    case.counts = facts.counts()
+    case.balance = facts.balance(predictions.models, predictions.classes)
+    case.positive = None if predictions.positive is None else str(predictions.positive)
+    classifiers = predictions
+    if models is not None:
+        classifiers = predictions.select_models(models)
+        own = Facts.of(classifiers, classifiers.weight)
+    hashes = row_hashes(predictions)
+    groups = facts.groups.sizes(cut=False)
+    groups.pop(predictions.item or "", None)
+    evidence = Evidence(
+        own,
+        predictions,
+        classifiers,
+        None if hashes is None else len(hashes) - len(np.unique(hashes)),
+        groups,
+        annotators=None if models is None else len(models),
     )
-    if table is not None:
-        yield from value_findings(table, [c for c in free if c in table.names], models)
+    case.look(evidence, predictions.notes)
 
 
-def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
-    """-1 next to labels of one of two classes may be meant as the other one."""
-    known = {text for text in texts if folded(text) not in NO_LABEL}
-    if "-1" in texts and len(known) == 1:
-        only = known.pop()
-        yield Finding(
-            "warning",
-            f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
-            f"column {quoted(label)}",
-            "if -1 means the negative class, write it as 0",
-        )
+def _look_at_refused(case: Case, source: Any, located: Located | None) -> None:
+    """Look at the columns of what cannot be read as predictions."""
+    if located is not None and located.kind == "NPZ":
+        return
+    try:
+        opened = open_source(source, located)
+        case.name_columns(opened.names)
+    except InputError:
+        return
+    _look_at_all_columns(case, opened)
+
+
+def _look_at_all_columns(case: Case, source: Source | None) -> None:
+    """Read all columns as they are, to say what they look like."""
+    table = None
+    if source is not None and len(set(source.names)) == len(source.names):
+        with suppress(InputError):
+            table = source.read((), source.names)
+            case.counts = {"n_items": table.n_rows}
+    case.look_at_columns(table)

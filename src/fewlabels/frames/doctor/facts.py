@@ -70,7 +70,8 @@ class Range(NamedTuple):
     @staticmethod
     def of(block: Floats) -> Range:
         """Of numbers (n, M, ...)."""
-        flat = block.reshape(*block.shape[:2], -1)
+        # Not -1: there may be no classifier.
+        flat = block.reshape(*block.shape[:2], int(np.prod(block.shape[2:])))
         return Range(np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0))
 
     def merged(self, other: Range) -> Range:
@@ -205,19 +206,56 @@ class Groups:
         }
 
 
-def shares(total: Any, names: Sequence[str]) -> dict[str, float] | None:
+@dataclass(eq=False)
+class Facts:
+    """All that is counted; `weights` are the smallest and the largest sampling weight."""
+
+    labels: Labels
+    classifiers: Classifiers
+    groups: Groups
+    weights: tuple[float, float]
+
+    @staticmethod
+    def of(predictions: Predictions, weight: Floats | None) -> Facts:
+        """Facts of some rows with their sampling weights, (n,); None: all are equal."""
+        return Facts(
+            Labels.of(predictions),
+            Classifiers.of(predictions),
+            Groups.of(predictions),
+            (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
+        )
+
+    def merge(self, other: Facts) -> None:
+        """Add those of rows that come after these."""
+        self.labels.merge(other.labels)
+        self.classifiers.merge(other.classifiers)
+        self.groups.merge(other.groups)
+        low, high = zip(self.weights, other.weights, strict=True)
+        self.weights = (min(low), max(high))
+
+    def counts(self) -> dict[str, int]:
+        """How many items, labels, classifiers and classes there are."""
+        n_models, n_classes = self.classifiers.total.shape
+        return {
+            "n_items": self.labels.n_items,
+            "n_labeled": self.labels.n_labeled,
+            "n_models": n_models,
+            "n_classes": n_classes,
+        }
+
+    def balance(self, models: Sequence[str], classes: Sequence[Any]) -> dict[str, Any]:
+        """Share of each class among the labels, and as each classifier sees it."""
+        names = [str(c) for c in classes]
+        seen = self.classifiers
+        predicted = {
+            model: _shares(total if total.any() else hard, names)
+            for model, total, hard in zip(models, seen.total, seen.hard, strict=True)
+        }
+        of_labels = _shares(self.labels.count, names)
+        return {"labels": of_labels, "predicted": predicted, "classes": names}
+
+
+def _shares(total: Any, names: Sequence[str]) -> dict[str, float] | None:
     """Share of each class; None where nothing is counted."""
     whole = float(np.sum(total))
     return None if not whole else {c: float(t) / whole for c, t in zip(names, total, strict=True)}
-
-
-def balance(
-    labels: Labels, said: Classifiers, models: Sequence[str], classes: Sequence[Any]
-) -> dict[str, Any]:
-    """Share of each class among the labels, and as each classifier sees it."""
-    names = [str(c) for c in classes]
-    predicted = {
-        model: shares(total if total.any() else hard, names)
-        for model, total, hard in zip(models, said.total, said.hard, strict=True)
-    }
-    return {"labels": shares(labels.count, names), "predicted": predicted, "classes": names}
