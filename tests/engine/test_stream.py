@@ -86,10 +86,10 @@ def test_a_control_variate_leaves_little_out(
 ) -> None:
     folder = write(world(8_000), tmp_path / "a", 2)
     every = fl.estimate_files(folder, metrics=METRICS)
-    assert every.diagnostics["stream"]["support_error"] == 0
+    assert every.diagnostics["stream"]["basis_error"] == 0
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
     few = fl.estimate_files(folder, metrics=METRICS)
-    error = few.diagnostics["stream"]["support_error"]
+    error = few.diagnostics["stream"]["basis_error"]
     assert 0 < error < 1e-3
     # Of means, a value averages the draws, and what is left out of each partly cancels.
     for model in few.models:

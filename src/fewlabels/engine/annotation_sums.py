@@ -19,9 +19,9 @@ import numpy as np
 from fewlabels.annotations.assessment import Asked, Cell, CellSums, Facts, LabeledRows, added
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.rows import Rows
+from fewlabels.engine.samples import HeavyRows, sampled
 from fewlabels.engine.scan import frequent
-from fewlabels.engine.sketch import BottomRows, counts_of
-from fewlabels.engine.support import HeavyRows, sampled
+from fewlabels.engine.sketch import BottomSample, counts_of
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
@@ -61,7 +61,7 @@ class GroupSums:
     """
 
     cells: list[CellSums]
-    kept: BottomRows
+    kept: BottomSample
     n_judged: int = 0
 
     def update(self, asked: Asked, some: _Some, mine: Bools) -> None:
@@ -88,7 +88,7 @@ class GroupSums:
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> GroupSums:
         """What `to_dict` gave."""
-        return GroupSums(value["cells"], BottomRows.from_dict(value["kept"]), value["n_judged"])
+        return GroupSums(value["cells"], BottomSample.from_dict(value["kept"]), value["n_judged"])
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class AnnotationSums:
     plan: AnnotationPlan
     facts: Facts
     spoke: Bools
-    repeated: BottomRows
+    repeated: BottomSample
     groups: dict[tuple[str, str] | None, GroupSums]
 
     @staticmethod
@@ -113,7 +113,7 @@ class AnnotationSums:
             plan,
             Facts(0, 0, Counter(), np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)),
             np.zeros(len(plan.silent), dtype=bool),
-            BottomRows.empty(INTERVAL_ROWS),
+            BottomSample.empty(INTERVAL_ROWS),
             {},
         )
         sums._group(None)
@@ -148,7 +148,7 @@ class AnnotationSums:
                     "leave it out of `by`"
                 )
             rows = GROUP_ROWS if key else INTERVAL_ROWS
-            self.groups[key] = GroupSums([{} for _ in self.plan.models], BottomRows.empty(rows))
+            self.groups[key] = GroupSums([{} for _ in self.plan.models], BottomSample.empty(rows))
         return self.groups[key]
 
     def merge(self, other: AnnotationSums) -> None:
@@ -202,7 +202,7 @@ class AnnotationSums:
             tuple(key) if key else None: GroupSums.from_dict(group)
             for key, group in value["groups"]
         }
-        repeated = BottomRows.from_dict(value["repeated"])
+        repeated = BottomSample.from_dict(value["repeated"])
         return AnnotationSums(plan, facts, value["spoke"], repeated, groups)
 
 

@@ -25,7 +25,7 @@ from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
 from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.support import HeavyRows
+from fewlabels.engine.samples import HeavyRows
 from fewlabels.engine.units import lay_out, skipped_words
 from fewlabels.engine.work import Feed
 from fewlabels.errors import InputError, UsageError

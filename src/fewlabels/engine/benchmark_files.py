@@ -19,9 +19,9 @@ from fewlabels.engine.executors import open_executor
 from fewlabels.engine.passes import Passes
 from fewlabels.engine.reading import Batch, Reader, find_classes
 from fewlabels.engine.rows import Rows
+from fewlabels.engine.samples import HeavyRows, sampled
 from fewlabels.engine.scan import HEAVY, frequent
-from fewlabels.engine.sketch import BottomRows, counts_of
-from fewlabels.engine.support import HeavyRows, sampled
+from fewlabels.engine.sketch import BottomSample, counts_of
 from fewlabels.engine.units import lay_out
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.frames.options import column_options
@@ -99,8 +99,8 @@ def _nothing(value: object) -> Any:
 class _Pool:
     """Rows that are kept, those that occurred often somewhere, and how many fit."""
 
-    kept: BottomRows
-    repeated: BottomRows
+    kept: BottomSample
+    repeated: BottomSample
     n_fit: int = 0
 
     def update(self, batch: Batch, fits: Fits) -> None:
@@ -136,7 +136,7 @@ class _Pools:
 
     @staticmethod
     def empty(names: Sequence[str], most: int) -> _Pools:
-        return _Pools({n: _Pool(BottomRows.empty(most), BottomRows.empty(most)) for n in names})
+        return _Pools({n: _Pool(BottomSample.empty(most), BottomSample.empty(most)) for n in names})
 
     def take(self, result: _Pools) -> int:
         for name, pool in result.by_name.items():

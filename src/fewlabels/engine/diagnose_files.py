@@ -16,9 +16,9 @@ from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Passes, Progress
 from fewlabels.engine.reading import Batch, Reader, find_classes, occurring
 from fewlabels.engine.rows import Rows
+from fewlabels.engine.samples import HeavyRows, sampled
 from fewlabels.engine.scan import informed_rows
-from fewlabels.engine.sketch import BottomRows
-from fewlabels.engine.support import HeavyRows, sampled
+from fewlabels.engine.sketch import BottomSample
 from fewlabels.engine.units import Layout, lay_out
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import InputError
@@ -110,8 +110,8 @@ def _no_checkpoint(value: object) -> Seen:
     raise AssertionError("a diagnosis keeps no checkpoints")
 
 
-def _bottom() -> BottomRows:
-    return BottomRows.empty(SAMPLE_ROWS)
+def _bottom() -> BottomSample:
+    return BottomSample.empty(SAMPLE_ROWS)
 
 
 @dataclass(eq=False)
@@ -124,9 +124,9 @@ class Seen:
     """
 
     facts: Facts | None = None
-    informed: BottomRows = field(default_factory=_bottom)
-    others: BottomRows = field(default_factory=_bottom)
-    copies: BottomRows = field(default_factory=_bottom)
+    informed: BottomSample = field(default_factory=_bottom)
+    others: BottomSample = field(default_factory=_bottom)
+    copies: BottomSample = field(default_factory=_bottom)
     n_informed: int = 0
     annotated: int = 0
     annotator_labels: int = 0

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fewlabels.engine.samples import Samples, mixed
 from fewlabels.engine.scan import Scan
-from fewlabels.engine.support import Support, mixed
 from fewlabels.engine.tally import Key, Part, Scorer, Tally, distinct, provided
 from fewlabels.evaluation.draws import DRAWS_AT_ONCE
 from fewlabels.evaluation.evaluator import (
@@ -75,7 +75,7 @@ class Measurer:
 
     scorer: Scorer
     tally: Tally
-    support: Support
+    samples: Samples
     scan: Scan
     metrics: Chosen
     estimand: Estimand
@@ -87,14 +87,14 @@ class Measurer:
         out = nothing_measured(self.metrics, size, len(self.scorer.metrics))
         n_rows = self.scan.size.weighty
         if group is not None:
-            if group not in self.support.of_groups:
+            if group not in self.samples.of_groups:
                 return out  # all its rows have weight 0
-            rows, (counted, kept) = self.support.of_groups[group], self.scan.groups[group]
+            rows, (counted, kept) = self.samples.of_groups[group], self.scan.groups[group]
             if kept.complete and counted.weighty <= kept.size:
                 return self._exactly(rows)
             n_rows = counted.weighty
-        rare = self.support.of_models if group is None else {}
-        sample = self._sample(self.support.rows_of(group), n_rows)
+        rare = self.samples.of_models if group is None else {}
+        sample = self._sample(self.samples.rows_of(group), n_rows)
         for part in self.scorer.parts:
             columns = tuple(j for j in part.columns if j not in rare)
             if columns:
@@ -125,7 +125,7 @@ class Measurer:
         judged, posterior = self.scorer.judged(rows), self.scorer.posterior(rows)
         posterior.prepare()
         place = mixed(judged, NOISE_ROWS)
-        some = rows.take(place).as_part(self.support.accuracy)
+        some = rows.take(place).as_part(self.samples.accuracy)
         some.__dict__["keys"] = judged.keys[place]
         evaluator = self._evaluator(self.scorer.judged(some), self.scorer.posterior(some))
         shrink = np.sqrt(len(place) / n_rows)

@@ -12,7 +12,7 @@ from fewlabels.engine.confidences import BINS, histograms
 from fewlabels.engine.patterns import VotePatterns
 from fewlabels.engine.reading import Batch
 from fewlabels.engine.rows import Rows
-from fewlabels.engine.sketch import BottomRows
+from fewlabels.engine.sketch import BottomSample
 from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.annotator_accuracy import agreement
@@ -85,7 +85,7 @@ class ScanPlan:
             patterns=VotePatterns.empty() if self.patterns else None,
             confidences=np.zeros((self.n_models, BINS), dtype=np.int64),
             model_rows=np.zeros(self.n_models, dtype=np.int64),
-            models=[BottomRows.empty(MODEL_ROWS) for _ in range(self.n_models)],
+            models=[BottomSample.empty(MODEL_ROWS) for _ in range(self.n_models)],
         )
 
 
@@ -103,13 +103,13 @@ class Scan:
     patterns: VotePatterns | None
     confidences: Ints
     model_rows: Ints
-    models: list[BottomRows]
+    models: list[BottomSample]
     size: Size = field(default_factory=Size)
     agree: tuple[float, float] = (0.0, 0.0)
-    informed: BottomRows = field(default_factory=lambda: BottomRows.empty(LABELED_ROWS))
-    others: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
-    repeated: BottomRows = field(default_factory=lambda: BottomRows.empty(SUPPORT_ROWS))
-    groups: dict[str, tuple[Size, BottomRows]] = field(default_factory=dict)
+    informed: BottomSample = field(default_factory=lambda: BottomSample.empty(LABELED_ROWS))
+    others: BottomSample = field(default_factory=lambda: BottomSample.empty(SUPPORT_ROWS))
+    repeated: BottomSample = field(default_factory=lambda: BottomSample.empty(SUPPORT_ROWS))
+    groups: dict[str, tuple[Size, BottomSample]] = field(default_factory=dict)
     n_rows: list[int] = field(default_factory=list)
 
     def update(self, batch: Batch) -> None:
@@ -156,8 +156,8 @@ class Scan:
                 kept.into(sketch, mine)
             self._refuse_many(column)
 
-    def _group(self, name: str) -> tuple[Size, BottomRows]:
-        return self.groups.setdefault(name, (Size(), BottomRows.empty(GROUP_ROWS)))
+    def _group(self, name: str) -> tuple[Size, BottomSample]:
+        return self.groups.setdefault(name, (Size(), BottomSample.empty(GROUP_ROWS)))
 
     def _refuse_many(self, column: str) -> None:
         if len(self.groups) <= MAX_GROUPS:
@@ -222,16 +222,16 @@ class Scan:
             plan=plan,
             n_rows=list(value["n_rows"]),
             model_rows=value["model_rows"],
-            models=[BottomRows.from_dict(sketch) for sketch in value["models"]],
+            models=[BottomSample.from_dict(sketch) for sketch in value["models"]],
             patterns=None if patterns is None else VotePatterns.from_dict(patterns),
             confidences=plan.empty().confidences if counted is None else counted,
             size=Size(**value["size"]),
             agree=(value["agree"][0], value["agree"][1]),
-            informed=BottomRows.from_dict(value["informed"]),
-            others=BottomRows.from_dict(value["others"]),
-            repeated=BottomRows.from_dict(value["repeated"]),
+            informed=BottomSample.from_dict(value["informed"]),
+            others=BottomSample.from_dict(value["others"]),
+            repeated=BottomSample.from_dict(value["repeated"]),
             groups={
-                name: (Size(**size), BottomRows.from_dict(kept))
+                name: (Size(**size), BottomSample.from_dict(kept))
                 for name, size, kept in value["groups"]
             },
         )
@@ -243,9 +243,9 @@ class Scan:
         return all(sketch.complete for sketch in sketches)
 
     @property
-    def ordered_groups(self) -> dict[str, tuple[Size, BottomRows]]:
+    def ordered_groups(self) -> dict[str, tuple[Size, BottomSample]]:
         """The groups, column by column in the order asked for, then by first appearance."""
-        out: dict[str, tuple[Size, BottomRows]] = {}
+        out: dict[str, tuple[Size, BottomSample]] = {}
         for column in self.plan.by:
             for name, group in self.groups.items():
                 if name.startswith(f"{column}="):
@@ -269,7 +269,7 @@ class _Kept:
         rows = Rows.of(batch.predictions, batch.weight)
         return _Kept(ranks_of(batch, by), rows, there, np.zeros(n, dtype=bool))
 
-    def into(self, sketch: BottomRows, which: Bools) -> None:
+    def into(self, sketch: BottomSample, which: Bools) -> None:
         """Take some rows into a sketch, and mark those that make up much of them."""
         which = which & self.there
         sketch.update(self.ranks, self.rows, which)

@@ -19,7 +19,7 @@ from fewlabels.kernels.arrays import Array, Ints, UInts
 
 
 @dataclass(eq=False)
-class BottomRows:
+class BottomSample:
     """The `size` distinct rows of smallest rank, and how often each occurs.
 
     ranks (r,) ascend; counts (r,); `complete` says that no row has been dropped.
@@ -32,9 +32,9 @@ class BottomRows:
     complete: bool = True
 
     @staticmethod
-    def empty(size: int) -> BottomRows:
+    def empty(size: int) -> BottomSample:
         """No rows yet."""
-        return BottomRows(size, np.empty(0, np.uint64), np.empty(0, np.int64))
+        return BottomSample(size, np.empty(0, np.uint64), np.empty(0, np.int64))
 
     def update(self, ranks: UInts, rows: Rows, which: Array | None = None) -> None:
         """Take in rows of these ranks, or those that a mask marks."""
@@ -53,7 +53,7 @@ class BottomRows:
             keep = slice(0, self.size)
             self._take_in(distinct[keep], counts[keep], rows.take(chosen[first[keep]]))
 
-    def merge(self, other: BottomRows) -> None:
+    def merge(self, other: BottomSample) -> None:
         """Take in the rows of another sketch of the same size."""
         self.complete &= other.complete
         if other.rows is not None:
@@ -90,10 +90,10 @@ class BottomRows:
         }
 
     @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> BottomRows:
+    def from_dict(value: Mapping[str, Any]) -> BottomSample:
         """What `to_dict` gave."""
         rows = value["rows"]
-        return BottomRows(
+        return BottomSample(
             int(value["size"]),
             value["ranks"],
             value["counts"],

@@ -16,8 +16,8 @@ import numpy as np
 from fewlabels.engine.basis import CHOSEN_BY, Basis, draws_for
 from fewlabels.engine.confidences import as_view
 from fewlabels.engine.reading import Batch
+from fewlabels.engine.samples import Samples, mixed
 from fewlabels.engine.scan import Scan
-from fewlabels.engine.support import Support, mixed
 from fewlabels.groups import values_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -69,11 +69,11 @@ class Scorer:
 
     @staticmethod
     def of(
-        fitted: FittedLabelModel, posterior: LabelPosterior, support: Support, chosen: Chosen,
+        fitted: FittedLabelModel, posterior: LabelPosterior, samples: Samples, chosen: Chosen,
         scan: Scan, *, distribution: bool,
     ) -> Scorer:  # fmt: skip
         """Choose draws and bins by a sample of the rows, of which `posterior` is."""
-        sample = support.sample
+        sample = samples.sample
         together: dict[int, list[int]] = {}
         for j in range(sample.n_models):
             together.setdefault(id(posterior.of(j)), []).append(j)
@@ -87,14 +87,14 @@ class Scorer:
         bins = _bins(parts, ranked)
         metrics, statistics = [], list[Statistic]()
         for j in range(sample.n_models):
-            own_rows = support.of_models.get(j, sample)
+            own_rows = samples.of_models.get(j, sample)
             own = _fixed(own_rows, j, chosen, bins, as_view(scan.confidences[j]))
             metrics.append(own)
             for metric in own.values():
                 if metric.statistic not in statistics:
                     statistics.append(metric.statistic)
         return Scorer(
-            fitted, parts, tuple(metrics), tuple(statistics), scan.plan.by, support.accuracy,
+            fitted, parts, tuple(metrics), tuple(statistics), scan.plan.by, samples.accuracy,
             distribution,
         )  # fmt: skip
 

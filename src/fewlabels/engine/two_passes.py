@@ -18,8 +18,8 @@ import numpy as np
 from fewlabels.engine.measure import Measurer
 from fewlabels.engine.passes import Again, Passes
 from fewlabels.engine.posterior_files import PosteriorFiles
+from fewlabels.engine.samples import Samples, samples_of, with_keys
 from fewlabels.engine.scan import LABELED_ROWS, Scan, ScanPlan, Size
-from fewlabels.engine.support import Support, support_of, with_keys
 from fewlabels.engine.tally import Scorer, Tally
 from fewlabels.engine.work import Counts, Rows, count_unit, scan_unit, tally_unit
 from fewlabels.errors import UsageError
@@ -157,9 +157,9 @@ def fit_to(
     """
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")
-    support = support_of(scan, counts, example.models, example.classes)
-    setup = question.setup(support.known)
-    known, fit_to = METHODS.get(setup.name), support.fitted_to
+    samples = samples_of(scan, counts, example.models, example.classes)
+    setup = question.setup(samples.known)
+    known, fit_to = METHODS.get(setup.name), samples.fitted_to
     if known is not None and known.streams == "sample":
         if question.estimand == "sample":
             raise UsageError(
@@ -167,14 +167,14 @@ def fit_to(
                 "have to hold all of them; leave --estimand out, or read the files with --engine "
                 "memory"
             )
-        few, what = support.known, "a sample of the unlabeled rows"
+        few, what = samples.known, "a sample of the unlabeled rows"
         return FewRows(question, setup, setup.fit(question, few), scan, few, what)
     if scan.patterns is not None and known is not None and known.counts_rows:
         votes = scan.patterns.predictions(example.models, example.classes)
         if scan.plan.groups_in_patterns:
             what = f"{len(scan.patterns.keys):,} distinct rows of votes"
             return FewRows(question, setup, setup.fit(question, votes), scan, votes, what)
-        fit_to = with_keys(votes, support.accuracy)
+        fit_to = with_keys(votes, samples.accuracy)
     own = [m.name for m in setup.metrics.values() if m.in_memory]
     if own:
         raise UsageError(
@@ -182,12 +182,12 @@ def fit_to(
             "once; use a metric by name, or read the files whole"
         )
     fitted = setup.fit(question, fit_to)
-    posterior = fitted.posterior(support.sample)
+    posterior = fitted.posterior(samples.sample)
     posterior.prepare()  # what the workers then need is made once, before they are
     scorer = Scorer.of(
-        fitted, posterior, support, setup.metrics, scan, distribution=setup.distribution
+        fitted, posterior, samples, setup.metrics, scan, distribution=setup.distribution
     )
-    return Fitted(question, setup, fitted, scan, support, scorer, posterior)
+    return Fitted(question, setup, fitted, scan, samples, scorer, posterior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,20 +240,20 @@ class Fitted:
     setup: Setup
     fitted: FittedLabelModel
     scan: Scan
-    support: Support
+    samples: Samples
     scorer: Scorer
     posterior: LabelPosterior
 
     def estimates(self, tally: Tally, provenance: Provenance, workers: int | None) -> Estimates:
         """Finish the tally of all rows."""
-        question, metrics, support = self.question, self.setup.metrics, self.support
+        question, metrics, samples = self.question, self.setup.metrics, self.samples
         of_run = (question.estimand, question.confidence_level)
         sizes, limits = _sizes(self.scan), _limits(self.scan)
         with using_workers(workers):
-            posterior = self.scorer.posterior(support.known)
-            known = self.scorer.judged(support.known)
+            posterior = self.scorer.posterior(samples.known)
+            known = self.scorer.judged(samples.known)
             evaluator = Evaluator(known, posterior, metrics, *of_run)
-            measurer = Measurer(self.scorer, tally, support, self.scan, metrics, *of_run)
+            measurer = Measurer(self.scorer, tally, samples, self.scan, metrics, *of_run)
             held = {g.name: g for g in all_and_groups(known, question.by)}
             nobody = np.empty(0, dtype=np.int64)
             return answered(
@@ -262,13 +262,13 @@ class Fitted:
                 evaluator,
                 [held.get(size.group, Group(size.group, nobody)) for size in sizes],
                 lambda group: measurer.measure(group.name),
-                support.known.noting(provenance.notes),
+                samples.known.noting(provenance.notes),
                 (*posterior.warnings, *provenance.warnings, *limits),
                 sizes=sizes,
                 n_annotated=self.scan.size.annotated,
-                predictions=support.sample.noting(support.sample.notes, provenance.reading),
+                predictions=samples.sample.noting(samples.sample.notes, provenance.reading),
                 label_posterior=self.posterior,
-                judged=self.scorer.judged(support.sample),
+                judged=self.scorer.judged(samples.sample),
                 judged_by=self.posterior,
                 diagnostics={**posterior.diagnostics, "stream": self._diagnostics(provenance)},
                 streamed=True,
@@ -276,14 +276,14 @@ class Fitted:
 
     def _diagnostics(self, provenance: Provenance) -> dict[str, Any]:
         bases = [part.basis for part in self.scorer.parts]
-        m = self.support.sample.n_items
+        m = self.samples.sample.n_items
         return {
             **provenance.diagnostics,
             "from": "all rows",
-            "fitted_rows": self.support.known.n_items,
+            "fitted_rows": self.samples.known.n_items,
             "sample_rows": m,
             "draws_per_row": max(len(s.chosen) for s in bases),
-            "support_error": max(s.error for s in bases) / float(np.sqrt(m)),
+            "basis_error": max(s.error for s in bases) / float(np.sqrt(m)),
         }
 
 

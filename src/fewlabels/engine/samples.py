@@ -17,7 +17,7 @@ from fewlabels.engine.scan import (
     Scan,
     informed_rows,
 )
-from fewlabels.engine.sketch import BottomRows, spread_out
+from fewlabels.engine.sketch import BottomSample, spread_out
 from fewlabels.errors import InputError
 from fewlabels.groups import all_and_groups, values_of
 from fewlabels.kernels.annotator_accuracy import annotator_accuracy
@@ -37,7 +37,7 @@ class HeavyRows:
     rows: Rows | None
 
     @staticmethod
-    def of(repeated: BottomRows, counts: Ints, which: Bools, total: int) -> HeavyRows:
+    def of(repeated: BottomSample, counts: Ints, which: Bools, total: int) -> HeavyRows:
         """Those of some repeated rows that are heavy among `total`, by their counts."""
         found = np.flatnonzero(which & (counts * HEAVY >= total))
         rows = None if repeated.rows is None else repeated.rows.take(found)
@@ -50,7 +50,7 @@ class HeavyRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
+class Samples:
     """Some of the rows of a stream.
 
     `fitted_to` holds the labeled rows and a sample of the others, each row with the number of
@@ -71,9 +71,9 @@ class Support:
         return self.sample if group is None else self.of_groups[group]
 
 
-def support_of(
+def samples_of(
     scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
-) -> Support:
+) -> Samples:
     """Choose the rows: which ones depends on the rows alone, not on order or partition.
 
     Parameters
@@ -120,7 +120,7 @@ def support_of(
     fitted_to = known
     if not (stands_for == 1).all():
         fitted_to = with_keys(known.with_multiplicity(stands_for), accuracy)
-    return Support(
+    return Samples(
         fitted_to,
         known,
         sample,
@@ -209,7 +209,7 @@ def with_keys(given: Predictions, accuracy: float) -> Predictions:
     return part
 
 
-def sampled(kept: BottomRows, heavy: HeavyRows, most: int, total: int) -> Rows | None:
+def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> Rows | None:
     """At most so many of `total` rows, of which these were kept, in the order of their ranks."""
     if kept.rows is None:
         return None
@@ -232,7 +232,7 @@ def sampled(kept: BottomRows, heavy: HeavyRows, most: int, total: int) -> Rows |
 
 def _sample_of_all(scan: Scan, heavy: HeavyRows) -> Rows:
     """A sample of labeled and other rows alike."""
-    both = BottomRows.empty(SUPPORT_ROWS)
+    both = BottomSample.empty(SUPPORT_ROWS)
     for part in (scan.informed, scan.others):
         both.merge(part)
     found = sampled(both, heavy, SUPPORT_ROWS, scan.size.items)
