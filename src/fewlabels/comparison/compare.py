@@ -194,7 +194,11 @@ def compare(
     goodness, value = direction * draws[:, order], direction * paired[order]
     names = [models[j] for j in order]
     family = Family.of(value, goodness, level)
-    places = _standings(names, values[order], value, goodness, int((~aside[order]).sum()), level)
+    n_ranked = int((~aside[order]).sum())
+    ranked = family
+    if n_ranked < len(names):
+        ranked = Family.of(value[:n_ranked], goodness[:, :n_ranked], level)
+    places = _standings(names, values[order], goodness[:, :n_ranked], ranked)
     pairs = [
         pair
         for i in range(len(names) - 1)
@@ -222,11 +226,10 @@ def compare(
 
 
 def _standings(
-    names: Sequence[str], values: Floats, paired: Floats, goodness: Floats, n_ranked: int,
-    level: float,
-) -> tuple[Standing, ...]:  # fmt: skip
-    """Places of the first so many classifiers, best first; of the others only their values."""
-    ranked = goodness[:, :n_ranked]
+    names: Sequence[str], values: Floats, ranked: Floats, family: Family
+) -> tuple[Standing, ...]:
+    """Places of the classifiers with draws of goodness (D, R), best first; the others' values."""
+    n_ranked = ranked.shape[1]
     found = [
         Standing(name, float(value), 0.0, (0.0,) * n_ranked, math.nan, math.nan, False)
         for name, value in zip(names[n_ranked:], values[n_ranked:], strict=True)
@@ -234,7 +237,6 @@ def _standings(
     if not n_ranked:
         return tuple(found)
     ranks, loss = Ranks.of(ranked), expected_loss(ranked)
-    family = Family.of(paired[:n_ranked], ranked, level)
     return tuple(
         Standing(names[i], float(values[i]), float(ranks.top[i, 0]), tuple(ranks.top[i].tolist()),
                  float(ranks.expected[i]), float(loss[i]), bool(family.may_be_best[i]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -44,9 +45,12 @@ def allowing_for_discrepancy(
         anything of the differences.
     """
     out: dict[tuple[str, str | None], Paired] = {}
-    variances = {size.group: _variances(estimates, size.group) for size in estimates.groups}
+    variances = {
+        group: item_variance(estimates.judged, estimates.judged_by, estimates.directions, rows)
+        for group, rows in _rows_by_group(estimates).items()
+    }
     for (metric, group), draws in estimates.draws.items():
-        variance = variances[group].get(metric)
+        variance = variances.get(group, {}).get(metric)
         if variance is None or not len(draws):
             continue
         # By goodness and whatever the name, so that accuracy and error rate say the same.
@@ -86,7 +90,9 @@ def comparison(
     size = next(g for g in estimates.groups if g.group == group)
     columns = [estimates.models.index(model) for model in chosen]
     if variance is None and len(draws):
-        variance = _variances(estimates, group, metric).get(metric)
+        rows = _rows_of(estimates, group)
+        found = item_variance(estimates.judged, estimates.judged_by, [metric], rows)
+        variance = found.get(metric)
     return compare(
         chosen,
         np.array([estimates.get(model, metric, group).value for model in chosen]),
@@ -128,7 +134,8 @@ def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: st
     UsageError
         If there is no such classifier, metric or group.
     """
-    values, draws = _of_groups(estimates, model, metric, [group_a, group_b])
+    rows = _rows_by_group(estimates)
+    values, draws = _of_groups(estimates, model, metric, [group_a, group_b], rows)
     drawn = draws[:, 0] - draws[:, 1]
     return paired_interval(float(values[0] - values[1]), drawn, estimates.confidence_level)
 
@@ -144,11 +151,10 @@ def group_gaps(estimates: Estimates, metric: str, column: str) -> tuple[GroupGap
     groups = groups_of(estimates)
     if column not in groups:
         raise UsageError(unknown("group", column, groups, "estimate with `by` to have groups"))
-    names = list(groups[column])
+    rows, level = groups[column], estimates.confidence_level
+    names = list(rows)
     return tuple(
-        group_gap(
-            model, names, *_of_groups(estimates, model, metric, names), estimates.confidence_level
-        )
+        group_gap(model, names, *_of_groups(estimates, model, metric, names, rows), level)
         for model in estimates.models
     )
 
@@ -205,25 +211,17 @@ def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ..
     return estimates.models if models is None else tuple(dict.fromkeys(models))
 
 
-def _variances(
-    estimates: Estimates, group: str | None, metric: str | None = None
-) -> dict[str, Floats]:
-    """The variance of one item's part in each difference, by metric; of one metric, or of all."""
-    metrics = [metric] if metric is not None else estimates.directions
-    rows = _rows_of(estimates, group)
-    return item_variance(estimates.judged, estimates.judged_by, metrics, rows)
-
-
 def _of_groups(
-    estimates: Estimates, model: str, metric: str, names: Sequence[str]
-) -> tuple[Floats, Floats]:
+    estimates: Estimates, model: str, metric: str, names: Sequence[str],
+    rows: Mapping[Any, Ints],
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
     values = np.array([estimates.get(model, metric, name).value for name in names])
     j, observed = estimates.models.index(model), estimates.judged_by.observed
     draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
     if observed is not None:
         # Such a group has the values of all items, which say nothing of how it differs.
-        blind = [not observed[_rows_of(estimates, name)].any() for name in names]
+        blind = [not observed[rows[name]].any() for name in names]
         values[blind], draws[:, blind] = np.nan, np.nan
     return values, draws
 
@@ -232,11 +230,19 @@ def _rows_of(estimates: Estimates, group: str | None) -> Ints:
     """The items of a group."""
     if group is None:
         return np.arange(estimates.judged.n_items)
-    for groups in groups_of(estimates).values():
-        if group in groups:
-            return groups[group]
+    rows = _rows_by_group(estimates)
+    if group in rows:
+        return rows[group]
     known = [g.group for g in estimates.groups if g.group]
     raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
+
+
+def _rows_by_group(estimates: Estimates) -> dict[str | None, Ints]:
+    """The items of all, and of each group."""
+    rows: dict[str | None, Ints] = {None: np.arange(estimates.judged.n_items)}
+    for groups in groups_of(estimates).values():
+        rows.update(groups)
+    return rows
 
 
 def _n_annotated(estimates: Estimates, group: str | None) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
+from fewlabels.comparison.intervals import paired_ends
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.evaluation.draws import LabelWeights, Make
@@ -112,8 +113,12 @@ def joint_errors(
     )
     stated = level if n_draws else math.nan
 
-    def rate(place: int) -> Rate:
-        return Rate(*paired_interval(float(values[place]), drawn[:, place], stated))
+    rates = [
+        Rate(*of_one)
+        for of_one in zip(
+            *(e.tolist() for e in (values, *paired_ends(values, drawn, stated))), strict=True
+        )
+    ]
 
     if accuracy is None or len(whole) < len(rows):
         evaluator = Evaluator(
@@ -135,12 +140,12 @@ def joint_errors(
             PairErrors(
                 models[i],
                 models[j],
-                *(rate(len(_WHOLE) + kind * len(a) + p) for kind in range(len(_OF_PAIRS))),
+                *(rates[len(_WHOLE) + kind * len(a) + p] for kind in range(len(_OF_PAIRS))),
             )
             for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         ),
         warnings=(_AVERAGED,) if own else (),
-        **{name: rate(place) for place, name in enumerate(_WHOLE)},
+        **dict(zip(_WHOLE, rates[: len(_WHOLE)], strict=True)),
     )
 
 
