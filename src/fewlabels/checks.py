@@ -250,5 +250,18 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
+def workers_of(workers: Any) -> int | None:
+    """How many threads or processes; None = one per available processor.
+
+    Raises
+    ------
+    UsageError
+        If it is not a whole number, at least 1.
+    """
+    if workers is not None and (not isinstance(workers, Integral) or workers < 1):
+        raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
+    return None if workers is None else int(workers)
+
+
 def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

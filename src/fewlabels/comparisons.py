@@ -170,7 +170,8 @@ def compare(
     if isinstance(predictions, Estimates):
         asked = [metric] if isinstance(metric, str) else metric
         chosen = None if models is None else _chosen(models, predictions.models)
-        return compared(predictions, chosen, asked)
+        with using_workers(workers):
+            return compared(predictions, chosen, asked)
     given = predictions_of(predictions, columns, positive)
     elsewhere = aligned_reference(reference, given, method, columns=columns)
     usual = "accuracy" if given.has_hard.any() else "roc_auc"

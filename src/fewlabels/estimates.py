@@ -83,6 +83,7 @@ class Estimates(Estimated):
     """
 
     _page = "estimates"
+    _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]
     method: str
@@ -153,15 +154,6 @@ class Estimates(Estimated):
 
     def _reported(self) -> dict[str, Any]:
         return self.report
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
-
-        Without `backend` it is the first of these that is installed.
-        """
-        columns = {name: [getattr(row, name) for row in self.rows] for name in Estimate._fields}
-        columns["status"] = [str(s) for s in columns["status"]]
-        return frame(columns, backend, texts=("group",))
 
     def labels_frame(self, backend: str | None = None) -> Any:
         """The likeliest class of every item, as a table of kind `backend` (see `to_frame`).

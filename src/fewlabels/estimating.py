@@ -72,7 +72,8 @@ def estimate(
     workers
         Threads; the answer does not depend on them. None: one per available processor.
     progress
-        Called with (blocks done, blocks in all) of the step at hand; an estimate has several.
+        Called with (blocks done, blocks in all) of the step at hand, rows where it goes in parts;
+        an estimate has several.
     shift
         Correct for a difference between labeled and unlabeled items; the estimates are then for
         the population that the unlabeled ones come from. "covariate": P(class | scores) is the

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels.checks import level_of
+from fewlabels.checks import level_of, workers_of
 from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
@@ -331,8 +331,7 @@ def check_settings(confidence_level: float | None, estimand: str, workers: int |
         One line that says what is wrong and how to mend it.
     """
     level_of(confidence_level)
-    if workers is not None and (not isinstance(workers, Integral) or workers < 1):
-        raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
+    workers_of(workers)
     if estimand not in ("population", "sample"):
         raise UsageError(f"`estimand` must be 'population' or 'sample'; got {estimand!r}")
 

@@ -51,6 +51,19 @@ class Shown(ABC):
 class Estimated(Shown):
     """A result of many estimates, of which `repr` gives the first rows."""
 
+    rows: tuple[Any, ...]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
+
+        Without `backend` it is the first of these that is installed.
+        """
+        columns = {name: [getattr(row, name) for row in self.rows] for name in self._row_fields}
+        columns["status"] = [str(s) for s in columns["status"]]
+        return frame(columns, backend, texts=("group",))
+
+    _row_fields: ClassVar[tuple[str, ...]]
+
     @abstractmethod
     def _in_brief(self) -> Mapping[str, Any]:
         """The estimates and what they are of, in plain values."""

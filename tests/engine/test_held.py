@@ -12,7 +12,7 @@ from stream_cases import distance, world, write
 
 import fewlabels as fl
 from fewlabels import estimating
-from fewlabels.engine import basis, held, patterns
+from fewlabels.engine import basis, held, patterns, scan
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
 
@@ -164,3 +164,44 @@ def test_very_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )
     assert here.diagnostics["stream"]["parts"] > 1
     assert distance(here, there) < 1e-9
+
+
+def test_a_group_without_a_row_in_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Differences in it allow for what they allow for among all items."""
+    monkeypatch.setattr(scan, "SUPPORT_ROWS", 300)
+    table = world(2500, known=60)
+    place = np.where(np.arange(2500) < 2497, "large", "tiny")
+    given = fl.read_predictions(table.append_column("spot", pa.array(place)), keep=["spot"])
+    found = fl.estimate(given, "learned-ensemble", "accuracy", by="spot")
+    a, b = found.models[:2]
+    assert found.get(a, "accuracy", "spot=tiny").value >= 0
+    assert set(found.paired) == {("accuracy", g.group) for g in found.groups}
+    assert np.isfinite(found.difference(a, b, "accuracy", "spot=tiny").value)
+
+
+def test_the_first_item_may_weigh_nothing() -> None:
+    weight = np.r_[0.0, np.ones(1999)]
+    given = fl.read_predictions(world(2000, known=60)).with_weight(weight)
+    assert fl.estimate(given, metrics="accuracy").n_items == 2000
+
+
+@pytest.mark.parametrize("method", ["auto", "majority-vote"])
+def test_details_may_be_left_out(method: str) -> None:
+    given = fl.read_predictions(votes())
+    assert fl.estimate(given, method, "accuracy", details=False).details is None
+    assert fl.estimate(given, method, "accuracy").details is not None
+
+
+def test_annotated_items_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = annotated()
+    label = pa.array([1] * 5 + [None] * (len(table) - 5), pa.int64())
+    counts = [np.where(np.arange(len(table)) < 5, 0, table[f"h__{k}"].to_numpy()) for k in (0, 1)]
+    for k in (0, 1):
+        table = table.set_column(
+            table.column_names.index(f"h__{k}"), f"h__{k}", pa.array(counts[k])
+        )
+    given = fl.read_predictions(table.append_column("label", label))
+    there = fl.estimate(given, "labeled", "accuracy", against="distribution")
+    monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
+    whole = fl.estimate(given, "labeled", "accuracy", against="distribution")
+    assert there.n_annotated == whole.n_annotated

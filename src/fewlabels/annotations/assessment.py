@@ -17,7 +17,7 @@ from fewlabels.annotations.diagrams import diagrams_of
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks import bins_of, level_of, seed_of
+from fewlabels.checks import bins_of, level_of, seed_of, workers_of
 from fewlabels.errors import InputError, UsageError
 from fewlabels.estimates import Estimate
 from fewlabels.evaluation.status import Reasons, judge_losses
@@ -25,8 +25,9 @@ from fewlabels.groups import all_and_groups
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.label_histograms import Annotated, Scheme, Sums
+from fewlabels.models.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
-from fewlabels.shown import Estimated, frame, plain_values
+from fewlabels.shown import Estimated, plain_values
 from fewlabels.sources import predictions_of
 from fewlabels.wording import listed, unknown
 
@@ -42,6 +43,7 @@ class Assessment(Estimated):
     """
 
     _page = "annotations"
+    _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]
     seed: int
@@ -105,15 +107,6 @@ class Assessment(Estimated):
             }
         )
         return out
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
-
-        Without `backend` it is the first of these that is installed.
-        """
-        columns = {name: [getattr(row, name) for row in self.rows] for name in Estimate._fields}
-        columns["status"] = [str(s) for s in columns["status"]]
-        return frame(columns, backend, texts=("group",))
 
     def summary(self, width: int = 80) -> str:
         """The losses and what they mean as text in lines of at most `width` columns."""
@@ -199,7 +192,9 @@ def assess(
     >>> round(found.get("a", "EL").value, 3)
     -0.097
     """
+    workers = workers_of(workers)
     predictions = predictions_of(predictions, columns, positive)
+    refuse_multiplicity(predictions, "the losses of label histograms")
     asked = asked_for(bins, statistics, confidence_level, random_state)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
     facts = Facts.of(predictions, rows.counts)

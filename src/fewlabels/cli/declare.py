@@ -70,6 +70,9 @@ def takes(
         What a command says otherwise: the help of an option, or several attributes.
     """
     wanted = {*names, *changes} if names else {f.name for f in fields(record)} - {*without}
+    unknown = {*names, *changes, *without} - {f.name for f in fields(record)}
+    if unknown:
+        raise TypeError(f"{record.__name__} has no {', '.join(sorted(unknown))}")
     taken = [f for f in fields(record) if f.name in wanted]
     make = getattr(record, "of", record)
 

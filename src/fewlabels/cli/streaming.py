@@ -26,7 +26,7 @@ STREAMED_BYTES = 64 << 20
 
 STREAMED_ROWS = 250_000
 """More rows than these are streamed unless another engine is asked for; see also
-`fewlabels.pipeline.WHOLE_ROWS`, which is not imported here lest `--help` loads numpy."""
+`fewlabels.estimating.WHOLE_ROWS`, which is not imported here lest `--help` loads numpy."""
 
 
 @dataclass(frozen=True)

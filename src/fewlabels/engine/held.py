@@ -65,7 +65,9 @@ def estimate_held(
     UsageError, InputError
         One line that says what is wrong and how to mend it.
     """
-    all_and_groups(items.take(slice(0, 1)), question.by)  # refuses columns that are not there
+    all_and_groups(
+        items.with_weight(None).take(slice(0, 1)), question.by
+    )  # refuses columns that are not there
     units = tuple(
         Unit("", "the items", "Parquet", s.start, s.stop, s.start, n, n, (0, 0))
         for s in spans(items.n_items, PART_ROWS)

@@ -73,11 +73,12 @@ def in_two_passes(
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
     again = False
-    while True:
-        try:
-            return once(again)
-        except Again:
-            passes.resume, again = False, True
+    with using_workers(workers):
+        while True:
+            try:
+                return once(again)
+            except Again:
+                passes.resume, again = False, True
 
 
 def _in_two_passes(
@@ -221,7 +222,7 @@ class FewRows:
             rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
             n_items=size.items,
             n_labeled=size.labeled,
-            n_annotated=size.annotated,
+            n_annotated=_n_annotated(self.setup, self.scan),
             groups=groups,
             diagnostics={
                 **found.diagnostics, "stream": {**provenance.diagnostics, "from": self.what}
@@ -229,6 +230,8 @@ class FewRows:
             warnings=(*found.warnings, *provenance.warnings, *_limits(self.scan)),
             streamed=True,
         )  # fmt: skip
+        if not self.question.details:
+            return estimates
         return replace(estimates, details=details_of(estimates, self.setup.metrics))
 
 
@@ -265,7 +268,7 @@ class Fitted:
                 samples.known.noting(provenance.notes),
                 (*posterior.warnings, *provenance.warnings, *limits),
                 sizes=sizes,
-                n_annotated=self.scan.size.annotated,
+                n_annotated=_n_annotated(self.setup, self.scan),
                 predictions=samples.sample.noting(samples.sample.notes, provenance.reading),
                 label_posterior=self.posterior,
                 judged=self.scorer.judged(samples.sample),
@@ -292,6 +295,11 @@ def _sizes(scan: Scan) -> tuple[GroupSize, ...]:
     sizes: dict[str | None, Size] = {None: scan.size}
     sizes |= {name: size for name, (size, _) in scan.ordered_groups.items()}
     return tuple(GroupSize(name, size.items, size.labeled) for name, size in sizes.items())
+
+
+def _n_annotated(setup: Setup, scan: Scan) -> int:
+    """How many items have counts of labels; a label is one annotator's of a distribution."""
+    return scan.size.annotated + (scan.size.labeled if setup.distribution else 0)
 
 
 def _limits(scan: Scan) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def _reliability(
     predictions: Predictions, posterior: LabelPosterior, rows: Ints, classifiers: Sequence[_Bins],
     level: float,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Predicted against inferred frequency in ten bins, with bands over the draws of metrics."""
+    """Predicted against inferred frequency in ten bins, with bands of a population's draws."""
     posterior.prepare()
     weights = LabelWeights.of(predictions, posterior, rows, _DRAWS)
     parts = weights.summed(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
@@ -50,7 +51,8 @@ def allowing_for_discrepancy(
         for group, rows in _rows_by_group(estimates).items()
     }
     for (metric, group), draws in estimates.draws.items():
-        variance = variances.get(group, {}).get(metric)
+        # Of a group without a row in the sample of a stream all items speak.
+        variance = variances.get(group, variances[None]).get(metric)
         if variance is None or not len(draws):
             continue
         # By goodness and whatever the name, so that accuracy and error rate say the same.
@@ -194,13 +196,20 @@ def errors_together(
     )
 
 
+_GROUPS: WeakKeyDictionary[Estimates, dict[str, dict[str, Ints]]] = WeakKeyDictionary()
+"""Groups of estimates that live: every question about groups asks for them."""
+
+
 def groups_of(estimates: Estimates) -> dict[str, dict[str, Ints]]:
     """Column -> name of the group -> its items, of the columns that were estimated by."""
+    if estimates in _GROUPS:
+        return _GROUPS[estimates]
     names = [g.group for g in estimates.groups if g.group]
-    return {
+    _GROUPS[estimates] = {
         column: {str(group.name): group.rows for group in groups}
         for column, groups in groups_by_column(estimates.judged, names).items()
     }
+    return _GROUPS[estimates]
 
 
 def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ...]:
@@ -248,5 +257,7 @@ def _rows_by_group(estimates: Estimates) -> dict[str | None, Ints]:
 def _n_annotated(estimates: Estimates, group: str | None) -> int:
     if estimates.against != "distribution" or estimates.judged.histogram is None:
         return 0
+    if group is None:
+        return estimates.n_annotated
     counts = estimates.judged.histogram[_rows_of(estimates, group)]
     return int((counts.sum(axis=1) > 0).sum())

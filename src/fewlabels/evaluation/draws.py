@@ -221,6 +221,12 @@ class LabelWeights:
 
         return collect_blocks(run, self.chunks(size, whole=whole), progress)
 
+    def of_values(self) -> tuple[int, Make]:
+        """How many draws a value is made of, and what makes them: of P(label), not of labels."""
+        if self.certain or self.posterior.value_from == "marginals":
+            return 1, self.marginal
+        return self.posterior.parameters.size, self.soft
+
     def of_intervals(self, *, population: bool) -> tuple[Make, PseudoObservation | None, bool]:
         """What makes interval draws, their pseudo-observation, and whether that needs all items."""
         if population:
@@ -571,7 +577,7 @@ def drawn_sums(
     by_unit
         Takes items, the order to deal them in, and a number of units U; gives the states of the
         units: arrays (U, F, ...) that add over items, the first of them with few numbers.
-    unseen
+    of_pseudo_observation
         Makes items pseudo-observations of class weights (D, K), whose predictions they keep.
     whole
         The state of one unit of all items, where `items` are a random sample of them: draws then

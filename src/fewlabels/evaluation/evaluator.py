@@ -147,6 +147,8 @@ class Evaluator:
             return
         for posterior in {id(part[0]): part[0] for part in parts}.values():
             self._prepare(posterior)
+            if posterior.means is None:
+                posterior.marginals()  # computed once, before there are threads
         draws = self.n_draws if self.estimand == "population" else 0
         shared = shared_draws(self.predictions, [(of, own) for of, _, _, own in parts], draws)
         quiet = replace(self, progress=silent)
@@ -308,15 +310,11 @@ class _Task:
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        if soft and self.posterior.value_from == "draws" and not certain:
-            size = self.posterior.parameters.size
-            values = self._over(size, soft, self.weights.soft)
-            for name, drawn in values.items():
-                only_mean = not self.population and soft[name].linear
-                out[name] = point_value(drawn, only_mean=only_mean)
-        elif soft:
-            found = self._over(1, soft, self.weights.marginal, exact=True)
-            out |= {name: drawn[0] for name, drawn in found.items()}
+        size, make = self.weights.of_values()
+        exact = True if make == self.weights.marginal else None
+        for name, drawn in self._over(size, soft, make, exact=exact).items():
+            only_mean = exact or (not self.population and soft[name].linear)
+            out[name] = point_value(drawn, only_mean=only_mean)
         own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
         if own:
             values = self._resampled(LABEL_DRAWS, own, point=True)

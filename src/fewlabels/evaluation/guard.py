@@ -139,6 +139,7 @@ class Guard:
         if size < LEAST_OF_DRAWS or scale == 0:
             return Guarded(measured, {}, {})
         out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
+        finer: dict[str, _Gap] = {}
         for name, gap in self._gaps(self.alone, rows, measured, scale).items():
             labels = self._labels(name, rows)
             weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
@@ -156,7 +157,8 @@ class Guard:
             if len(found.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
-                gap = self._gaps(alone, rows, measured, scale)[name]
+                finer = finer or self._gaps(alone, rows, measured, scale)
+                gap = finer[name]
             uniform = self._uniform(len(found.draws))
             moved = gap.moved(found, weights[name], allowed, uniform)
             paired = gap.moved(found, weights[name], weights[name], uniform).draws

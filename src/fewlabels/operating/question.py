@@ -30,7 +30,7 @@ from fewlabels.pipeline import check_settings, seed_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.sources import predictions_of
-from fewlabels.wording import listed, plain_name, quoted, unknown
+from fewlabels.wording import listed, no_level, plain_name, quoted, unknown
 
 AUTO = "monotone-curves"
 """The method for the scores of one classifier."""
@@ -88,7 +88,7 @@ class Question:
         """
         predictions = predictions_of(predictions, columns, positive, against_rest=False)
         if level is None:
-            raise UsageError("`confidence_level` must be between 0 and 1; got None")
+            raise UsageError(no_level(None))
         check_settings(level, estimand, workers)
         refuse_multiplicity(predictions, "this question")
         seed = seed_of(random_state)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fewlabels import __version__, report
+from fewlabels.checks import level_of, seed_of
 from fewlabels.errors import InputError, UsageError
 from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.registry import resolve as resolve_method
@@ -177,8 +178,8 @@ def shift(
     >>> found.p_value < 0.01, bool(found.label.unlabeled[1] < 0.2)
     (True, True)
     """
-    if not 0 < confidence_level < 1:
-        raise UsageError(no_level(confidence_level))
+    if level_of(confidence_level) is None:
+        raise UsageError(no_level(None))
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
@@ -187,8 +188,7 @@ def shift(
             f"shift is between labeled and unlabeled items, at least {FEWEST_LABELS} of the first "
             f"and one of the others, and {few}; give both"
         )
-    seed = 0 if random_state is None else int(random_state)
-    return analyse(predictions, name, model, seed, confidence_level, THOROUGH)
+    return analyse(predictions, name, model, seed_of(random_state), confidence_level, THOROUGH)
 
 
 def analyse(
