@@ -227,12 +227,12 @@ def test_many_labels_weigh_beliefs_by_some_and_fit_by_all(monkeypatch):
     assert np.abs(some - everything).max() > 0
 
 
-def test_intervals_of_these_very_items_are_stretched_too():
+def test_intervals_of_a_sample_are_inflated_too():
     p = overconfident(3, 20)
     widths = []
     for inflation in (INFLATION, 0.0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fewlabels.models.ensembles.STRETCH", inflation)
+            patch.setattr("fewlabels.models.ensembles.INFLATION", inflation)
             row = fl.estimate(p, LearnedEnsemble(), "brier", estimand="sample").rows[0]
         widths.append(row.high - row.low)
     assert widths[0] == pytest.approx((1 + INFLATION) * widths[1], rel=0.05)

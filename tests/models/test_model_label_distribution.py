@@ -170,7 +170,7 @@ class TestPosterior:
             np.testing.assert_allclose(found.marginals()[rows], wanted, atol=1e-9)
         alone = np.mean([fit.posterior(blank).marginals() for fit in model.fits], axis=0)
         np.testing.assert_allclose(found.marginals()[100:], alone[100:], atol=1e-12)
-        spread = found.spread.of(np.array([0]), np.arange(400))[:, 0]
+        spread = found.label_spread.of(np.array([0]), np.arange(400))[:, 0]
         np.testing.assert_allclose(spread, 1 / np.sqrt(1 + a[0] + h.sum(axis=1)))
 
     def test_labels_are_not_used_twice(self):

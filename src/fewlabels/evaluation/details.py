@@ -105,6 +105,7 @@ def _profiles(
     rows = np.arange(predictions.n_items)
     if posterior.observed is not None:
         rows = rows[posterior.observed]
+    rows = rows[predictions.weight[rows] > 0]
     some, rows = some_items_of(predictions, rows, _MOST_ITEMS)
     present = predictions.has_probabilities[rows]
     # Classifiers with probabilities for the same items, and the same posterior, share draws.
