@@ -48,6 +48,10 @@ from fewlabels.wording import listed
 Against = Literal["auto", "class", "distribution"]
 
 
+MOST_DESIGN_EFFECT = 3.0
+"""Up to so much of Kish's design effect a sample shows what sampling weights add to the noise."""
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked, wherever the items are: arguments of `estimate`; see there.
@@ -109,7 +113,8 @@ class Question:
         """Whether a few draws of every item, and all draws of some, answer it.
 
         Not where rows stand for several items, a metric is a function of all items, a correction
-        for shift is asked for, or labels of these very items are to be drawn.
+        for shift is asked for, labels of these very items are to be drawn, or some items weigh so
+        much that a sample may miss them.
         """
         known = METHODS.get(setup.name)
         return (
@@ -119,8 +124,14 @@ class Question:
             and self.shift is None
             and items.multiplicity is None
             and items.repeated_votes is None
+            and _design_effect(items.weight) <= MOST_DESIGN_EFFECT
             and not any(metric.in_memory for metric in setup.metrics.values())
         )
+
+
+def _design_effect(weight: Floats) -> float:
+    """By how much unequal weights w inflate a variance: n sum w^2 / (sum w)^2 (Kish 1965)."""
+    return float(len(weight) * (weight**2).sum() / weight.sum() ** 2)
 
 
 class Setup(NamedTuple):

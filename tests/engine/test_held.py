@@ -205,3 +205,32 @@ def test_annotated_items_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
     whole = fl.estimate(given, "labeled", "accuracy", against="distribution")
     assert there.n_annotated == whole.n_annotated
+
+
+def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows on which it says something are held, and looked at as they are in memory."""
+    monkeypatch.setattr(scan, "SUPPORT_ROWS", 500)
+    rng = np.random.default_rng(0)
+    truth = rng.random(6000) < 0.5
+    p = 1 / (1 + np.exp(-rng.normal(2 * truth - 1, 1)))
+    rare = np.where(rng.random(6000) < 0.004, p, np.nan)
+    groups = {"site": np.where(np.arange(6000) % 3 == 0, "a", "b")}
+    labels = np.where(np.arange(6000) < 100, truth, -1)
+    given = fl.Predictions(np.c_[p, rare], labels, groups=groups)
+    there = fl.estimate(given, metrics=["accuracy", "auc"], by="site", details=False)
+    monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
+    whole = fl.estimate(given, metrics=["accuracy", "auc"], by="site", details=False)
+    assert "stream" in there.diagnostics
+    assert "stream" not in whole.diagnostics
+    for group in ("site=a", "site=b"):
+        for metric in ("accuracy", "auc"):
+            one, other = (e.get("model1", metric, group) for e in (there, whole))
+            assert one[3:6] == pytest.approx(other[3:6], abs=0.1)
+
+
+def test_very_unequal_weights_are_looked_at_whole() -> None:
+    weight = np.exp(3 * np.random.default_rng(0).normal(size=2000))
+    given = fl.read_predictions(world(2000, known=60))
+    assert "stream" in fl.estimate(given, metrics="accuracy").diagnostics
+    found = fl.estimate(given.with_weight(weight), metrics="accuracy")
+    assert "stream" not in found.diagnostics

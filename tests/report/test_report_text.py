@@ -4,9 +4,11 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from report_samples import SAMPLES, STATUS_MESSAGES, Report, minimal, two_classes
 
+import fewlabels as fl
 from fewlabels.ink import inked, without_ink
 from fewlabels.report import render_text
 from fewlabels.report.words import cell_width
@@ -214,3 +216,16 @@ def test_warnings_hang_below_their_dash() -> None:
 
 def test_no_estimates_is_no_error() -> None:
     assert "1,020 items" in render_text(minimal() | {"estimates": []})
+
+
+def test_without_intervals() -> None:
+    """Estimates without a confidence level are printed without brackets."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(300) < 0.5
+    p = 1 / (1 + np.exp(-rng.normal(2 * truth - 1, 1)))
+    labels = np.where(np.arange(300) < 60, truth, -1)
+    given = fl.Predictions(np.c_[p, p**2], labels)
+    found = fl.estimate(given, metrics="accuracy", confidence_level=None)
+    assert "no intervals" in found.summary()
+    assert "interval]" not in found.summary()
+    assert "None" not in found._repr_html_()

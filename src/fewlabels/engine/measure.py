@@ -36,6 +36,7 @@ from fewlabels.evaluation.evaluator import (
     noise_alone,
     nothing_measured,
 )
+from fewlabels.groups import all_and_groups
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.interval_draws import point_value
@@ -93,22 +94,37 @@ class Measurer:
             if kept.complete and counted.weighty <= kept.size:
                 return self._exactly(rows)
             n_rows = counted.weighty
-        rare = self.samples.of_models if group is None else {}
+        rare = self._rare(group)
         sample = self._sample(self.samples.rows_of(group), n_rows)
         for part in self.scorer.parts:
             columns = tuple(j for j in part.columns if j not in rare)
             if columns:
                 self._enter(out, sample, part._replace(columns=columns), group)
             for j in set(part.columns) & set(rare):
+                if not rare[j].n_items:
+                    continue  # it says nothing there, as far as is known
                 if self.scan.models[j].complete:
                     exact = self._exactly(rare[j])
                     for name in out:
                         for whole, own in zip(out[name], exact[name], strict=True):
                             whole[..., j] = own[..., j]
                 else:
-                    own_sample = self._sample(rare[j], int(self.scan.model_rows[j]))
+                    share = rare[j].n_items / self.samples.of_models[j].n_items
+                    n_own = max(round(share * int(self.scan.model_rows[j])), rare[j].n_items)
+                    own_sample = self._sample(rare[j], n_own)
                     self._enter(out, own_sample, part._replace(columns=(j,)), group)
         return out
+
+    def _rare(self, group: str | None) -> dict[int, Predictions]:
+        """A group's rows on which classifiers say something that do so on few rows of all."""
+        if group is None:
+            return self.samples.of_models
+        return {
+            j: rows.take(own)
+            for j, rows in self.samples.of_models.items()
+            for groups in [{g.name: g.rows for g in all_and_groups(rows, self.scan.plan.by)}]
+            for own in [groups.get(group, np.empty(0, dtype=np.int64))]
+        }
 
     def _evaluator(self, judged: Predictions, posterior: LabelPosterior) -> Evaluator:
         # Rates of votes are known of whole domains, and these are some rows.

@@ -97,7 +97,8 @@ def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
             place += 1
     first = part[0]
     axes.set_title(clean(first.metric), loc="left", parse_math=False)
-    axes.set_xlabel(f"{first.preference or 'value'}, {percent(first.level)} interval")
+    of_level = "" if first.level is None else f", {percent(first.level)} interval"
+    axes.set_xlabel(f"{first.preference or 'value'}{of_level}")
     axes.set_yticks(range(place))
     _label(axes, labels if names else [("", False)] * place)
     axes.tick_params(axis="y", length=0)

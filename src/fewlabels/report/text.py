@@ -243,7 +243,8 @@ def _estimates(block: Block) -> _Column:
     figures = [block.figures(row) for row in block.rows]
     room = max((len(block.write(r.value)) for r in block.rows if r.value is not None), default=0)
     cells = [f"{pad(value, room, right=True)} {interval}" for value, interval in figures]
-    return _Column(f"{pad('value', room)} [{percent(block.level)} interval]", cells)
+    of_level = "" if block.level is None else f" [{percent(block.level)} interval]"
+    return _Column(f"{pad('value', room)}{of_level}", cells)
 
 
 def _extras(block: Block) -> Iterator[_Column]:

@@ -211,15 +211,15 @@ def with_interval(entry: Mapping[str, Any], write: NumberFormat) -> str:
     return f"{write(entry['value'])} [{write(entry['low'])}, {write(entry['high'])}]"
 
 
-def percent(share: float) -> str:
-    """A share that is known exactly, such as a confidence level.
+def percent(share: float | None) -> str:
+    """A share that is known exactly, such as a confidence level; "no" where there is none.
 
     Examples
     --------
     >>> percent(0.95), percent(0.995)
     ('95%', '99.5%')
     """
-    return f"{100 * share:.6g}%"
+    return "no" if share is None else f"{100 * share:.6g}%"
 
 
 def probability(value: float | None) -> str:
