@@ -22,6 +22,7 @@ from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
 from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
 from fewlabels.evaluation.input_facts import facts
+from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, judge, partly_undefined
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Floats
@@ -124,14 +125,9 @@ class Question:
             and self.shift is None
             and items.multiplicity is None
             and items.repeated_votes is None
-            and _design_effect(items.weight) <= MOST_DESIGN_EFFECT
+            and design_effect(items.weight, items.times) <= MOST_DESIGN_EFFECT
             and not any(metric.in_memory for metric in setup.metrics.values())
         )
-
-
-def _design_effect(weight: Floats) -> float:
-    """By how much unequal weights w inflate a variance: n sum w^2 / (sum w)^2 (Kish 1965)."""
-    return float(len(weight) * (weight**2).sum() / weight.sum() ** 2)
 
 
 class Setup(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stream_cases import world
 
 import fewlabels as fl
 from fewlabels.engine import basis, scan
@@ -140,3 +141,14 @@ def test_a_frequent_row_is_part_of_the_noise(
     found, whole = here.rows[0], there.rows[0]
     assert found.value == pytest.approx(whole.value, abs=1e-4)
     assert found.high - found.low == pytest.approx(whole.high - whole.low, rel=0.2)
+
+
+def test_very_unequal_weights_are_warned_of(tmp_path: Path) -> None:
+    weight = np.exp(3 * np.random.default_rng(0).normal(size=1500))
+    table = world(1500, known=60)
+    path = tmp_path / "weighted.parquet"
+    pq.write_table(table.append_column("weight", pa.array(weight)), path)
+    found = fl.estimate_files(path, metrics="accuracy")
+    assert any("so unequal" in said for said in found.warnings)
+    pq.write_table(table, path)
+    assert not any("so unequal" in s for s in fl.estimate_files(path, metrics="accuracy").warnings)

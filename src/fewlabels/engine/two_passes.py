@@ -26,6 +26,7 @@ from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.groups import Group, all_and_groups
 from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.blocks import using_workers
@@ -33,7 +34,7 @@ from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.models.base import FittedLabelModel
 from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
-from fewlabels.pipeline import Question, Setup, answer, answered
+from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answered
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -266,7 +267,7 @@ class Fitted:
                 [held.get(size.group, Group(size.group, nobody)) for size in sizes],
                 lambda group: measurer.measure(group.name),
                 samples.known.noting(provenance.notes),
-                (*posterior.warnings, *provenance.warnings, *limits),
+                (*posterior.warnings, *provenance.warnings, *limits, *_unequal(samples.sample)),
                 sizes=sizes,
                 n_annotated=_n_annotated(self.setup, self.scan),
                 predictions=samples.sample.noting(samples.sample.notes, provenance.reading),
@@ -300,6 +301,16 @@ def _sizes(scan: Scan) -> tuple[GroupSize, ...]:
 def _n_annotated(setup: Setup, scan: Scan) -> int:
     """How many items have counts of labels; a label is one annotator's of a distribution."""
     return scan.size.annotated + (scan.size.labeled if setup.distribution else 0)
+
+
+def _unequal(sample: Predictions) -> tuple[str, ...]:
+    """What to say where a sample may miss the rows that weigh most."""
+    if design_effect(sample.weight, sample.times) <= MOST_DESIGN_EFFECT:
+        return ()
+    return (
+        "sampling weights are so unequal that intervals of a stream may be too narrow; read the "
+        "files whole (--engine memory)",
+    )
 
 
 def _limits(scan: Scan) -> tuple[str, ...]:

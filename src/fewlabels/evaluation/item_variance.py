@@ -102,12 +102,16 @@ def _of_means(
                 mass = weight * times
                 p = q[both] * (mass / mass.sum())[:, None]
                 spread = (p * gap**2).sum() - (p * gap).sum() ** 2
-                out[a, b] = out[b, a] = spread * _design_effect(weight, times)
+                out[a, b] = out[b, a] = spread * design_effect(weight, times)
     np.fill_diagonal(out, 0.0)
     return out
 
 
-def _design_effect(weight: Floats, times: Floats) -> float:
+def design_effect(weight: Floats, times: Floats) -> float:
+    """By how much unequal weights w of t items each inflate a variance (Kish 1965).
+
+    n sum t w^2 / (sum t w)^2, with n = sum t.
+    """
     return float(times.sum() * (times * weight**2).sum() / (times * weight).sum() ** 2)
 
 
