@@ -164,8 +164,6 @@ def test_command(cli: Run, tmp_path: Path) -> None:
     code, _, err = cli(*asked, "--resume", "--most-items", 700, "--out", out)
     assert code == 2
     assert "changed since the benchmark began" in err
-    other = ["benchmark", "disagreement", "--data", path, "--most-items", 5]
-    assert "--most-items has no use" in cli(*other)[2]
 
 
 def test_a_bad_row_in_the_middle(cli: Run, tmp_path: Path) -> None:
