@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fewlabels.door import SUM_ROUNDING, SUM_TOLERANCE
 from fewlabels.errors import InputError, UsageError
+from fewlabels.input_arrays import SUM_ROUNDING, SUM_TOLERANCE
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.wording import no_level

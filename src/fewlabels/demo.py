@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewlabels.door import UNKNOWN
 from fewlabels.errors import UsageError
+from fewlabels.input_arrays import UNKNOWN
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
 

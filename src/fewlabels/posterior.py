@@ -11,8 +11,8 @@ import numpy as np
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import uniforms
-from fewlabels.kernels.lazily import lazily
+from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.counter_based import uniforms
 
 _LABELS_SALT = 0x1ABE1
 _CELLS = 2**21
@@ -204,7 +204,7 @@ class LabelPosterior:
         # A function of the items, their features and all, does not travel; what it gives does.
         return self.__dict__ | {"given": self.probabilities}
 
-    @lazily
+    @computed_once
     def probabilities(self) -> Floats:
         """P(label) per item, shape (n, K)."""
         if self.given is None:

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels import report
-from fewlabels.door import (
+from fewlabels.errors import InputError, UsageError
+from fewlabels.input_arrays import (
     UNKNOWN,
     annotator_counts,
     by_name,
@@ -31,11 +32,16 @@ from fewlabels.door import (
     sampling_weight,
     votes_again,
 )
-from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.annotator_accuracy import agreement, annotator_accuracy
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import alone, distinguish, hash_columns, hash_rows, hash_strings
-from fewlabels.kernels.lazily import lazily
+from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.counter_based import (
+    alone,
+    distinguish,
+    hash_columns,
+    hash_rows,
+    hash_strings,
+)
 from fewlabels.kernels.votes import by_class, count_votes, votes_of
 from fewlabels.shown import Shown
 from fewlabels.wording import unknown
@@ -295,7 +301,7 @@ class Predictions(Shown):
             repeated_votes=None if again is None else np.c_[again[:, :2], again[:, 2] == k],
         )
 
-    @lazily
+    @computed_once
     def labeled(self) -> Bools:
         """Which items have a known label, shape (n,)."""
         return self.labels >= 0
@@ -312,7 +318,7 @@ class Predictions(Shown):
             return 0
         return self.size_of(self.histogram.any(axis=1) & ~self.labeled)
 
-    @lazily
+    @computed_once
     def named(self) -> tuple[Ints, Ints]:
         """Items (E,) and classes (E,) that a known label, or else any annotator, names."""
         rows = np.flatnonzero(self.labeled)
@@ -322,14 +328,14 @@ class Predictions(Shown):
         item, label = np.nonzero(self.histogram[others])
         return np.r_[rows, others[item]], np.r_[self.labels[rows], label]
 
-    @lazily
+    @computed_once
     def has_probabilities(self) -> Bools:
         """Where classifier j gives probabilities for item i, shape (n, M)."""
         if self.probabilities is None:
             return np.zeros((self.n_items, self.n_models), dtype=bool)
         return ~np.isnan(self.probabilities[:, :, 0])
 
-    @lazily
+    @computed_once
     def hard(self) -> Array:
         """Hard predictions, shape (n, M): the vote, else the first argmax; -1 = missing.
 
@@ -345,12 +351,12 @@ class Predictions(Shown):
             out = np.where(self.votes >= 0, self.votes, out)
         return out.astype(small)
 
-    @lazily
+    @computed_once
     def has_hard(self) -> Bools:
         """Where classifier j gives a hard prediction for item i, shape (n, M)."""
         return np.asarray(self.hard >= 0)
 
-    @lazily
+    @computed_once
     def vote_counts(self) -> scipy.sparse.csr_matrix:
         """How often classifier j calls item i class l: row i, column j K + l, shape (n, M K)."""
         return count_votes(self.hard, self.n_classes, self.repeated_votes)
@@ -367,7 +373,7 @@ class Predictions(Shown):
         by_score = ~self.has_probabilities.any(axis=0)
         return np.where(by_score, ~np.isnan(self.scores), self.has_probabilities)
 
-    @lazily
+    @computed_once
     def evidence(self) -> Floats:
         """Log-likelihood of what is known of each item's label, shape (n, K).
 
@@ -387,7 +393,7 @@ class Predictions(Shown):
         out[rows, self.labels[rows]] = 0.0
         return out
 
-    @lazily
+    @computed_once
     def annotator_accuracy(self) -> float:
         """How often an annotator is right, by how often two of one item agree; see `evidence`."""
         if self.histogram is None:
@@ -404,7 +410,7 @@ class Predictions(Shown):
         part.__dict__["keys"] = alone(self.identity)
         return part
 
-    @lazily
+    @computed_once
     def keys(self) -> UInts:
         """Key of each item, shape (n,): its identity, with equal items told apart.
 
@@ -416,7 +422,7 @@ class Predictions(Shown):
         aside += [hash_strings(group) for group in self.groups.values()]
         return distinguish(self.identity, hash_columns(aside, self.n_items))
 
-    @lazily
+    @computed_once
     def identity(self) -> UInts:
         """Identity of each item, shape (n,): a hash of its predictions, label and domain."""
         columns: list[Array] = [self.labels]

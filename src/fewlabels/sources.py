@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fewlabels.class_words import same_answer
-from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError, UsageError
+from fewlabels.input_arrays import UNKNOWN
 from fewlabels.kernels.arrays import Array
-from fewlabels.kernels.keyed import hash_columns
+from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed, quoted
 

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "fewlabels"
 # so there is no circle, and no arrow points up. A new room is a word here.
 FLOORS = [
     {"errors", "wording", "ink", "class_words", "kernels"},
-    {"report", "door", "comparison"},
+    {"report", "input_arrays", "comparison"},
     {"checks", "shown"},
     {"predictions"},
     {"posterior"},

@@ -13,8 +13,8 @@ import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.kernels.keyed import mix
-from fewlabels.kernels.keyed_counts import binomials, gammas, label_counts, some_items
+from fewlabels.kernels.counter_based import mix
+from fewlabels.kernels.counter_based_counts import binomials, gammas, label_counts, some_items
 from fewlabels.models import (
     BEE,
     CBEE,

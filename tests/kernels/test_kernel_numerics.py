@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, multivariate_normal
 
-from fewlabels.kernels import keyed, simplex
+from fewlabels.kernels import counter_based, simplex
 from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.models import ssme_kde
@@ -20,39 +20,39 @@ from fewlabels.models.kde_mixture import KernelSums
 class TestKeyed:
     def test_uniform_and_independent_of_each_other(self):
         key = np.arange(2000, dtype=np.uint64)
-        u = keyed.uniforms(key, np.arange(20), salt=1)
+        u = counter_based.uniforms(key, np.arange(20), salt=1)
         assert kstest(u.ravel(), "uniform").pvalue > 1e-3
         assert np.abs(np.corrcoef(u.T) - np.eye(20)).max() < 5 / np.sqrt(2000)
         assert np.abs(np.corrcoef(u[:20]) - np.eye(20)).max() < 5 / np.sqrt(20)
 
     def test_exponentials_have_the_exponential_law(self):
-        e = keyed.exponentials(np.arange(5000, dtype=np.uint64), np.arange(2), salt=3)
+        e = counter_based.exponentials(np.arange(5000, dtype=np.uint64), np.arange(2), salt=3)
         assert kstest(e.ravel(), "expon").pvalue > 1e-3
 
     def test_belongs_to_the_item(self):
         key = np.random.default_rng(0).integers(2**63, size=50).astype(np.uint64)
         order = np.random.default_rng(1).permutation(50)
-        whole = keyed.uniforms(key, np.arange(6), 7)
+        whole = counter_based.uniforms(key, np.arange(6), 7)
         np.testing.assert_array_equal(
-            keyed.uniforms(key[order], np.arange(3, 6), 7), whole[order, 3:]
+            counter_based.uniforms(key[order], np.arange(3, 6), 7), whole[order, 3:]
         )
 
     def test_salt_and_stream_matter(self):
         key = np.arange(10, dtype=np.uint64)
-        a, b = (keyed.uniforms(key, np.arange(2), salt) for salt in (1, 2))
+        a, b = (counter_based.uniforms(key, np.arange(2), salt) for salt in (1, 2))
         assert (a != b).all()
         assert (a[:, 0] != a[:, 1]).all()
 
     def test_duplicates_are_told_apart(self):
-        key = keyed.hash_columns([np.array([1.0, 2.0, 1.0, 1.0])], 4)
+        key = counter_based.hash_columns([np.array([1.0, 2.0, 1.0, 1.0])], 4)
         assert len(set(key.tolist())) == 2
-        assert len(set(keyed.distinguish(key).tolist())) == 4
+        assert len(set(counter_based.distinguish(key).tolist())) == 4
 
     def test_zero_has_one_sign_and_nan_one_face(self):
-        zeros = keyed.hash_columns([np.array([0.0, -0.0])], 2)
+        zeros = counter_based.hash_columns([np.array([0.0, -0.0])], 2)
         assert zeros[0] == zeros[1]
         nans = np.array([np.nan, -np.nan])
-        hashed = keyed.hash_columns([nans], 2)
+        hashed = counter_based.hash_columns([nans], 2)
         assert hashed[0] == hashed[1]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.kernels.keyed import hash_columns
+from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.models import (
     SSMEKDE,
     LabelDistribution,

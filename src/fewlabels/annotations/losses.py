@@ -26,9 +26,9 @@ from fewlabels.checks import (
     probability_rows,
     seed_of,
 )
-from fewlabels.door import sampling_weight
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.draws import drawn_sums
+from fewlabels.input_arrays import sampling_weight
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.label_histograms import (

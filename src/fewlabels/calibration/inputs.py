@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import checks, door
+from fewlabels import checks, input_arrays
 from fewlabels.checks import refuse
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats
@@ -152,7 +152,7 @@ def block(name: str, value: Any, dimensions: int) -> Floats:
         )
     if value.dtype.kind == "c":
         raise InputError(f"`{name}` is complex. Complex data not supported: pass real numbers")
-    array: Floats = door.matrix(name, value, np.float64, dimensions)
+    array: Floats = input_arrays.matrix(name, value, np.float64, dimensions)
     bad = np.isnan(array)
     refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
     return array
@@ -174,11 +174,13 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
     known = array[~missing]
     indices = np.arange(k)
     if not len(known):
-        return np.full(n, door.UNKNOWN), indices
+        return np.full(n, input_arrays.UNKNOWN), indices
     if _numeric(known) and set(np.unique(known.astype(np.float64))) <= set(indices.tolist()):
-        if k == 2 and (array[missing] == door.UNKNOWN).any() and not (known == 0).any():
+        if k == 2 and (array[missing] == input_arrays.UNKNOWN).any() and not (known == 0).any():
             raise InputError("`labels` are -1 and 1, but -1 marks an unknown label; pass 0 and 1")
-        return door.known_labels(np.where(missing, door.UNKNOWN, array), n, tuple(indices)), indices
+        return input_arrays.known_labels(
+            np.where(missing, input_arrays.UNKNOWN, array), n, tuple(indices)
+        ), indices
     classes, found = np.unique(known.astype(str) if array.dtype.kind == "O" else known,
                                return_inverse=True)  # fmt: skip
     if len(classes) != k:
@@ -186,7 +188,7 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
             f"`labels` name {len(classes)} classes ({listed(classes)}) but there are {k} columns "
             f"of predictions; pass class indices 0 .. {k - 1}"
         )
-    index = np.full(n, door.UNKNOWN)
+    index = np.full(n, input_arrays.UNKNOWN)
     index[~missing] = found
     return index, classes
 
@@ -198,4 +200,8 @@ def _numeric(array: Array) -> bool:
 
 
 def _is_missing(label: Any) -> bool:
-    return label is None or label != label or label in ("", door.UNKNOWN, str(door.UNKNOWN))
+    return (
+        label is None
+        or label != label
+        or label in ("", input_arrays.UNKNOWN, str(input_arrays.UNKNOWN))
+    )

@@ -26,7 +26,7 @@ from fewlabels.engine.work import Feed, Piece
 from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import hash_columns
+from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
 
 INTERVAL_ROWS = 100_000

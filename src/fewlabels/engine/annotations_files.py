@@ -21,9 +21,9 @@ from fewlabels.engine.annotation_sums import (
     sum_unit,
 )
 from fewlabels.engine.checkpoint import Checkpoint, default_folder
+from fewlabels.engine.example import example_of
 from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Again, Passes, Progress
-from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
 from fewlabels.engine.samples import HeavyRows
 from fewlabels.engine.units import lay_out, skipped_words
@@ -91,7 +91,7 @@ def assess_files(
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     kept = tuple(g for g in groups if g in layout.roles.groups)
     feed = Feed(Reader(layout, classes, kept), positive=classes.positive_name)
-    named = feed.chosen(probe_of(layout.roles, classes.names)).classes
+    named = feed.chosen(example_of(layout.roles, classes.names)).classes
     folder = default_folder() if checkpoints is None else Path(checkpoints)
     run = _Run(feed, asked, groups, None if select is None else tuple(select))
     key = _key(source, run, options)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from fewlabels.engine.example import example_of
 from fewlabels.engine.packing import pack, unpack
-from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader
 from fewlabels.engine.scan import Scan
 from fewlabels.engine.tally import Tally
@@ -92,7 +92,7 @@ class Stream:
             )
         layout = Layout("the rows", (), roles, ())
         self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
-        self.probe: Predictions = probe_of(roles, known.names)
+        self.probe: Predictions = example_of(roles, known.names)
         self.question = Question(
             method, metrics, groups, confidence_level, estimand, against, random_state
         ).about(self.probe)

@@ -26,7 +26,7 @@ from fewlabels.engine.units import lay_out
 from fewlabels.engine.work import Feed, Piece
 from fewlabels.frames.options import column_options
 from fewlabels.kernels.arrays import Bools, Ints, UInts
-from fewlabels.kernels.keyed import hash_columns, hash_strings
+from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 
 Fits = Callable[[Predictions], Bools]

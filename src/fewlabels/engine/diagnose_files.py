@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from fewlabels.door import sampling_weight
 from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Passes, Progress
 from fewlabels.engine.reading import Batch, Reader, find_classes, occurring
@@ -31,8 +30,9 @@ from fewlabels.frames.options import column_options
 from fewlabels.frames.read import column_names
 from fewlabels.frames.sources import BadFile, is_standard_input
 from fewlabels.frames.table import Table
+from fewlabels.input_arrays import sampling_weight
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.keyed import alone
+from fewlabels.kernels.counter_based import alone
 
 SAMPLE_ROWS = 20_000
 """Rows with a label or annotators' counts that are compared with each other, and other rows."""

@@ -11,7 +11,7 @@ import numpy as np
 from fewlabels.engine.rows import Rows
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.keyed import hash_columns, hash_strings
+from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 
 MOST_PATTERNS = 2_000_000

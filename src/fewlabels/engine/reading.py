@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.door import sampling_weight
 from fewlabels.engine.units import Layout, Unit
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.assemble import arguments_of, class_columns
@@ -24,6 +23,7 @@ from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.read import build, told_by_rows
 from fewlabels.frames.roles import Roles
 from fewlabels.frames.table import Place, Table, readable, refuse_mixed, row_place, told_of
+from fewlabels.input_arrays import sampling_weight
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
 from fewlabels.wording import quoted, unknown

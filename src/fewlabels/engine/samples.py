@@ -22,7 +22,7 @@ from fewlabels.errors import InputError
 from fewlabels.groups import all_and_groups, values_of
 from fewlabels.kernels.annotator_accuracy import annotator_accuracy
 from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
-from fewlabels.kernels.keyed import mix
+from fewlabels.kernels.counter_based import mix
 from fewlabels.predictions import Predictions
 
 _MIX_SALT = 0x5A3B1E

@@ -17,7 +17,7 @@ from fewlabels.errors import UsageError
 from fewlabels.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.annotator_accuracy import agreement
 from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
-from fewlabels.kernels.keyed import alone, hash_columns, hash_strings
+from fewlabels.kernels.counter_based import alone, hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 
 SUPPORT_ROWS = 20_000

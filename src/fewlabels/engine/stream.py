@@ -11,10 +11,10 @@ from typing import Any
 
 from fewlabels import __version__
 from fewlabels.engine.checkpoint import Checkpoint, default_folder
+from fewlabels.engine.example import example_of
 from fewlabels.engine.executors import Engine, open_executor
 from fewlabels.engine.passes import Passes, Progress
 from fewlabels.engine.posterior_files import PosteriorFiles
-from fewlabels.engine.probe import probe_of
 from fewlabels.engine.reading import Reader, find_classes
 from fewlabels.engine.two_passes import STEPS, TALLY, Provenance, in_two_passes
 from fewlabels.engine.units import Layout, lay_out, skipped_words
@@ -116,7 +116,7 @@ def estimate_files(
     reader = Reader(layout, classes, kept)
     chosen = None if select is None else tuple(select)
     feed = Feed(reader, chosen, threshold, thresholds, classes.positive_name)
-    probe = probe_of(layout.roles, classes.names)
+    probe = example_of(layout.roles, classes.names)
     rows = feed.chosen(probe)
     aligned = aligned_reference(reference, rows, method, **columns)
     if aligned is not None:

@@ -48,8 +48,8 @@ from fewlabels.kernels.blocks import (
     silent,
     spans,
 )
-from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.keyed_counts import gammas, label_counts, some_items, weight_sums
+from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.label_histograms import Annotated, Scored
 from fewlabels.kernels.pseudo_observations import PSEUDO_MASS, pseudo_observations
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels

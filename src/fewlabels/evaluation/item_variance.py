@@ -9,8 +9,8 @@ import numpy as np
 from fewlabels.evaluation.draws import some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import exponentials
-from fewlabels.kernels.keyed_counts import label_counts, weight_sums
+from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.counter_based_counts import label_counts, weight_sums
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.door import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes, Counts, decide_classes
 from fewlabels.frames.options import ColumnOptions
@@ -16,6 +15,7 @@ from fewlabels.frames.profiles import class_of_one, names_percentages
 from fewlabels.frames.roles import Roles, split_native
 from fewlabels.frames.table import NOTHING, Names, Table
 from fewlabels.frames.values import group_text, shown_number
+from fewlabels.input_arrays import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.wording import listed, quoted
 

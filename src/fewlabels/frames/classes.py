@@ -19,13 +19,13 @@ from fewlabels.class_words import (
     same_answer,
     spelling,
 )
-from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError, UsageError
 from fewlabels.frames.options import ColumnOptions
 from fewlabels.frames.profiles import by_names, class_of_one, differences
 from fewlabels.frames.roles import Roles, split_native
 from fewlabels.frames.table import Names, Place
 from fewlabels.frames.values import class_names, class_text, in_order
+from fewlabels.input_arrays import UNKNOWN
 from fewlabels.kernels.arrays import Array
 from fewlabels.wording import listed, quoted, unknown
 

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.door import UNKNOWN
 from fewlabels.errors import InputError
 from fewlabels.frames.classes import Classes
 from fewlabels.frames.options import ColumnOptions
@@ -28,6 +27,7 @@ from fewlabels.frames.roles import (
 from fewlabels.frames.sources import locate, open_source
 from fewlabels.frames.table import Names, Place, Source, Table, told_of
 from fewlabels.frames.values import class_text, group_text
+from fewlabels.input_arrays import UNKNOWN
 from fewlabels.kernels.arrays import Array, Ints
 from fewlabels.wording import listed, quoted
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.keyed import hash_columns, hash_rows
+from fewlabels.kernels.counter_based import hash_columns, hash_rows
 
 
 def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats) -> Floats:

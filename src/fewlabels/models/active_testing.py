@@ -11,7 +11,7 @@ import numpy as np
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials, uniforms
+from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.pseudo_observations import pseudo_observations
 from fewlabels.models.base import (
     FittedLabelModel,

@@ -10,7 +10,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.pseudo_observations import pseudo_observations
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.models.base import (

@@ -334,7 +334,7 @@ def fit_beliefs(
     InputError
         If no classifier gives probabilities, and these are all that is learned from.
     """
-    ground = _Ground.of(method, beliefs, predictions, copies_agree, every_kind, reference)
+    ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
     few = ground.some(WEIGHED_ITEMS)
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
@@ -367,7 +367,7 @@ def fit_beliefs(
 
 
 def _diagnostics(
-    ground: _Ground, beliefs: Sequence[Belief], weights: Floats, draws: Floats, whose: Ints
+    ground: _Evidence, beliefs: Sequence[Belief], weights: Floats, draws: Floats, whose: Ints
 ) -> dict[str, Any]:
     by_belief = np.zeros(len(beliefs))
     np.add.at(by_belief, [m.belief for m in ground.members], weights)
@@ -439,7 +439,7 @@ def _worth(predictions: Predictions, rows: Ints) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ground:
+class _Evidence:
     """What members are fitted to: all columns (n, K, width) and evidence (n, K) of known labels."""
 
     index: PooledIndex
@@ -454,7 +454,7 @@ class _Ground:
     def of(
         method: str, beliefs: Sequence[Belief], predictions: Predictions, copies_agree: bool,
         every_kind: bool, reference: Predictions | None = None,
-    ) -> _Ground:  # fmt: skip
+    ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
         some = served.take(_by_identity(served))
         informants = Informants.of(some, every_kind=every_kind)
@@ -479,7 +479,7 @@ class _Ground:
             # What is said of an item does not depend on its weight, which may be nothing.
             whole = served.with_evidence(None, np.ones(served.n_items))
             features = index.matrix(whole.take(rows), columns.features)
-        return _Ground(
+        return _Evidence(
             index,
             members,
             columns,
@@ -576,7 +576,7 @@ def each_belief(
 
     A belief without an index here (the latent class of one classifier) has evidence -inf.
     """
-    ground = _Ground.of("beliefs", beliefs, predictions, False, True, reference)
+    ground = _Evidence.of("beliefs", beliefs, predictions, False, True, reference)
     columns = ground.columns
     fits = ground.fit(ground.members)
     design = _Design(ground.index.matrix(predictions, columns.features), columns, columns.features)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import exponentials, uniforms
+from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
 from fewlabels.models.base import with_evidence
 from fewlabels.models.em import EMResult, expectation_maximisation

@@ -9,8 +9,8 @@ import numpy as np
 
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
-from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.simplex import linear_pool
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_count
 from fewlabels.models.labeled import Labeled

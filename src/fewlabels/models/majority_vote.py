@@ -10,7 +10,7 @@ import scipy.sparse
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed_counts import exponential_sums
+from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, most_voted, vote_shares
 from fewlabels.models.base import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.simplex import (
     CLIP,
     additive_log_ratio,

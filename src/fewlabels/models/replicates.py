@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.lazily import lazily
+from fewlabels.kernels.cached import computed_once
 from fewlabels.predictions import Predictions
 
 
@@ -36,7 +36,7 @@ class Replicates:
     predictions: Predictions
     served: Floats
 
-    @lazily
+    @computed_once
     def _passed(self) -> tuple[Floats, Array]:
         """The fit (n, K), and the refits (n, K, size) at half the memory."""
         n, k = self.predictions.n_items, self.predictions.n_classes

@@ -10,8 +10,8 @@ from scipy.special import ndtr
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.hmc import split_r_hat
-from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.simplex import centred_log, clip, logsumexp, softmax
 from fewlabels.models.base import FittedLabelModel, LabelModel, probabilities_of
 from fewlabels.models.ensembles import TemperedEnsemble

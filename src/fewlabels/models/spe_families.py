@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaln, digamma, gamma, gammaincc, gammaln, log_ndtr, stdtr
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.lazily import lazily
+from fewlabels.kernels.cached import computed_once
 
 # --- tails ------------------------------------------------------------------------------------
 #
@@ -171,12 +171,12 @@ class Points:
 
     x: Floats
 
-    @lazily
+    @computed_once
     def log(self) -> Floats:
         """Log x, (n,)."""
         return np.log(self.x)
 
-    @lazily
+    @computed_once
     def basis(self) -> Floats:
         """1, x, x^2, log x, log^2 x: every exponential family here is linear in them, (n, 5)."""
         return np.column_stack([np.ones(len(self.x)), self.x, self.x**2, self.log, self.log**2])

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.keyed import exponentials, uniforms
+from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace
 from fewlabels.kernels.simplex import (
     additive_log_ratio,

@@ -13,7 +13,7 @@ import scipy.sparse
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed_counts import exponential_sums
+from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.vote_table import VoteTable
 from fewlabels.kernels.votes import Patterns, by_group, class_votes, patterns
 from fewlabels.models.base import refuse_multiplicity, whole_items

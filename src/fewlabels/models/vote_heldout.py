@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.keyed_counts import some_items
+from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.models.vote_data import domain_codes, domains_of, item_domains
 from fewlabels.models.vote_model import VoteModel
 from fewlabels.predictions import Predictions

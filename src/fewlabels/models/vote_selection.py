@@ -12,7 +12,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import report, reporting
-from fewlabels.kernels.keyed_counts import some_items
+from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.models.base import FittedLabelModel, LabelModel, check_choice, with_hard_votes
 from fewlabels.models.bee import (
     BEE,

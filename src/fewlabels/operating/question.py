@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.door import class_index
 from fewlabels.errors import InputError, Status, UsageError, gravest_first
 from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
 from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
 from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.groups import Group
+from fewlabels.input_arrays import class_index
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, silent
 from fewlabels.metrics.registry import METRICS

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.interval_draws import ends
-from fewlabels.kernels.keyed import uniforms
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.models.base import LabelModel
 from fewlabels.models.ensembles import TemperedEnsemble

@@ -15,7 +15,7 @@ import numpy as np
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import index_blocks, map_blocks
-from fewlabels.kernels.keyed import exponentials
+from fewlabels.kernels.counter_based import exponentials
 from fewlabels.models.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
 from fewlabels.predictions import Predictions

@@ -14,7 +14,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import one_blas_thread
-from fewlabels.kernels.keyed_counts import some_items
+from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.traits import (
     Split,

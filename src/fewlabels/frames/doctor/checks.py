@@ -19,7 +19,7 @@ import scipy.sparse.csgraph
 from fewlabels.frames.doctor.diagnosis import Finding
 from fewlabels.frames.doctor.facts import Facts
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.keyed import hash_columns
+from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.kernels.ranking import auc, dense_codes
 from fewlabels.predictions import Predictions
 from fewlabels.wording import listed

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fewlabels.class_words import NO_LABEL, folded
-from fewlabels.door import SUM_TOLERANCE
 from fewlabels.errors import InputError
 from fewlabels.frames.doctor.diagnosis import Finding
 from fewlabels.frames.roles import LIKE_LABELS
 from fewlabels.frames.table import Table
+from fewlabels.input_arrays import SUM_TOLERANCE
 from fewlabels.kernels.arrays import Floats
 from fewlabels.wording import quoted
 

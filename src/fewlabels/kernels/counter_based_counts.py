@@ -1,8 +1,8 @@
 """Random counts and sums that belong to a row which stands for several equal items.
 
 What c independent items of one row draw together: labels are multinomial counts, sums of their
-Exp(1) weights gamma variables. As in `keyed`, every number is a pure function of (row key, stream
-number), by rejection: an attempt that is refused is followed by the next stream of its own.
+Exp(1) weights gamma variables. As in `counter_based`, every number is a pure function of (row key,
+stream number), by rejection: an attempt that is refused is followed by the next stream of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.keyed import exponentials, mix, to_uniforms
+from fewlabels.kernels.counter_based import exponentials, mix, to_uniforms
 
 _NORMALS, _ACCEPT, _BOOST, _COUNTS, _RATIOS = 0x6A11, 0x6A22, 0x6A33, 0xB1A1, 0xB1A2
 _BY_INVERSION = 10.0

@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazily(Generic[T]):  # noqa: N801 - a decorator
+class computed_once(Generic[T]):  # noqa: N801 - a decorator
     """`functools.cached_property` without its lock.
 
     Up to Python 3.11 that lock is one for all instances: threads that work on different items

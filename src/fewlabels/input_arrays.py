@@ -1,4 +1,4 @@
-"""The door: every input of `Predictions` is checked here, once, with one-line messages."""
+"""Every input of `Predictions` is checked here, once, with one-line messages."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fewlabels.frames.roles import Roles
 from fewlabels.predictions import Predictions
 
 
-def probe_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
+def example_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
     """One labeled row of the classifiers that there are columns of."""
     m, k = len(roles.models), len(classes)
     p = np.full((1, m, k), np.nan)
