@@ -48,7 +48,8 @@ def shares(world: str, n_labeled: int, runs: int) -> list[float]:
     total = dict.fromkeys(KINDS, 0.0)
     for run in range(runs):
         sample = WORLDS[world](1_000 + n_labeled, np.random.default_rng([run, 2]))
-        found = fl.estimate(sample.predictions(n_labeled), metrics="accuracy", random_state=run)
+        given = sample.predictions(n_labeled)
+        found = fl.estimate(given, metrics="accuracy", random_state=run, details=False)
         for entry in found.diagnostics["answered_by"]:
             total[kind_of(entry["member"])] += entry["share"] / runs
     return list(total.values())

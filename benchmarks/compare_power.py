@@ -94,7 +94,12 @@ def run_cell(job: Job) -> dict[str, Any]:
         sample = draw(job.kind, job.points, job.n_labeled + UNLABELED, rng)
         predictions = sample.predictions(job.n_labeled)
         estimates = fl.estimate(
-            predictions, metrics="accuracy", confidence_level=LEVEL, random_state=run, workers=1
+            predictions,
+            metrics="accuracy",
+            confidence_level=LEVEL,
+            random_state=run,
+            workers=1,
+            details=False,
         )
         gap = estimates.difference("m1", "m2", "accuracy")
         hard = predictions.select_models(("m1", "m2")).hard[: job.n_labeled]

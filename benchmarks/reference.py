@@ -169,7 +169,14 @@ class Answer(NamedTuple):
 
 def _estimated(given: Predictions, seed: int, method: str = "auto", **more: Any) -> Answer:
     found = fl.estimate(
-        given, method, list(METRICS), confidence_level=LEVEL, random_state=seed, workers=1, **more
+        given,
+        method,
+        list(METRICS),
+        confidence_level=LEVEL,
+        random_state=seed,
+        workers=1,
+        details=False,
+        **more,
     )
     shape = (given.n_models, len(METRICS))
     return Answer(*(np.array([r[k] for r in found.rows]).reshape(shape) for k in (3, 4, 5)))

@@ -175,7 +175,13 @@ def _method(name: str) -> Way:
 
     def ask(given: Predictions, seed: int) -> Answer:
         found = fl.estimate(
-            given, name, ["accuracy"], confidence_level=LEVEL, random_state=seed, workers=1
+            given,
+            name,
+            ["accuracy"],
+            confidence_level=LEVEL,
+            random_state=seed,
+            workers=1,
+            details=False,
         )
         columns = (np.array([r[k] for r in found.rows], dtype=float) for k in (3, 4, 5))
         return Answer(*columns, np.array([r.status is Status.OK for r in found.rows]))

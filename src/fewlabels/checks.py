@@ -239,13 +239,13 @@ def seed_of(random_state: Any) -> int:
     Raises
     ------
     UsageError
-        If it is not a whole number, or negative.
+        If it is not a whole number, 0 or larger.
     """
     if random_state is None:
         return 0
     if not _whole(random_state) or random_state < 0:
         raise UsageError(
-            f"`random_state` must be a whole number of at least 0, or None; got {random_state!r}"
+            f"`random_state` must be a whole number, 0 or larger; got {random_state!r}"
         )
     return int(random_state)
 

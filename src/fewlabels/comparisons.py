@@ -12,19 +12,18 @@ from fewlabels import report
 from fewlabels.comparison import Comparison, Difference, GroupGap, Together
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
-from fewlabels.estimating import estimate
+from fewlabels.estimating import estimated
 from fewlabels.evaluation.differences import (
     comparison,
     errors_together,
     gap,
     group_gaps,
-    groups_of,
 )
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve
 from fewlabels.models.base import LabelModel
-from fewlabels.pipeline import aligned_reference
+from fewlabels.pipeline import Question, aligned_reference, check_settings
 from fewlabels.shown import Shown, plain_values
 from fewlabels.sources import predictions_of
 from fewlabels.wording import quoted, unknown
@@ -177,11 +176,11 @@ def compare(
     usual = "accuracy" if given.has_hard.any() else "roc_auc"
     asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = None if models is None else _chosen(models, given.models)
-    estimates = estimate(
-        given, method, asked, by, confidence_level, estimand,
-        random_state=random_state, workers=workers, progress=progress, reference=elsewhere,
-        details=False,
-    )  # fmt: skip
+    check_settings(confidence_level, estimand, workers)
+    question = Question(
+        method, asked, by, confidence_level, estimand, random_state=random_state, details=False
+    )
+    estimates = estimated(question.about(given, elsewhere), given, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)
 
@@ -247,7 +246,7 @@ def compared(
             if models is None or of_model.model in models
         )
         for metric in metrics
-        for column in groups_of(estimates)
+        for column in estimates.group_rows
     }
     for size in estimates.groups:
         try:

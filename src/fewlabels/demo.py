@@ -118,6 +118,7 @@ def true_values(demo: Demo, metrics: Sequence[str]) -> dict[str, dict[str, float
         method="labeled",
         metrics=metrics,
         estimand="sample",
+        details=False,
     )
     truth: dict[str, dict[str, float]] = {model: {} for model in complete.models}
     for row in complete.rows:

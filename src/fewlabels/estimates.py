@@ -13,11 +13,11 @@ import numpy as np
 from fewlabels import __version__, report
 from fewlabels.comparison import Difference, paired_interval, probability_best
 from fewlabels.errors import Status, UsageError
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated, frame, plain_values
-from fewlabels.wording import listed, unknown
+from fewlabels.wording import listed, plain_name, unknown
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -77,6 +77,7 @@ class Estimates(Estimated):
     what pictures and comparisons are made from, and `judged_by` its posterior. Of items that were
     estimated from in parts it is a sample, and where no item is held (`streamed`) so are the
     `predictions`. `label_posterior` is `posterior`, or computes it when somebody asks.
+    `group_rows` has the items of each group among the `judged`, by column and name.
     `paired` has the values and draws whose differences hold, by metric and group, where these are
     not simply those of the estimates. `details` is what a report shows beside the estimates, in
     plain values; None where it was not asked for.
@@ -105,6 +106,7 @@ class Estimates(Estimated):
     predictions: Predictions = field(repr=False)
     judged: Predictions = field(repr=False)
     judged_by: LabelPosterior = field(repr=False)
+    group_rows: Mapping[str, Mapping[str, Ints]] = field(default_factory=dict, repr=False)
     paired: Mapping[tuple[str, str | None], Paired] = field(default_factory=dict, repr=False)
     details: Mapping[str, Any] | None = field(default=None, repr=False)
     streamed: bool = False
@@ -134,7 +136,7 @@ class Estimates(Estimated):
             "reference": None if self.reference is None else self.reference._asdict(),
             "groups": [group._asdict() for group in self.groups],
             "models": list(self.models),
-            "classes": self._class_values,
+            "classes": [plain_name(c) for c in self.classes],
             "positive": self.positive,
             "reading": list(self.predictions.reading),
             "estimates": [row._asdict() for row in self.rows],
@@ -194,7 +196,7 @@ class Estimates(Estimated):
         out = predictions.item_names or {ITEM: list(range(predictions.n_items))}
         if predictions.domain is not None:
             out["domain"] = [None if d is None else str(d) for d in predictions.domain.tolist()]
-        classes = self._class_values
+        classes = [plain_name(c) for c in self.classes]
         if len({isinstance(c, str) for c in classes}) > 1:  # A column is of one kind.
             classes = [str(c) for c in classes]
         out["likeliest"] = [classes[k] for k in p.argmax(axis=1).tolist()]
@@ -202,11 +204,6 @@ class Estimates(Estimated):
         return out | {
             f"p__{self.method}__{c}": p[:, k].tolist() for k, c in enumerate(self.classes)
         }
-
-    @property
-    def _class_values(self) -> list[Any]:
-        """The classes as plain values: numbers stay numbers, the rest is text."""
-        return [c if isinstance(c, (int, float)) else str(c) for c in self.classes]
 
     @property
     def positive(self) -> str | None:

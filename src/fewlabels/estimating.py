@@ -7,10 +7,11 @@ from typing import Any
 
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
-from fewlabels.kernels.blocks import reporting, using_workers
+from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.metrics.base import Metric
 from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import Against, Question, aligned_reference, answer, check_settings
+from fewlabels.predictions import Predictions
 from fewlabels.shifts.correction import Correction
 from fewlabels.sources import predictions_of
 
@@ -121,7 +122,19 @@ def estimate(
     )  # fmt: skip
     items = predictions_of(predictions, columns, positive)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
-    question = question.about(items, elsewhere)
+    return estimated(question.about(items, elsewhere), items, workers, progress)
+
+
+def estimated(
+    question: Question, items: Predictions, workers: int | None, progress: Progress | None
+) -> Estimates:
+    """The answer to a question about these items, from all of them at once or in parts.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+    """
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
         if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +30,28 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
     UsageError
         If a column is unknown, or has more than 50 values.
     """
-    groups = [Group(None, np.arange(predictions.n_items))]
+    return all_and(predictions, groups_by_column(predictions, by))
+
+
+def all_and(predictions: Predictions, groups: Mapping[str, Mapping[str, Ints]]) -> list[Group]:
+    """All items first, then the groups of each column."""
+    everything = Group(None, np.arange(predictions.n_items))
+    return [everything, *(Group(*named) for rows in groups.values() for named in rows.items())]
+
+
+def groups_by_column(
+    predictions: Predictions, by: str | Sequence[str] | None
+) -> dict[str, dict[str, Ints]]:
+    """Column -> name of a group, by first appearance -> its items.
+
+    Raises
+    ------
+    UsageError
+        If a column is unknown, or has more than 50 values.
+    """
     if by is not None and not isinstance(by, Iterable):
         raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
+    out: dict[str, dict[str, Ints]] = {}
     for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
         if len(names) > MAX_GROUPS:
@@ -42,40 +61,11 @@ def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> 
             )
         order = np.argsort(codes, kind="stable")
         ends = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        groups += [
-            Group(f"{column}={name}", np.sort(order[ends[i] : ends[i + 1]]))
+        out[column] = {
+            f"{column}={name}": np.sort(order[ends[i] : ends[i + 1]])
             for i, name in enumerate(names)
-        ]
-    return groups
-
-
-def groups_by_column(predictions: Predictions, names: Iterable[str]) -> dict[str, list[Group]]:
-    """The groups of each column, from the names of all the groups that there are.
-
-    A column's name may hold "=", and so may a value. So a name is of the shortest column that it
-    can begin with and whose groups are all among the names.
-    """
-    there = list(names)
-    left, out = dict.fromkeys(there), dict[str, list[Group]]()
-    for name in there:
-        for column in _columns_before(predictions, name) if name in left else ():
-            if column in out or len(_codes(_column(predictions, column))[1]) > MAX_GROUPS:
-                continue
-            found = all_and_groups(predictions, column)[1:]
-            if all(group.name in left for group in found) and name in {g.name for g in found}:
-                out[column] = found
-                for group in found:
-                    left.pop(group.name or "", None)
-                break
+        }
     return out
-
-
-def _columns_before(predictions: Predictions, name: str) -> list[str]:
-    """The columns that a group's name can begin with, shortest first."""
-    parts = name.split("=")
-    begun = ["=".join(parts[:end]) for end in range(1, len(parts))]
-    known = {*predictions.groups, *(["domain"] if predictions.domain is not None else [])}
-    return [column for column in begun if column in known]
 
 
 def values_of(predictions: Predictions, column: str) -> tuple[Ints, list[str]]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels.checks import level_of, workers_of
+from fewlabels.checks import level_of, seed_of, workers_of
 from fewlabels.comparison import Residuals
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
@@ -24,7 +23,7 @@ from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
 from fewlabels.evaluation.input_facts import facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, judge, partly_undefined
-from fewlabels.groups import Group, all_and_groups
+from fewlabels.groups import Group, all_and, groups_by_column
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent
 from fewlabels.kernels.interval_draws import interval
@@ -164,7 +163,8 @@ def answer(
         The label model as it is fitted to them; None: it will be.
     """
     judged = items.as_histograms() if setup.distribution else items
-    groups, corrections = all_and_groups(items, question.by), tuple[str, ...]()
+    group_rows, corrections = groups_by_column(items, question.by), tuple[str, ...]()
+    groups = all_and(items, group_rows)
     if question.shift is None:
         posterior = (fitted or setup.fit(question, items)).posterior(items)
     else:
@@ -204,6 +204,7 @@ def answer(
         label_posterior=posterior,
         judged=judged,
         judged_by=posterior,
+        group_rows=group_rows,
         diagnostics=posterior.diagnostics,
     )
 
@@ -413,23 +414,6 @@ def _of_one_class(method: str) -> str | None:
     if known is not None and known.learns_from == "hard predictions":
         return "models votes about one true class"
     return None
-
-
-def seed_of(random_state: Any) -> int:
-    """The seed that is meant; None means 0.
-
-    Raises
-    ------
-    UsageError
-        If it is not a whole number, 0 or larger.
-    """
-    if random_state is None:
-        return 0
-    if not isinstance(random_state, Integral) or random_state < 0:
-        raise UsageError(
-            f"`random_state` must be a whole number, 0 or larger; got {random_state!r}"
-        )
-    return int(random_state)
 
 
 def _borrowed(

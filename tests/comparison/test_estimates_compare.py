@@ -17,7 +17,6 @@ from fewlabels.evaluation.differences import (
     errors_together,
     gap,
     group_gaps,
-    groups_of,
 )
 
 
@@ -187,7 +186,7 @@ def test_a_column_may_be_named_with_an_equals_sign() -> None:
     named = fl.Predictions(given.probabilities, given.labels, models=given.models, groups=groups)
     plain = fl.estimate(given, "labeled", "accuracy", by="g")
     found = fl.estimate(named, "labeled", "accuracy", by=["a=b", "many=b"])
-    assert tuple(groups_of(found)) == ("a=b", "many=b")
+    assert tuple(found.group_rows) == ("a=b", "many=b")
     for of_model, expected in zip(
         group_gaps(found, "accuracy", "a=b"), group_gaps(plain, "accuracy", "g"), strict=True
     ):

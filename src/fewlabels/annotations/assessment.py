@@ -29,7 +29,7 @@ from fewlabels.models.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated, plain_values
 from fewlabels.sources import predictions_of
-from fewlabels.wording import listed, unknown
+from fewlabels.wording import listed, plain_name, unknown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +96,7 @@ class Assessment(Estimated):
                 "n_labels": self.n_labels,
                 "labels_per_item": self.labels_per_item,
                 "models": self.models,
-                "classes": [plain_class(c) for c in self.classes],
+                "classes": [plain_name(c) for c in self.classes],
                 "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
                 "estimates": [row._asdict() for row in self.rows],
                 "reliability": self.reliability,
@@ -127,11 +127,6 @@ class Assessment(Estimated):
             If the path cannot be written.
         """
         report.save_page("annotations", self.to_dict(), path)
-
-
-def plain_class(value: Any) -> Any:
-    """A class as JSON says it."""
-    return value if isinstance(value, (int, float)) else str(value)
 
 
 def assess(

@@ -27,7 +27,7 @@ from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.item_variance import design_effect
-from fewlabels.groups import Group, all_and_groups
+from fewlabels.groups import Group, all_and_groups, groups_by_column
 from fewlabels.kernels.arrays import Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.metrics.registry import resolve as resolve_metrics
@@ -273,6 +273,7 @@ class Fitted:
                 predictions=samples.sample.noting(samples.sample.notes, provenance.reading),
                 label_posterior=self.posterior,
                 judged=self.scorer.judged(samples.sample),
+                group_rows=groups_by_column(samples.sample, question.by),
                 judged_by=self.posterior,
                 diagnostics={**posterior.diagnostics, "stream": self._diagnostics(provenance)},
                 streamed=True,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
@@ -29,7 +28,6 @@ from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates, Paired
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.evaluation.joint_errors import Accuracies, joint_errors
-from fewlabels.groups import groups_by_column
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.wording import unknown
 
@@ -150,7 +148,7 @@ def group_gaps(estimates: Estimates, metric: str, column: str) -> tuple[GroupGap
     UsageError
         If the metric is unknown, or the estimates were not made by this column.
     """
-    groups = groups_of(estimates)
+    groups = estimates.group_rows
     if column not in groups:
         raise UsageError(unknown("group", column, groups, "estimate with `by` to have groups"))
     rows, level = groups[column], estimates.confidence_level
@@ -196,22 +194,6 @@ def errors_together(
     )
 
 
-_GROUPS: WeakKeyDictionary[Estimates, dict[str, dict[str, Ints]]] = WeakKeyDictionary()
-"""Groups of estimates that live: every question about groups asks for them."""
-
-
-def groups_of(estimates: Estimates) -> dict[str, dict[str, Ints]]:
-    """Column -> name of the group -> its items, of the columns that were estimated by."""
-    if estimates in _GROUPS:
-        return _GROUPS[estimates]
-    names = [g.group for g in estimates.groups if g.group]
-    _GROUPS[estimates] = {
-        column: {str(group.name): group.rows for group in groups}
-        for column, groups in groups_by_column(estimates.judged, names).items()
-    }
-    return _GROUPS[estimates]
-
-
 def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ...]:
     """Some of the classifiers, each once; None: all."""
     for model in models or ():
@@ -249,7 +231,7 @@ def _rows_of(estimates: Estimates, group: str | None) -> Ints:
 def _rows_by_group(estimates: Estimates) -> dict[str | None, Ints]:
     """The items of all, and of each group."""
     rows: dict[str | None, Ints] = {None: np.arange(estimates.judged.n_items)}
-    for groups in groups_of(estimates).values():
+    for groups in estimates.group_rows.values():
         rows.update(groups)
     return rows
 

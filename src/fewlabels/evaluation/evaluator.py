@@ -311,9 +311,9 @@ class _Task:
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
         size, make = self.weights.of_values()
-        exact = True if make == self.weights.marginal else None
-        for name, drawn in self._over(size, soft, make, exact=exact).items():
-            only_mean = exact or (not self.population and soft[name].linear)
+        # One draw costs little: its rankings are exact, however many the items.
+        for name, drawn in self._over(size, soft, make, exact=size == 1 or None).items():
+            only_mean = not self.population and soft[name].linear
             out[name] = point_value(drawn, only_mean=only_mean)
         own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
         if own:

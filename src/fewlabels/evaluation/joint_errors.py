@@ -113,13 +113,8 @@ def joint_errors(
     )
     stated = level if n_draws else math.nan
 
-    rates = [
-        Rate(*of_one)
-        for of_one in zip(
-            *(e.tolist() for e in (values, *paired_ends(values, drawn, stated))), strict=True
-        )
-    ]
-
+    low, high = paired_ends(values, drawn, stated)
+    rates = [Rate(*map(float, rate)) for rate in zip(values, low, high, strict=True)]
     if accuracy is None or len(whole) < len(rows):
         evaluator = Evaluator(
             predictions, posterior, resolve("accuracy"), "population" if population else "sample",

@@ -1,4 +1,4 @@
-"""Draws of a metric, one column per classifier: reduced, recentred, stretched, compared."""
+"""Draws of a metric, one column per classifier: reduced, recentred, inflated, compared."""
 
 from __future__ import annotations
 

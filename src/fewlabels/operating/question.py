@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.checks import seed_of
 from fewlabels.errors import InputError, Status, UsageError, gravest_first
 from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
 from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
@@ -26,7 +27,7 @@ from fewlabels.models.base import LabelModel, refuse_multiplicity
 from fewlabels.models.registry import METHODS
 from fewlabels.models.registry import resolve as resolve_method
 from fewlabels.models.scores import is_probability, score_of
-from fewlabels.pipeline import check_settings, seed_of
+from fewlabels.pipeline import check_settings
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.sources import predictions_of
