@@ -33,7 +33,7 @@ test-slow: $(VENV)/.dev  ## statistical suites and long runs
 	$(TEST) -m slow
 
 test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to install; Spark needs Java)
-	$(BLAS) $(BIN)/python -m pytest tests/engine/test_recipes.py
+	$(BLAS) $(BIN)/python -m pytest tests/streaming/test_recipes.py
 
 test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest dependencies (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python

@@ -15,8 +15,8 @@ from curves_data import OTHER_ITEMS, OTHER_LISTS, SPE_LISTS, Scores, draw, task_
 from curves_figures import draw_calibration
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
-from fewlabels.models.base import FittedLabelModel, LabelModel
-from fewlabels.models.registry import resolve
+from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.registry import resolve
 
 # Of these very items and at 90%, as the papers have it.
 OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}

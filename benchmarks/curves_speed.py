@@ -17,7 +17,7 @@ from curves_mcmc import Draws as Sample
 from curves_mcmc import importance, metropolis, starts_of, summary
 from curves_parts import Arguments, Part, Plan, Record, number, table
 from curves_spe import WORLDS, draw_world, target_of
-from fewlabels.models.spe_sampling import find_modes
+from fewlabels.methods.spe.sampling import find_modes
 from speed import best, peak_mb
 
 # Of these very items and at 90%, as the papers have it.

@@ -38,9 +38,9 @@ import prior_tables
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
-from fewlabels.models.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.predictions import Predictions
 from study.families import FAMILIES, make_set
 
@@ -334,7 +334,9 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=1, help="sets of each target of a table")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--parts", type=Path, default=Path("build/ensemble_prior"))
-    parser.add_argument("--out", type=Path, default=Path("src/fewlabels/models/learned_prior.json"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("src/fewlabels/methods/ensembles/learned_prior.json")
+    )
     said = parser.parse_args()
     said.parts.mkdir(parents=True, exist_ok=True)
     jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]

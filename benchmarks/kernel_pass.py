@@ -17,9 +17,9 @@ import numpy as np
 
 import fewlabels as fl
 from fewlabels.kernels.blocks import one_blas_thread, spans, using_workers
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.ssme.kde_mixture import SupportSums
 from fewlabels.models import SSMEKDE, SSMEFlow
-from fewlabels.models.base import FittedLabelModel
-from fewlabels.models.kde_mixture import SupportSums
 from speed import few_labels, make_scores
 
 BATCH_ROWS = 65_536

@@ -30,9 +30,10 @@ import numpy as np
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
-from fewlabels.kernels import smc
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.monotone_curves import (
+from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.methods.curves import smc
+from fewlabels.methods.curves.ordered_rates import (
     NEEDS_ZERO,
     PARAMETERS,
     SHAPE,
@@ -43,8 +44,7 @@ from fewlabels.kernels.monotone_curves import (
     pool,
     shape_statistics,
 )
-from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.models.scores import margin
+from fewlabels.methods.scores import margin
 from score_lists import (
     PACKAGE,
     REPORTED_ON,
@@ -57,7 +57,7 @@ from score_lists import (
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-PRIOR = ROOT / "src" / "fewlabels" / "models" / "monotone_prior.json"
+PRIOR = ROOT / "src" / "fewlabels" / "methods" / "curves" / "monotone_prior.json"
 
 FEWEST_ITEMS, FEWEST_OF_A_CLASS = 500, 30
 """Smaller lists say little of their curve, and their area under the curve is mostly noise."""

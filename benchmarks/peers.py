@@ -32,9 +32,8 @@ from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
 import study
-from fewlabels.errors import FewlabelsError, UsageError
+from fewlabels.errors import FewlabelsError, UsageError, unknown
 from fewlabels.kernels.arrays import Floats
-from fewlabels.wording import unknown
 from study.heading import either
 from study.page import number
 from study.protocol import Study

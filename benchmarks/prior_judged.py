@@ -21,7 +21,8 @@ import numpy as np
 import fewlabels as fl
 import prior_tables
 from curves_parts import number, table
-from fewlabels.models import LearnedEnsemble, ensembles
+from fewlabels.methods.ensembles import ensembles
+from fewlabels.models import LearnedEnsemble
 from paper import fill
 from score_lists import spread
 

@@ -28,8 +28,8 @@ from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
 from fewlabels.bench.seeds import generator, seed_of
+from fewlabels.data import read_predictions
 from fewlabels.errors import FewlabelsError
-from fewlabels.frames import read_predictions
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.predictions import Predictions

@@ -57,9 +57,9 @@ def work():
 
 _READ = """
 from concurrent.futures import ThreadPoolExecutor
-from fewlabels.engine.reading import Reader, find_classes
-from fewlabels.engine.units import lay_out
-from fewlabels.frames.options import column_options
+from fewlabels.streaming.reading import Reader, find_classes
+from fewlabels.streaming.units import lay_out
+from fewlabels.data.options import column_options
 def work():
     layout = lay_out({folder!r}, column_options())
     reader = Reader(layout, find_classes(layout, column_options()), ())

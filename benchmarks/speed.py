@@ -288,7 +288,7 @@ _LARGE = """
 import json, resource, sys, time
 import numpy as np, pyarrow.parquet
 import fewlabels as fl
-from fewlabels.engine import stream
+from fewlabels.streaming import stream
 def mb(of):
     return int([l for l in open('/proc/self/status') if l.startswith(of)][0].split()[1]) / 1024
 path, kind = sys.argv[1:]

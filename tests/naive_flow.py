@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewlabels.kernels.real_nvp import RealNVP
+from fewlabels.methods.ssme.real_nvp import RealNVP
 
 BOUND = 2.0
 

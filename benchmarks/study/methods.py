@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fewlabels.bench import methods
-from fewlabels.models.base import LabelModel
-from fewlabels.models.ensembles import LearnedEnsemble
-from fewlabels.models.registry import resolve
+from fewlabels.methods.base import LabelModel
+from fewlabels.methods.ensembles.ensembles import LearnedEnsemble
+from fewlabels.methods.registry import resolve
 from fewlabels.predictions import Predictions
 from study.protocol import DEFAULT
 

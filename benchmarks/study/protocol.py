@@ -11,9 +11,8 @@ from typing import Any
 
 from fewlabels.bench.cells import Cell
 from fewlabels.bench.methods import canonical
-from fewlabels.errors import UsageError
-from fewlabels.models.registry import METHODS
-from fewlabels.wording import listed, unknown
+from fewlabels.errors import UsageError, listed, unknown
+from fewlabels.methods.registry import METHODS
 
 NAME = "study"
 TITLE = "Errors and intervals on real and made classifiers"

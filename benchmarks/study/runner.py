@@ -15,9 +15,8 @@ from fewlabels.bench.manifest import Manifest
 from fewlabels.bench.parts import Parts
 from fewlabels.bench.pool import Job, run_jobs
 from fewlabels.bench.runner import Progress, kept_or_computed, places_of
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.kernels.blocks import available_workers, silent
-from fewlabels.wording import listed
 from study import facts as kept_facts
 from study.protocol import NAME, Study, asked, chosen_methods, chosen_sets
 from study.results import StudyResults, collect

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fewlabels.bench.files import replace_file
+from fewlabels.data import read_predictions
 from fewlabels.errors import InputError
 from fewlabels.estimating import estimate
-from fewlabels.frames import read_predictions
 from fewlabels.kernels.arrays import Floats
 from fewlabels.metrics.registry import resolve
 from fewlabels.predictions import Predictions

@@ -11,13 +11,12 @@ import numpy as np
 
 from fewlabels.bench.cells import FAILED, Body, Cell, shown
 from fewlabels.bench.seeds import generator, seed_of
-from fewlabels.errors import FewlabelsError, Status
+from fewlabels.errors import FewlabelsError, Status, one_line
 from fewlabels.estimates import Estimates
 from fewlabels.estimating import estimate
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.predictions import Predictions
-from fewlabels.wording import one_line
 from study.methods import method_for
 from study.protocol import FIGURES, LEVELS, METRICS, Study
 from study.sets import METRIC_OBJECTS, StudySet, load

@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 
 # name -> module that holds it. Nothing is imported before it is asked for (PEP 562).
 _LAZY = {
-    "Diagnosis": "fewlabels.frames",
+    "Diagnosis": "fewlabels.data",
     "Estimates": "fewlabels.estimates",
     "FewlabelsError": "fewlabels.errors",
     "InputError": "fewlabels.errors",
@@ -16,16 +16,16 @@ _LAZY = {
     "Predictions": "fewlabels.predictions",
     "Status": "fewlabels.errors",
     "UsageError": "fewlabels.errors",
-    "compare": "fewlabels.comparisons",
-    "curve": "fewlabels.operating.curve",
-    "curves": "fewlabels.operating.curve",
-    "diagnose": "fewlabels.frames",
+    "compare": "fewlabels.questions.compare",
+    "curve": "fewlabels.questions.curve",
+    "curves": "fewlabels.questions.curve",
+    "diagnose": "fewlabels.data",
     "estimate": "fewlabels.estimating",
-    "estimate_files": "fewlabels.engine.stream",
-    "label_next": "fewlabels.operating.label_next",
-    "read_predictions": "fewlabels.frames",
+    "estimate_files": "fewlabels.streaming.stream",
+    "label_next": "fewlabels.questions.label_next",
+    "read_predictions": "fewlabels.data",
     "shift": "fewlabels.shifts.analysis",
-    "threshold": "fewlabels.operating.threshold",
+    "threshold": "fewlabels.questions.threshold",
 }
 _SUBPACKAGES = ("annotations", "bench", "calibration", "metrics", "models")
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
-    from fewlabels.comparisons import compare
-    from fewlabels.engine.stream import estimate_files
+    from fewlabels.data import Diagnosis, diagnose, read_predictions
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
     from fewlabels.estimating import estimate
-    from fewlabels.frames import Diagnosis, diagnose, read_predictions
-    from fewlabels.operating.curve import curve, curves
-    from fewlabels.operating.label_next import label_next
-    from fewlabels.operating.threshold import threshold
     from fewlabels.predictions import Predictions
+    from fewlabels.questions.compare import compare
+    from fewlabels.questions.curve import curve, curves
+    from fewlabels.questions.label_next import label_next
+    from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift
+    from fewlabels.streaming.stream import estimate_files
 
 __all__ = [
     "Diagnosis",

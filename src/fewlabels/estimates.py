@@ -12,12 +12,11 @@ import numpy as np
 
 from fewlabels import __version__, report
 from fewlabels.comparison import Difference, paired_interval, probability_best
-from fewlabels.errors import Status, UsageError
+from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated, frame, plain_values
-from fewlabels.wording import listed, plain_name, unknown
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fewlabels.data.inputs import predictions_of
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
+from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.base import Metric
-from fewlabels.models.base import LabelModel
 from fewlabels.pipeline import Against, Question, aligned_reference, answer, check_settings
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.correction import Correction
-from fewlabels.sources import predictions_of
 
 WHOLE_ROWS = 250_000
-"""Of more rows estimates are made in parts (`engine/two_passes.py`), from memory as from files."""
+"""Of more rows estimates are made in parts (`streaming/two_passes.py`), from memory or files."""
 
 
 def estimate(
@@ -138,7 +138,7 @@ def estimated(
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
         if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
-            from fewlabels.engine.held import estimate_held
+            from fewlabels.streaming.held import estimate_held
 
             in_parts = estimate_held(question, items, workers, progress)
             if in_parts is not None:

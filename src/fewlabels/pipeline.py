@@ -1,7 +1,8 @@
 """One way to an estimate: resolve, fit, judge, evaluate, decide the status.
 
-`answer` does it for items that are looked at all at once; items in parts (`engine/two_passes.py`)
-bring their own sums to `answered`, the one place where estimates are made.
+`answer` does it for items that are looked at all at once; items in parts
+(`streaming/two_passes.py`) bring their own sums to `answered`, the one place where estimates are
+made.
 """
 
 from __future__ import annotations
@@ -12,38 +13,37 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels.checks import level_of, seed_of, workers_of
+from fewlabels.checks.arguments import level_of, seed_of, workers_of
 from fewlabels.comparison import Residuals
-from fewlabels.errors import UsageError
+from fewlabels.data.inputs import reference_of
+from fewlabels.errors import UsageError, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
+from fewlabels.evaluation.groups import Group, all_and, groups_by_column
 from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
 from fewlabels.evaluation.input_facts import facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, judge, partly_undefined
-from fewlabels.groups import Group, all_and, groups_by_column
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent
 from fewlabels.kernels.interval_draws import interval
-from fewlabels.metrics.base import Metric
-from fewlabels.metrics.registry import asked_of, check_asked
-from fewlabels.metrics.registry import resolve as resolve_metrics
-from fewlabels.models.base import (
+from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     refuse_multiplicity,
     whole_items,
 )
-from fewlabels.models.label_distribution import LabelDistribution
-from fewlabels.models.registry import METHODS, check_reference
-from fewlabels.models.registry import resolve as resolve_method
+from fewlabels.methods.label_distribution import LabelDistribution
+from fewlabels.methods.registry import METHODS, check_reference
+from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.metrics.base import Metric
+from fewlabels.metrics.registry import asked_of, check_asked
+from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.correction import Correction, check_correction, corrected
-from fewlabels.sources import reference_of
-from fewlabels.wording import listed
 
 Against = Literal["auto", "class", "distribution"]
 

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels import report
-from fewlabels.errors import InputError, UsageError
-from fewlabels.input_arrays import (
+from fewlabels.checks.arrays import (
     UNKNOWN,
     annotator_counts,
     by_name,
@@ -32,6 +31,7 @@ from fewlabels.input_arrays import (
     sampling_weight,
     votes_again,
 )
+from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.kernels.annotator_accuracy import agreement, annotator_accuracy
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.cached import computed_once
@@ -44,7 +44,6 @@ from fewlabels.kernels.counter_based import (
 )
 from fewlabels.kernels.votes import by_class, count_votes, votes_of
 from fewlabels.shown import Shown
-from fewlabels.wording import unknown
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -11,13 +11,13 @@ from test_rooms import SOURCE, modules
 # What is called -> the files that may call it.
 ONCE = {
     "Estimates": {"pipeline.py"},
-    "LabelWeights": {"evaluation/draws.py", "operating/counts.py"},
+    "LabelWeights": {"evaluation/draws.py", "questions/counts.py"},
     "pseudo_observations": {
         "evaluation/draws.py",
-        "models/active_testing.py",
-        "models/autoeval.py",
+        "methods/baselines/active_testing.py",
+        "methods/baselines/autoeval.py",
     },
-    "get_context": {"engine/process_executor.py"},
+    "get_context": {"streaming/process_executor.py"},
 }
 
 # Quantiles of a level: of one interval, and of all at once.

@@ -14,7 +14,7 @@ from test_bad_input import refused
 from test_estimate import strict
 
 import fewlabels as fl
-from fewlabels.recalibration import Recalibration, Settings, fit
+from fewlabels.calibration.recalibration import Recalibration, Settings, fit
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewlabels.demo import METRICS, make_demo, true_values
+from fewlabels.bench.demo import METRICS, make_demo, true_values
 from fewlabels.errors import UsageError
 
 Run = Callable[..., tuple[int, str, str]]

@@ -137,7 +137,7 @@ def test_much_is_read_in_parts(
 ) -> None:
     monkeypatch.setattr(streaming, "STREAMED_ROWS", 10)
     seen = []
-    from fewlabels.engine import stream
+    from fewlabels.streaming import stream
 
     whole = stream.estimate_files
     monkeypatch.setattr(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fewlabels.cli import terminal
-from fewlabels.ink import without_ink
+from fewlabels.report.ink import without_ink
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -6,8 +6,7 @@ import click
 import pytest
 
 from fewlabels.cli.text import check_choice, comma_list, text
-from fewlabels.errors import UsageError
-from fewlabels.wording import one_line
+from fewlabels.errors import UsageError, one_line
 
 
 @pytest.mark.parametrize(

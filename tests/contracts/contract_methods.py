@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fewlabels.methods import registry
+from fewlabels.methods.bee.vote_model import VoteModel
 from fewlabels.metrics import resolve
-from fewlabels.models import (
-    BEE,
-    ConfusionBEE,
-    CrowdSVM,
-    LabelModel,
-    SSMEFlow,
-    VoteSelection,
-    registry,
-)
-from fewlabels.models.vote_model import VoteModel
+from fewlabels.models import BEE, ConfusionBEE, CrowdSVM, LabelModel, SSMEFlow, VoteSelection
 
 # Contracts hold after any number of epochs; the paper's thousand would take hours here.
 # Choosing c and l of crowd-svm takes 27 chains.

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.methods import registry as method_registry
 from fewlabels.metrics import registry as metric_registry
-from fewlabels.models import registry as method_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]
@@ -112,7 +112,7 @@ def test_make_targets_that_pages_name_exist() -> None:
         assert named <= targets, f"{page.name} names {named - targets}"
 
 
-# Recipes need large packages: tests/engine/test_recipes.py runs them where these are.
+# Recipes need large packages: tests/streaming/test_recipes.py runs them where these are.
 EXAMPLES = [p for p in sorted((ROOT / "examples").glob("*.py")) if not p.stem.endswith("_recipe")]
 
 
@@ -126,14 +126,13 @@ def test_examples_run(example: Path, as_a_reader: Path, capsys: pytest.CaptureFi
 @pytest.fixture
 def skeleton_method(monkeypatch: pytest.MonkeyPatch) -> method_registry.Method:
     """The method of docs/add-a-method.md, registered as the page says."""
-    file, entry = blocks("docs/add-a-method.md", "python")
+    (file,) = blocks("docs/add-a-method.md", "python")
+    (entry,) = blocks("docs/add-a-method.md", "toml")
     # A module of its own, as the file would be: dataclasses look their module up.
-    module = types.ModuleType("fewlabels.models.best_classifier")
+    module = types.ModuleType("fewlabels.methods.best_classifier")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(file, "add-a-method.md", "exec"), module.__dict__)
-    names = {**vars(method_registry), **vars(module)}
-    exec(compile(entry, "add-a-method.md", "exec"), names)
-    method: method_registry.Method = names["METHOD"]
+    (method,) = method_registry.methods_of(entry).values()
     grown = MappingProxyType({**method_registry.METHODS, method.name: method})
     monkeypatch.setattr(method_registry, "METHODS", grown)
     return method

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.models.dawid_skene import DawidSkene
-from fewlabels.models.majority_vote import MajorityVote
-from fewlabels.models.pseudo_label import PseudoLabel
+from fewlabels.methods.baselines.pseudo_label import PseudoLabel
+from fewlabels.methods.votes.dawid_skene import DawidSkene
+from fewlabels.methods.votes.majority_vote import MajorityVote
 
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
 BASELINES = {

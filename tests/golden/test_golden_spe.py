@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fewlabels.models.spe_families import FAMILIES, SHORT_NAMES, Points
-from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture
+from fewlabels.methods.spe.families import FAMILIES, SHORT_NAMES, Points
+from fewlabels.methods.spe.mixture import ClassDensity, ScoreData, ScoreMixture
 
 
 @pytest.fixture(scope="module")

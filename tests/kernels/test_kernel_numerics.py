@@ -13,8 +13,8 @@ from scipy.stats import kstest, multivariate_normal
 from fewlabels.kernels import counter_based, simplex
 from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map
-from fewlabels.models import ssme_kde
-from fewlabels.models.kde_mixture import KernelSums
+from fewlabels.methods.ssme import kde as ssme_kde
+from fewlabels.methods.ssme.kde_mixture import KernelSums
 
 
 class TestKeyed:

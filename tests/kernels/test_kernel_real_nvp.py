@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from fewlabels.kernels.real_nvp import BLOCK, RealNVP, Trace
-from fewlabels.models.flow_training import Adam
+from fewlabels.methods.ssme.flow_training import Adam
+from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace
 from naive_flow import BOUND, naive_flow
 
 

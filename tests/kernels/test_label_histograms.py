@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fewlabels.annotations.label_statistics import n_outcomes, outcomes
 from fewlabels.kernels.label_histograms import (
     Annotated,
     Scheme,
@@ -12,7 +13,6 @@ from fewlabels.kernels.label_histograms import (
     sums_by_unit,
     sums_of,
 )
-from fewlabels.kernels.label_statistics import n_outcomes, outcomes
 
 
 def data(n=500, k=4, weight=None, seed=0):

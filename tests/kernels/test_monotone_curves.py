@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
-from fewlabels.kernels.monotone_curves import (
+from fewlabels.methods.curves.ordered_rates import (
     NEEDS_ZERO,
     SHAPE,
     X_LIMIT,

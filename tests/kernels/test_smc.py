@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewlabels.kernels import smc
+from fewlabels.methods.curves import smc
 
 RUNS = 12
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewlabels.kernels import compiled, vote_gibbs
-from fewlabels.kernels.vote_chains import new_state
-from fewlabels.kernels.vote_gibbs import advance, start_state
-from fewlabels.kernels.vote_table import ALONE, Rules, VotePrior, VoteTable
+from fewlabels.methods.bee import compiled
+from fewlabels.methods.bee import gibbs as vote_gibbs
+from fewlabels.methods.bee.chains import new_state
+from fewlabels.methods.bee.gibbs import advance, start_state
+from fewlabels.methods.bee.table import ALONE, Rules, VotePrior, VoteTable
 
 SCRIPT = Path(__file__).with_name("vote_gibbs_run.py")
 

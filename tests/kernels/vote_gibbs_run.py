@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
-from fewlabels.kernels import compiled
-from fewlabels.kernels.vote_chains import Run, run_chains
-from fewlabels.kernels.vote_table import Rules, Schedule, VotePrior, VoteTable
+from fewlabels.methods.bee import compiled
+from fewlabels.methods.bee.chains import Run, run_chains
+from fewlabels.methods.bee.table import Rules, Schedule, VotePrior, VoteTable
 
 DOMAINS, MODELS, SWEEPS = 3, 3, 15
 TIED = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 1], [0, 1, 0]])

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.methods.votes.agreement_rates import (
+    agreement_rates,
+    nearest_to_independence,
+    subsets,
+)
 from fewlabels.models import AgreementRates, DawidSkene
-from fewlabels.models.agreement_rates import agreement_rates, nearest_to_independence, subsets
 
 NAMES = ("ADJ", "CMC", "CPL", "VERB")
 THRESHOLDS = (0.05, 0.05, 0.1, 0.05)

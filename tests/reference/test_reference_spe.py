@@ -28,8 +28,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import fewlabels as fl
-from fewlabels.models.spe_families import FAMILIES, Points
-from fewlabels.models.spe_mixture import ClassDensity, ScoreData, ScoreMixture
+from fewlabels.methods.spe.families import FAMILIES, Points
+from fewlabels.methods.spe.mixture import ClassDensity, ScoreData, ScoreMixture
 
 NAMES = {
     "n": "normal", "t": "student-t", "g": "gamma", "ln": "log-normal", "g_r": "gumbel-right",

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import fewlabels as fl
-from fewlabels.engine import passes
+from fewlabels.data.inputs import reference_of
 from fewlabels.models import LearnedEnsemble
-from fewlabels.sources import reference_of
+from fewlabels.streaming import passes
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import fewlabels as fl
+from fewlabels.data.inputs import cut_at, reference_of
 from fewlabels.errors import InputError, UsageError
-from fewlabels.sources import cut_at, reference_of
 
 
 def made(

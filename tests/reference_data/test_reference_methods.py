@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.data.inputs import reference_of
 from fewlabels.errors import UsageError
+from fewlabels.methods.registry import METHODS, resolve
 from fewlabels.models import LearnedEnsemble, TemperedEnsemble
-from fewlabels.models.registry import METHODS, resolve
-from fewlabels.sources import reference_of
 
 
 def made(n: int, known: int, seed: int, **more: Any) -> fl.Predictions:

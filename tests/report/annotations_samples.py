@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import fewlabels as fl
+from fewlabels.calibration.recalibration import Settings, fit
 from fewlabels.estimates import plain_values
-from fewlabels.recalibration import Settings, fit
 
 Report = dict[str, Any]
 

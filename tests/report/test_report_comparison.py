@@ -9,7 +9,7 @@ import pytest
 from report_samples import NASTY
 
 import fewlabels as fl
-from fewlabels.comparisons import compared
+from fewlabels.questions.compare import compared
 from fewlabels.report import render_html, render_text
 from fewlabels.report.comparison import (
     correlations,

@@ -9,8 +9,8 @@ import pytest
 from report_samples import SAMPLES, STATUS_MESSAGES, Report, minimal, two_classes
 
 import fewlabels as fl
-from fewlabels.ink import inked, without_ink
 from fewlabels.report import render_text
+from fewlabels.report.ink import inked, without_ink
 from fewlabels.report.words import cell_width
 
 samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)

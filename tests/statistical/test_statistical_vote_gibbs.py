@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewlabels.kernels.vote_chains import new_state
-from fewlabels.kernels.vote_gibbs import advance
-from fewlabels.kernels.vote_table import (
+from fewlabels.methods.bee.chains import new_state
+from fewlabels.methods.bee.gibbs import advance
+from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
     FRANCHISE,

@@ -17,19 +17,18 @@ from fewlabels.annotations.diagrams import diagrams_of
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks import bins_of, level_of, seed_of, workers_of
-from fewlabels.errors import InputError, UsageError
+from fewlabels.checks.arguments import bins_of, level_of, seed_of, workers_of
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import InputError, UsageError, listed, plain_name, unknown
 from fewlabels.estimates import Estimate
+from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.evaluation.status import Reasons, judge_losses
-from fewlabels.groups import all_and_groups
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.label_histograms import Annotated, Scheme, Sums
-from fewlabels.models.base import refuse_multiplicity
+from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
 from fewlabels.shown import Estimated, plain_values
-from fewlabels.sources import predictions_of
-from fewlabels.wording import listed, plain_name, unknown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

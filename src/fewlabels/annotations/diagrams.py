@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from fewlabels.annotations.losses import StatisticLosses, annotated, item_weights
 from fewlabels.annotations.statistics import DISAGREEMENT
-from fewlabels.checks import bins_of, bounded, label_counts, level_of
+from fewlabels.checks.arguments import bins_of, bounded, label_counts, level_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.label_histograms import (
     Cells,

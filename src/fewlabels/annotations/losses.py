@@ -18,7 +18,7 @@ import numpy as np
 
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks import (
+from fewlabels.checks.arguments import (
     bins_of,
     bounded,
     label_counts,
@@ -26,9 +26,9 @@ from fewlabels.checks import (
     probability_rows,
     seed_of,
 )
+from fewlabels.checks.arrays import sampling_weight
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.draws import drawn_sums
-from fewlabels.input_arrays import sampling_weight
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.kernels.label_histograms import (

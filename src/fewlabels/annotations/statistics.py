@@ -16,11 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks import label_counts, probability_rows
-from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.label_statistics import (
+from fewlabels.annotations.label_statistics import (
     Products,
     by_profile,
     dirichlet_multinomial,
@@ -35,7 +31,10 @@ from fewlabels.kernels.label_statistics import (
     unanimous_twice,
     without_replacement,
 )
-from fewlabels.wording import unknown
+from fewlabels.checks.arguments import label_counts, probability_rows
+from fewlabels.errors import InputError, UsageError, unknown
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, spans
 
 _MOST_OUTCOMES = 200_000
 _MOST_HALVES = 20_000_000

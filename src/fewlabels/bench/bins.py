@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Bools, Floats
-from fewlabels.wording import listed, quoted
 
 MOST_VALUES = 12
 """A numeric column with more distinct values is cut."""

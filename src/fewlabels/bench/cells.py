@@ -16,13 +16,12 @@ from fewlabels.bench.seeds import generator, seed_of
 from fewlabels.bench.splits import Split, draw, released, uniform
 from fewlabels.bench.variants import estimand_of
 from fewlabels.bench.world import World, measured_by_group
-from fewlabels.errors import FewlabelsError, InputError, Status
+from fewlabels.errors import FewlabelsError, InputError, Status, one_line
 from fewlabels.estimating import estimate
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
-from fewlabels.models.base import LabelModel
 from fewlabels.predictions import Predictions
-from fewlabels.wording import one_line
 
 Body = dict[str, Any]
 """What a cell found, as plain JSON values; see `body_of`."""
@@ -223,7 +222,7 @@ def shown(model: LabelModel, items: Predictions, labeled: Bools) -> tuple[Predic
 
 
 def _groups_of(predictions: Predictions, by: Sequence[str]) -> list[str]:
-    from fewlabels.groups import all_and_groups
+    from fewlabels.evaluation.groups import all_and_groups
 
     return [g.name or "" for g in all_and_groups(predictions, by)]
 

@@ -19,12 +19,19 @@ from fewlabels.bench.splits import halve
 from fewlabels.bench.traits import likeness, quality
 from fewlabels.bench.variants import JOIN, levels_of, varied
 from fewlabels.bench.world import Trait, World
-from fewlabels.errors import FewlabelsError, InputError, UsageError
-from fewlabels.frames import column_names
-from fewlabels.groups import MAX_GROUPS
+from fewlabels.data import column_names
+from fewlabels.errors import (
+    FewlabelsError,
+    InputError,
+    UsageError,
+    listed,
+    one_line,
+    quoted,
+    unknown,
+)
+from fewlabels.evaluation.groups import MAX_GROUPS
 from fewlabels.kernels.arrays import Array, Bools, Ints
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed, one_line, quoted, unknown
 
 _T = TypeVar("_T")
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from fewlabels.bench import manifest
 from fewlabels.bench.files import LOCK, alone_in
 from fewlabels.bench.parts import any_parts
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import listed, one_line, quoted
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 
 PARTS = "parts"
 WRITTEN = (

@@ -14,8 +14,7 @@ from fewlabels import __version__
 from fewlabels.bench.files import replace_text
 from fewlabels.bench.protocol import Protocol, from_plain
 from fewlabels.bench.results import DatasetFacts
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import listed, one_line, quoted
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 
 FORMAT = 1
 NAME = "manifest.json"

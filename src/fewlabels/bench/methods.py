@@ -6,11 +6,10 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from fewlabels.errors import UsageError
-from fewlabels.wording import did_you_mean, listed, quoted, unknown
+from fewlabels.errors import UsageError, did_you_mean, listed, quoted, unknown
 
 if TYPE_CHECKING:
-    from fewlabels.models.base import LabelModel
+    from fewlabels.methods.base import LabelModel
 
 FLOOR = "all-labels-known"
 """The row of what the labels of all items would give."""
@@ -61,7 +60,7 @@ def make(text: str) -> LabelModel:
     UsageError
         If the method, a setting or a value is unknown.
     """
-    from fewlabels.models import METHODS
+    from fewlabels.methods.registry import METHODS
 
     name, settings = _parse(text)
     plain = METHODS[name].make()
@@ -81,7 +80,7 @@ def asks_for_labels(model: LabelModel) -> bool:
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:
-    from fewlabels.models import METHODS
+    from fewlabels.methods.registry import METHODS
 
     found = _FORM.fullmatch(text.strip())
     if found is None:

@@ -12,8 +12,7 @@ from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.splits import items_needed
 from fewlabels.bench.variants import truth_level
 from fewlabels.bench.world import World
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import listed
+from fewlabels.errors import InputError, UsageError, listed
 
 MOST_CELLS = 3_000_000
 """Each is a file and a few hundred bytes of memory."""

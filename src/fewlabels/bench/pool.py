@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from fewlabels.bench.cells import Body, Cell
 from fewlabels.bench.folder import writing
 from fewlabels.bench.parts import Parts
-from fewlabels.engine.executors import Failed, not_while_starting
 from fewlabels.errors import InputError
+from fewlabels.streaming.executors import Failed, not_while_starting
 
 Job = tuple[Cell, ...]
 """Cells that share a split, computed one after another by one worker."""
@@ -84,7 +84,7 @@ def run_jobs(
             for job in jobs:
                 yield from worker.each(job)
         return
-    from fewlabels.engine.process_executor import ProcessExecutor
+    from fewlabels.streaming.process_executor import ProcessExecutor
 
     not_while_starting()
     with ProcessExecutor(count, mend=_MEND, guard=_GUARD) as executor:

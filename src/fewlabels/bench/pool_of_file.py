@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import InputError
-from fewlabels.frames import read_predictions
+from fewlabels.data import read_predictions
+from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Bools
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed
 
 MOST_ITEMS = 200_000
 """Rows of a file that are used at most, unless something else is asked for."""
@@ -77,7 +76,7 @@ def read_pool(
 def _has_more_rows(file: Path, most: int) -> bool:
     if file.suffix.lower() == ".npz":
         return False
-    from fewlabels.engine.units import about_rows
+    from fewlabels.streaming.units import about_rows
 
     return about_rows(file) > most
 
@@ -91,7 +90,7 @@ def _sampled(
     columns: Mapping[str, Any],
 ) -> Pool | None:
     """The sample; None where a file of about so many rows has no more than that."""
-    from fewlabels.engine.benchmark_files import draw_rows
+    from fewlabels.streaming.benchmark_files import draw_rows
 
     def within(fit: Callable[[Predictions], Bools]) -> Callable[[Predictions], Bools]:
         return lambda rows: np.asarray(fit(rows)) & _among(rows, where)

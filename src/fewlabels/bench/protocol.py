@@ -11,8 +11,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import did_you_mean, listed, one_line, quoted, unknown
+from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 
 SERVES = ("two classes", "more than two classes", "any")
 DESIGNS = ("predictions", "trained sets")

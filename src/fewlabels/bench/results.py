@@ -13,9 +13,8 @@ import numpy as np
 
 from fewlabels.bench.files import replace_file
 from fewlabels.bench.protocol import Protocol, from_plain
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, listed, one_line
 from fewlabels.kernels.arrays import Array
-from fewlabels.wording import listed, one_line
 
 COLUMNS: Mapping[str, type] = {
     "dataset": str,

@@ -24,10 +24,9 @@ from fewlabels.bench.protocol import Protocol, check_used, load, names
 from fewlabels.bench.results import Results
 from fewlabels.bench.semisynthetic import read_tables
 from fewlabels.bench.summary import FIGURES, TABLES
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.kernels.blocks import available_workers, silent, using_workers
 from fewlabels.metrics.registry import resolve
-from fewlabels.wording import quoted, unknown
 
 Progress = Callable[[int, int], None]
 

@@ -19,10 +19,9 @@ from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.seeds import generator
 from fewlabels.bench.traits import likeness, quality
 from fewlabels.bench.world import Trait, World
-from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed, one_line, quoted
 
 _PREDICTIONS = ("p__", "y__", "s__")
 _NOT_FEATURES = ("split", "partition", "fold", "id", "index")

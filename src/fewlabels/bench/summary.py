@@ -15,9 +15,8 @@ from fewlabels.bench.summary_errors import FLOOR, REFERENCE, failures
 from fewlabels.bench.summary_facts import Facts, scale
 from fewlabels.bench.summary_figures import figures
 from fewlabels.bench.summary_tables import tables
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, unknown
 from fewlabels.metrics.registry import ALIASES, METRICS
-from fewlabels.wording import unknown
 
 if TYPE_CHECKING:
     from fewlabels.bench.results import DatasetFacts, Results

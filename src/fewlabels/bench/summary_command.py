@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fewlabels.bench.manifest import NAME
 from fewlabels.bench.methods import FLOOR, REFERENCE, canonical
 from fewlabels.bench.protocol import Protocol, load, names
-from fewlabels.wording import one_line
+from fewlabels.errors import one_line
 
 if TYPE_CHECKING:
     from fewlabels.bench.results import Results

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fewlabels.bench.results import DatasetFacts
-from fewlabels.groups import all_and_groups
+from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.metrics.base import HardLabels
 from fewlabels.metrics.plans import Chosen, finish_labels, prepare, view_of

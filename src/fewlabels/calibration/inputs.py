@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import checks, input_arrays
-from fewlabels.checks import refuse
-from fewlabels.errors import InputError, UsageError
+from fewlabels.checks import arguments as checks
+from fewlabels.checks import arrays as input_arrays
+from fewlabels.checks.arguments import refuse
+from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
-from fewlabels.wording import listed, quoted, unknown
 
 INPUTS = ("probabilities", "logits")
 

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fewlabels import __version__
 from fewlabels.calibration.alpha import CONCENTRATIONS, AlphaCalibration
 from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import listed, quoted
+from fewlabels.errors import InputError, UsageError, listed, quoted
 
 _FORMAT = "fewlabels-calibration"
 _VERSION = 1

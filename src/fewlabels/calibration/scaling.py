@@ -10,13 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
+from fewlabels.calibration import scaling_fits as kernel
 from fewlabels.calibration.descent import Minimum, descend
-from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels import scaling as kernel
+from fewlabels.errors import InputError, UsageError, quoted
 from fewlabels.kernels.arrays import Array, Bools, Floats
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
-from fewlabels.wording import quoted
 
 _SPLIT = 0.2
 """Share of the items that a split holds out to choose a penalty: the paper's."""

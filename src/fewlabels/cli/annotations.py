@@ -22,12 +22,11 @@ from fewlabels.cli.require import (
 from fewlabels.cli.settings import Settings
 from fewlabels.cli.streaming import Engine
 from fewlabels.cli.text import check_choice, comma_list, text
-from fewlabels.errors import UsageError
-from fewlabels.wording import listed, quoted
+from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment, LabelStatistic
-    from fewlabels.recalibration import Recalibrated, Recalibration
+    from fewlabels.calibration.recalibration import Recalibrated, Recalibration
 
 _EPILOG = """\b
 Losses, smaller is better:
@@ -99,9 +98,9 @@ def assess_annotations(
     conditions = [parse_requirement(condition) for condition in requirements]
     output.check(source, calibration_path)
 
-    from fewlabels.checks import bins_of, level_of
+    from fewlabels.calibration.recalibration import Recalibration
+    from fewlabels.checks.arguments import bins_of, level_of
     from fewlabels.estimates import ITEM
-    from fewlabels.recalibration import Recalibration
 
     chosen = _statistics(statistics)
     bins_of(bins), level_of(settings.confidence_level)
@@ -120,7 +119,7 @@ def assess_annotations(
     streamed = engine.streams(source, None if held is None else f"{held} would")
     items: dict[str, Any] = {}
     if streamed is not None:
-        from fewlabels.engine.annotations_files import assess_files
+        from fewlabels.streaming.annotations_files import assess_files
 
         check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
         models = settings.chosen() or None
@@ -196,7 +195,7 @@ def _shown(names: Sequence[str], groups: Sequence[str]) -> list[str]:
 
 
 def _read(source: Input, kept: Sequence[str], recalibration: Recalibration | None) -> Recalibrated:
-    from fewlabels.recalibration import Recalibrated
+    from fewlabels.calibration.recalibration import Recalibrated
 
     predictions = source.read(kept).with_annotators()
     return Recalibrated(predictions) if recalibration is None else recalibration.apply(predictions)

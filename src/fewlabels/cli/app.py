@@ -27,9 +27,8 @@ from fewlabels.cli.shift import shift
 from fewlabels.cli.spelling import in_options
 from fewlabels.cli.terminal import print_warnings
 from fewlabels.cli.threshold import threshold
-from fewlabels.errors import FewlabelsError
+from fewlabels.errors import FewlabelsError, one_line
 from fewlabels.kernels.notices import hearing
-from fewlabels.wording import one_line
 
 EXIT_BAD_INPUT = 2
 # Outside 0, 1 and 2, which scripts read as: fine, a requirement is not met, bad input.

@@ -15,8 +15,7 @@ from fewlabels.cli import terminal
 from fewlabels.cli.options import Columns, file_options
 from fewlabels.cli.spelling import in_options
 from fewlabels.cli.text import comma_list, text
-from fewlabels.errors import InputError, UsageError
-from fewlabels.wording import one_line, quoted
+from fewlabels.errors import InputError, UsageError, one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.bench.results import Results

@@ -15,8 +15,7 @@ from fewlabels.cli.options import Input
 from fewlabels.cli.output import Output, table_writer
 from fewlabels.cli.settings import Settings
 from fewlabels.cli.text import check_choice, comma_list, text
-from fewlabels.errors import UsageError
-from fewlabels.wording import one_line
+from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
@@ -71,8 +70,8 @@ def calibrate(
     _check(fit_only, apply_path, output)
     output.check(source, apply_path)
 
-    from fewlabels.recalibration import Recalibration, fit
-    from fewlabels.recalibration import Settings as Map
+    from fewlabels.calibration.recalibration import Recalibration, fit
+    from fewlabels.calibration.recalibration import Settings as Map
 
     if apply_path is not None:
         found = Recalibration.load(apply_path)

@@ -42,8 +42,8 @@ def compare(source: Input, settings: Settings, output: Output, metrics: tuple[st
     """
     output.check(source)
 
-    from fewlabels.comparisons import check_ranking
-    from fewlabels.comparisons import compare as run
+    from fewlabels.questions.compare import check_ranking
+    from fewlabels.questions.compare import compare as run
 
     asked = comma_list(metrics)
     settings.check_method(source.reference)

@@ -12,7 +12,7 @@ from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, t
 from fewlabels.cli.output import Output
 
 if TYPE_CHECKING:
-    from fewlabels.operating.answer import IntervalKind
+    from fewlabels.questions.answer import IntervalKind
 
 
 @click.command(short_help="Precision-recall and ROC with bands.", epilog=METHODS)
@@ -39,7 +39,7 @@ def curve(chosen: OneModel, output: Output, interval: IntervalKind) -> None:
     """
     output.check(chosen.source)
 
-    from fewlabels.operating.curve import curves as run
+    from fewlabels.questions.curve import curves as run
 
     predictions = chosen.read()
     with terminal.progress_bar("drawing curves") as progress:

@@ -14,7 +14,7 @@ from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outpu
 from fewlabels.cli.settings import Settings
 
 if TYPE_CHECKING:
-    from fewlabels.demo import Comparison
+    from fewlabels.bench.demo import Comparison
 
 
 @click.command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
@@ -39,7 +39,7 @@ def demo(
     """
     check_outputs({"--out": out, "--json": json_path, "--save-data": save_data})
 
-    from fewlabels.demo import compare, make_demo, save_predictions
+    from fewlabels.bench.demo import compare, make_demo, save_predictions
 
     world = make_demo(labels, settings.seed)
     with terminal.progress_bar("estimating") as progress:

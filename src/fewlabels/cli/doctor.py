@@ -28,11 +28,11 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
 
     streamed = engine.streams(source)
     if streamed is None:
-        from fewlabels.frames import diagnose
+        from fewlabels.data import diagnose
 
         diagnosis = diagnose(**source.reading())
     else:
-        from fewlabels.engine.diagnose_files import diagnose_files
+        from fewlabels.streaming.diagnose_files import diagnose_files
 
         diagnosis = engine.run(diagnose_files, streamed, source, workers=settings.workers)
 

@@ -21,8 +21,7 @@ from fewlabels.cli.require import (
 from fewlabels.cli.settings import Settings
 from fewlabels.cli.streaming import Engine
 from fewlabels.cli.text import check_choice, comma_list, text
-from fewlabels.errors import UsageError
-from fewlabels.wording import quoted
+from fewlabels.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
@@ -123,7 +122,7 @@ def estimate(
     held = "--labels-out" if output.labels_out else "--shift" if shift is not None else None
     streamed = engine.streams(source, None if held is None else f"{held} would")
     if streamed is not None:
-        from fewlabels.engine.stream import estimate_files
+        from fewlabels.streaming.stream import estimate_files
 
         check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
         estimates = engine.run(
@@ -191,7 +190,7 @@ def _thresholded(predictions: Predictions, cuts: _Cuts) -> Predictions:
 
 
 def _cut_alike(reference: Predictions | None, cuts: _Cuts) -> Predictions | None:
-    from fewlabels.sources import cut_at
+    from fewlabels.data.inputs import cut_at
 
     return None if reference is None else cut_at(reference, cuts.everyone, cuts.named)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 
 from fewlabels.cli.completion import suggesting
-from fewlabels.wording import unknown
+from fewlabels.errors import unknown
 
 INPUT, CHOICE, HOW, OUTPUT, RUNNING, OTHER = (
     "Input",

@@ -38,7 +38,7 @@ def label_next(chosen: OneModel, output: Output, size: int, kind: str) -> None:
     """
     output.check(chosen.source)
 
-    from fewlabels.operating.label_next import label_next as run
+    from fewlabels.questions.label_next import label_next as run
     from fewlabels.report import render_label_next
 
     predictions = chosen.read()

@@ -12,8 +12,7 @@ from fewlabels.cli.declare import Command, takes
 from fewlabels.cli.options import SELECTS, Input
 from fewlabels.cli.output import Output, Writer, table_writer
 from fewlabels.cli.settings import Settings
-from fewlabels.errors import UsageError
-from fewlabels.wording import listed
+from fewlabels.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
@@ -37,7 +36,7 @@ class OneModel:
     def read(self) -> Predictions:
         """The predictions of the file; an unknown method is refused before it is read."""
         self.settings.check_method()
-        from fewlabels.frames import read_predictions
+        from fewlabels.data import read_predictions
 
         return read_predictions(keep=[], **self.source.reading()).with_positive()
 
@@ -127,7 +126,7 @@ def item_table(predictions: Predictions, model: str, positive: Any) -> dict[str,
     model, positive
         The classifier and the class, as results name them.
     """
-    from fewlabels.models.scores import score_of
+    from fewlabels.methods.scores import score_of
 
     classes = [str(name) for name in predictions.classes]
     j, k = predictions.models.index(model), classes.index(str(positive))

@@ -9,8 +9,7 @@ import click
 
 from fewlabels.cli.declare import option, takes
 from fewlabels.cli.text import comma_list
-from fewlabels.errors import UsageError
-from fewlabels.wording import quoted
+from fewlabels.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +77,7 @@ class Columns:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.frames import parse_model_options, parse_pairs
+        from fewlabels.data import parse_model_options, parse_pairs
 
         return {
             "label": self.label,
@@ -196,15 +195,15 @@ class Input(Columns):
         UsageError
             Where the positive class is none.
         """
-        from fewlabels.frames import read_predictions
-        from fewlabels.sources import against_the_rest
+        from fewlabels.data import read_predictions
+        from fewlabels.data.inputs import against_the_rest
 
         found = read_predictions(keep=groups, **self.reading())
         return against_the_rest(found, self.positive)
 
     def reference_of(self, predictions: Predictions) -> Predictions | None:
         """The labeled items of --reference in the terms of these predictions; None without."""
-        from fewlabels.sources import reference_of
+        from fewlabels.data.inputs import reference_of
 
         if self.reference is None:
             return None
@@ -212,7 +211,7 @@ class Input(Columns):
 
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""
-        from fewlabels.frames import column_names
+        from fewlabels.data import column_names
 
         return tuple(
             name
@@ -224,7 +223,7 @@ class Input(Columns):
     @property
     def files(self) -> list[str]:
         """Where everything that is read lies, without what a name says of the content."""
-        from fewlabels.frames.sources import path_of
+        from fewlabels.data.sources import path_of
 
         named = (self.file, self.votes, self.labels, self.reference)
         return [path_of(path) for path in named if path is not None]

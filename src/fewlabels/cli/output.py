@@ -18,8 +18,7 @@ import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.declare import flag_of, option
-from fewlabels.errors import UsageError
-from fewlabels.wording import one_line
+from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from fewlabels.cli.options import Input
@@ -61,7 +60,7 @@ class Output:
         """
         for table in (self.out, self.labels_out):
             if table is not None:
-                from fewlabels.frames.write import table_kind
+                from fewlabels.data.write import table_kind
 
                 table_kind(table)
         paths = {flag_of(f): getattr(self, f.name) for f in fields(self)}
@@ -131,7 +130,7 @@ def table_writer(path: str | None, columns: Callable[[], Mapping[str, Any]]) -> 
     """Write columns as a table of the kind that the ending of `path` says."""
 
     def write(temporary: Path) -> None:
-        from fewlabels.frames.write import table_kind, write_table
+        from fewlabels.data.write import table_kind, write_table
 
         assert path is not None
         write_table(columns(), temporary, table_kind(path))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fewlabels.cli.text import text as as_text
-from fewlabels.errors import UsageError
-from fewlabels.wording import quoted, unknown
+from fewlabels.errors import UsageError, quoted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment

@@ -52,7 +52,7 @@ class Settings:
 
     def check_method(self, reference: str | None = None) -> None:
         """Refuse an unknown method, or one that takes no reference, before a file is read."""
-        from fewlabels.models.registry import check_reference
+        from fewlabels.methods.registry import check_reference
 
         check_choice("method", self.method, method_names())
         check_reference(self.method, reference)
@@ -68,6 +68,6 @@ class Settings:
 
 def method_names() -> list[str]:
     """All methods, the default first."""
-    from fewlabels.models import METHODS
+    from fewlabels.methods.registry import METHODS
 
     return ["auto", *(name for name in METHODS if name != "auto")]

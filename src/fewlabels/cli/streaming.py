@@ -16,8 +16,8 @@ from fewlabels.cli.options import Input
 from fewlabels.errors import UsageError
 
 if TYPE_CHECKING:
-    from fewlabels.engine.executors import Engine as EngineName
-    from fewlabels.engine.passes import Progress
+    from fewlabels.streaming.executors import Engine as EngineName
+    from fewlabels.streaming.passes import Progress
 
 T = TypeVar("T")
 
@@ -110,8 +110,8 @@ class Engine:
         """Names of the classifiers that a stream will judge: those chosen, or all."""
         if chosen is not None:
             return chosen
-        from fewlabels.engine.units import lay_out
-        from fewlabels.frames.options import column_options
+        from fewlabels.data.options import column_options
+        from fewlabels.streaming.units import lay_out
 
         assert source.file is not None
         options = column_options(**source.arguments())
@@ -157,7 +157,7 @@ def _is_npz(file: str) -> bool:
 
 
 def _is_standard_input(file: str) -> bool:
-    from fewlabels.frames.sources import is_standard_input
+    from fewlabels.data.sources import is_standard_input
 
     return is_standard_input(file)
 
@@ -173,8 +173,8 @@ def _is_large(source: Input) -> bool:
     except OSError:
         if not _is_standard_input(source.file):
             return False
-    from fewlabels.engine.units import about_rows
     from fewlabels.errors import InputError
+    from fewlabels.streaming.units import about_rows
 
     try:
         return about_rows(source.file) > STREAMED_ROWS

@@ -11,8 +11,8 @@ from typing import IO
 
 import click
 
-from fewlabels.ink import inked
-from fewlabels.wording import one_line
+from fewlabels.errors import one_line
+from fewlabels.report.ink import inked
 
 Progress = Callable[[int, int], None]
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 
 import click
 
-from fewlabels.errors import UsageError
-from fewlabels.wording import unknown
+from fewlabels.errors import UsageError, unknown
 
 
 def text(value: str) -> str:

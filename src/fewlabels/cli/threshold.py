@@ -13,8 +13,7 @@ from fewlabels.cli.declare import Command, takes
 from fewlabels.cli.one_model import METHODS, OneModel, item_table, save_drawn, takes_one_model
 from fewlabels.cli.output import Output
 from fewlabels.cli.text import text
-from fewlabels.errors import UsageError
-from fewlabels.wording import quoted
+from fewlabels.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
@@ -84,7 +83,7 @@ def threshold(
         )
     output.check(chosen.source)
 
-    from fewlabels.operating.threshold import threshold as run
+    from fewlabels.questions.threshold import threshold as run
 
     predictions = chosen.read()
     with terminal.progress_bar("trying thresholds") as progress:

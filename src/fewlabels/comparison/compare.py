@@ -13,9 +13,8 @@ from fewlabels.comparison.family import Family, runs_of
 from fewlabels.comparison.intervals import Difference, paired_ends
 from fewlabels.comparison.labels import LabelsNeeded, labels_needed
 from fewlabels.comparison.ranks import Ranks, expected_loss, probability_positive
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.wording import unknown
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from fewlabels.errors import UsageError
-from fewlabels.wording import quoted
+from fewlabels.errors import UsageError, quoted
 
 
 class Rate(NamedTuple):

@@ -20,9 +20,9 @@ from fewlabels.evaluation.draws import LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
+from fewlabels.methods.registry import METHODS
+from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
-from fewlabels.models.registry import METHODS
-from fewlabels.models.vote_data import domain_codes, domain_texts, votes_given
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 from fewlabels.shown import plain_values

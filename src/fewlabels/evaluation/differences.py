@@ -24,12 +24,11 @@ from fewlabels.comparison import (
     paired_interval,
     with_discrepancy,
 )
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, unknown
 from fewlabels.estimates import MOST_COMPARED, Estimates, Paired
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.evaluation.joint_errors import Accuracies, joint_errors
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.wording import unknown
 
 
 def allowing_for_discrepancy(

@@ -32,15 +32,15 @@ from fewlabels.comparison import Residuals
 from fewlabels.errors import Status
 from fewlabels.estimates import MOST_COMPARED, Estimate
 from fewlabels.evaluation.evaluator import Evaluator, Measured
+from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.status import Reasons
-from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import silent
 from fewlabels.kernels.interval_draws import nearer_zero, over_draws
-from fewlabels.models.base import LabelModel
-from fewlabels.models.label_distribution import LabelDistribution
-from fewlabels.models.labeled import Labeled
-from fewlabels.models.registry import METHODS
+from fewlabels.methods.base import LabelModel
+from fewlabels.methods.baselines.labeled import Labeled
+from fewlabels.methods.label_distribution import LabelDistribution
+from fewlabels.methods.registry import METHODS
 from fewlabels.predictions import Predictions
 
 LEAST, MOST = 10, 20_000

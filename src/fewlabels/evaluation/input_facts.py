@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.errors import listed
+from fewlabels.evaluation.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Ints
-from fewlabels.kernels.chance import below_chance_by_agreement, below_chance_by_rank
+from fewlabels.methods.registry import METHODS
+from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
-from fewlabels.models.registry import METHODS
-from fewlabels.models.scores import score_of
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, sampling_test
 from fewlabels.shifts.traits import Split
-from fewlabels.wording import listed
 
 _LEARNED_FROM: dict[str, Needs] = {
     "hard predictions": "hard",

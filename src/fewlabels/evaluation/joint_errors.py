@@ -21,8 +21,8 @@ from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.evaluation.draws import LabelWeights, Make
 from fewlabels.evaluation.evaluator import Evaluator, draws_around
+from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard, Guarded
-from fewlabels.groups import Group
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.interval_draws import point_value

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import Status, gravest_first
-from fewlabels.groups import Group
+from fewlabels.errors import Status, gravest_first, listed
+from fewlabels.evaluation.groups import Group
 from fewlabels.kernels.arrays import Ints
 from fewlabels.metrics.base import Metric
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.wording import listed
 
 FEW = 5
 """Fewer labels than this are few whatever the metric."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, unknown
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.calibration import CALIBRATION_METRICS
 from fewlabels.metrics.confusion import CONFUSION_METRICS
@@ -14,7 +14,6 @@ from fewlabels.metrics.custom import custom
 from fewlabels.metrics.proper import PROPER_METRICS
 from fewlabels.metrics.ranking import RANKING_METRICS
 from fewlabels.predictions import Predictions
-from fewlabels.wording import unknown
 
 _FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_METRICS)
 

@@ -7,7 +7,7 @@ What all `render_*` share:
 
 - `report` is a dictionary of plain JSON values.
 - `width` is the columns of the terminal; less than 60 counts as 60. The text has lines of at most
-  that (wide characters count as two), with colour codes only within `fewlabels.ink.inked`.
+  that (wide characters count as two), with colour codes only within `fewlabels.report.ink.inked`.
 - A page needs no other file, no network and no script; with `fragment` it is a part of another
   page, see `pages.render_fragment`.
 - Control characters in names are escaped.

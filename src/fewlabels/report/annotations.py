@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fewlabels.errors import listed
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.html import render
 from fewlabels.report.profiles import Profile, profile
@@ -28,7 +29,6 @@ from fewlabels.report.words import (
     warning_lines,
     wrap,
 )
-from fewlabels.wording import listed
 
 LOSSES = ("accuracy", "L", "EL", "CL", "DL", "CE")
 """What is shown of the classes, in this order."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.ink import ink
 from fewlabels.report.blocks import Report
+from fewlabels.report.ink import ink
 from fewlabels.report.words import aligned, cell_width, clean, fit, plural, probability, wrap
 
 TITLE = "Which belief answered"

@@ -53,7 +53,7 @@ _PARAMETERS = {
 def render_calibration(report: Mapping[str, Any], width: int = 80) -> str:
     """Fitted calibrations and what they are worth, in lines of at most `width` columns.
 
-    `report` is what `fewlabels.recalibration.fit` says.
+    `report` is what `fewlabels.calibration.recalibration.fit` says.
     """
     width = max(width, NARROWEST)
     fitted: Sequence[Mapping[str, Any]] = report["calibrations"]
@@ -151,7 +151,7 @@ class Change:
 def render_calibration_html(report: Report) -> str:
     """The report as a page of HTML that needs no other file, no network and no script.
 
-    `report` is what `fewlabels.recalibration.fit` says.
+    `report` is what `fewlabels.calibration.recalibration.fit` says.
     """
     losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
     entries: Sequence[Mapping[str, Any]] = report["calibrations"]

@@ -318,7 +318,7 @@ def comparison_lines(report: Report, width: int) -> Iterator[str]:
 def render_comparison(report: Report, width: int = 80) -> str:
     """A comparison of classifiers as text.
 
-    `report` is the dictionary of `fewlabels.comparisons.Comparisons.to_dict`.
+    `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     width = max(width, NARROWEST)
     lines = [*_head(report, width)]
@@ -467,7 +467,7 @@ def _whole(found: Mapping[str, Any]) -> Whole | None:
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
     """The comparison as a page that needs no other file, no network and no script.
 
-    `report` is the dictionary of `fewlabels.comparisons.Comparisons.to_dict`.
+    `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     shown = [

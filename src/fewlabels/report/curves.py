@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import Status
-from fewlabels.ink import ink
 from fewlabels.report.blocks import Report
+from fewlabels.report.ink import ink
 from fewlabels.report.words import (
     NARROWEST,
     aligned,

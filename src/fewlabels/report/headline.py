@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fewlabels.errors import decides
-from fewlabels.ink import ink
 from fewlabels.report.blocks import Block, Report, Row, applicable, blocks, ranking
+from fewlabels.report.ink import ink
 from fewlabels.report.words import NARROWEST, aligned, as_text, clean, count, fit, plural, wrap
 
 _LINES = 12

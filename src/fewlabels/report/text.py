@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fewlabels.errors import Status
-from fewlabels.ink import Role, ink
 from fewlabels.report.answered_by import answered_lines, reference_trust
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import (
@@ -25,6 +24,7 @@ from fewlabels.report.blocks import (
 from fewlabels.report.comparison import comparison_lines
 from fewlabels.report.headline import first_lines, warnings
 from fewlabels.report.heat_map import heat_lines
+from fewlabels.report.ink import Role, ink
 from fewlabels.report.words import (
     NARROWEST,
     as_text,

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fewlabels.ink import ink, without_ink
+from fewlabels.report.ink import ink, without_ink
 
 NumberFormat = Callable[[float | None], str]
 

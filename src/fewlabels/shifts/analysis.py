@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fewlabels import __version__, report
-from fewlabels.checks import level_of, seed_of
-from fewlabels.errors import InputError, UsageError
-from fewlabels.models.base import LabelModel, refuse_multiplicity
-from fewlabels.models.registry import resolve as resolve_method
+from fewlabels.checks.arguments import level_of, seed_of
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import InputError, UsageError, listed, no_level, plain_name
+from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.covariate import covariate_weights
 from fewlabels.shifts.label_shift import (
@@ -33,8 +34,6 @@ from fewlabels.shifts.sampling_test import (
 from fewlabels.shifts.traits import Split
 from fewlabels.shown import Shown
 from fewlabels.shown import plain_values as plain
-from fewlabels.sources import predictions_of
-from fewlabels.wording import listed, no_level, plain_name
 
 Kind = Literal["none", "label", "covariate"]
 Verdict = Literal["none", "not-decidable", "not-label-alone"]

@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, listed
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.interval_draws import ends
-from fewlabels.models.base import LabelModel
+from fewlabels.methods.base import LabelModel
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import analyse, too_few
@@ -18,7 +18,6 @@ from fewlabels.shifts.covariate import ImportanceWeights, covariate_weights
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, UNLEARNED, ClassShift, class_importance
 from fewlabels.shifts.sampling_test import FEWEST_LABELS
 from fewlabels.shifts.traits import Split
-from fewlabels.wording import listed
 
 Correction = Literal["auto", "covariate", "label"]
 

@@ -12,8 +12,8 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.simplex import linear_pool, mean_probability
-from fewlabels.models.base import LabelModel
-from fewlabels.models.ensembles import TemperedEnsemble
+from fewlabels.methods.base import LabelModel
+from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.covariate import ImportanceWeights, importance
 from fewlabels.shifts.label_shift_model import FittedLabelShift, LabelShift

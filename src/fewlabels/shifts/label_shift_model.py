@@ -16,7 +16,7 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import index_blocks, map_blocks
 from fewlabels.kernels.counter_based import exponentials
-from fewlabels.models.base import FittedLabelModel, LabelModel
+from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.traits import Split, labeled_mask

@@ -17,8 +17,8 @@ import pytest
 from fewlabels.bench.manifest import Manifest
 from fewlabels.errors import FewlabelsError, InputError, UsageError
 from fewlabels.estimating import estimate
-from fewlabels.models.ensembles import LearnedEnsemble
-from fewlabels.models.registry import METHODS as METHODS_THERE
+from fewlabels.methods.ensembles.ensembles import LearnedEnsemble
+from fewlabels.methods.registry import METHODS as METHODS_THERE
 from fewlabels.predictions import Predictions
 from study import facts, render, run, sets, so_far, trial
 from study.methods import method_for

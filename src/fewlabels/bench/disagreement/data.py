@@ -13,11 +13,10 @@ from fewlabels.bench.datasets import Reading, read_each, rows_where, with_probab
 from fewlabels.bench.pool_of_file import ANNOTATED, read_pool
 from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.seeds import generator
-from fewlabels.errors import InputError
-from fewlabels.frames import column_names
+from fewlabels.data import column_names
+from fewlabels.errors import InputError, one_line
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.predictions import Predictions
-from fewlabels.wording import one_line
 
 PARTITION = "partition"
 VALID, TEST = ("valid", "validation"), ("test",)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.bench.protocol import Protocol
-from fewlabels.errors import UsageError
-from fewlabels.wording import listed, quoted, unknown
+from fewlabels.errors import UsageError, listed, quoted, unknown
 
 NAME = "disagreement"
 

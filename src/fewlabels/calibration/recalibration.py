@@ -1,0 +1,479 @@
+"""Recalibrate classifiers by labels or annotators' counts: fit, check, apply, save, load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from fewlabels import __version__, calibration
+from fewlabels.annotations import evaluate
+from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.simplex import filled
+from fewlabels.predictions import Predictions
+from fewlabels.shown import plain_values
+
+MapName = Literal["temperature", "vector", "matrix", "alpha"]
+Concentration = Literal["constant", "logits", "features", "classifiers"]
+
+_FOLDS, _FEWER_FOLDS, _MANY = 5, 2, 20_000
+"""Folds of the check, and how many items are many, so that fewer folds do."""
+
+_FEW = 20
+"""Fewer items than this are few for any calibration."""
+
+_FLOOR = 1e-6
+"""Probabilities are raised to this where their logarithms are features."""
+
+_SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is fitted.
+
+    Parameters
+    ----------
+    method
+        "temperature", "vector" or "matrix" scaling, or "alpha": a concentration around the
+        probabilities, which stay as they are.
+    concentration
+        For alpha: "constant", "logits", "features" (columns of the file) or "classifiers" (the
+        log-probabilities of all classifiers). None: features where there are any, else constant.
+    features
+        Groups of the predictions that hold the features, as numbers.
+    penalty
+        Weight of the penalty; None as the estimator has it (cross-validated for vector, matrix).
+    seed
+        Of the split that chooses a penalty, and of the check's folds.
+    """
+
+    method: str
+    concentration: Concentration | None = None
+    features: tuple[str, ...] = ()
+    penalty: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(MapName):
+            raise UsageError(unknown("method", self.method, get_args(MapName)))
+        if self.method != "alpha" and (self.concentration or self.features):
+            raise UsageError(
+                f"`concentration` and `features` are for method 'alpha'; {self.method} has none"
+            )
+        if self.concentration not in (None, *get_args(Concentration)):
+            raise UsageError(unknown("concentration", self.concentration, get_args(Concentration)))
+        if self.kind == "features" and not self.features:
+            raise UsageError(
+                "concentration 'features' needs the names of their columns (`features`, --features)"
+            )
+        if self.features and self.kind != "features":
+            raise UsageError(
+                f"`features` are given but the concentration is of {self.kind!r}; leave one out"
+            )
+        counts = [name for name in self.features if name.startswith("h__")]
+        if counts:
+            raise UsageError(
+                f"features must be known of items without labels, and {counts[0]!r} is a count of "
+                "labels; leave it out"
+            )
+        if self.method == "temperature" and self.penalty is not None:
+            raise UsageError("temperature scaling has no penalty; leave it out")
+
+    @property
+    def kind(self) -> Concentration:
+        """Of what the concentration is a function."""
+        return self.concentration or ("features" if self.features else "constant")
+
+    def estimator(self) -> Any:
+        """The estimator, not fitted."""
+        chosen: dict[str, Any] = {} if self.penalty is None else {"penalty": self.penalty}
+        if self.method == "alpha":
+            kind = "features" if self.kind == "classifiers" else self.kind
+            return calibration.AlphaCalibration(concentration=kind, **chosen)
+        if self.method == "temperature":
+            return calibration.TemperatureScaling()
+        affine = {
+            "vector": calibration.VectorScaling,
+            "matrix": calibration.MatrixScaling,
+        }[self.method]
+        return affine(random_state=self.seed, **chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """What calibrations make of items: shapes (n, M, K) and (n, M), NaN where nothing is known.
+
+    `predictions` are as given but for the probabilities. With alpha-calibration `concentration`,
+    `disagreement` (the probability that two labels of the item differ) and `posterior` (expected
+    class probabilities given the labels that the item has) are there; else None.
+    """
+
+    predictions: Predictions
+    concentration: Floats | None = None
+    disagreement: Floats | None = None
+    posterior: Floats | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """A table that reads as predictions again, a row per item in the order of the items.
+
+        `p__<model>__<class>` calibrated probabilities; `concentration <model>`, `disagreement
+        <model>` and, where items have labels, `posterior <model> <class>` with alpha-calibration;
+        label, counts of annotators, domain, weight and groups as they were given.
+        """
+        items = self.predictions
+        out: dict[str, Any] = {name: list(values) for name, values in items.groups.items()}
+        if items.labeled.any():
+            names = [items.classes[y] if y >= 0 else None for y in items.labels.tolist()]
+            out["label"] = names
+        if items.domain is not None:
+            out["domain"] = list(items.domain)
+        if np.ptp(items.weight) > 0:
+            out["weight"] = items.weight
+        if items.histogram is not None:
+            for k, name in enumerate(items.classes):
+                out[f"h__{name}"] = items.histogram[:, k].astype(np.int64)
+        for j, model in enumerate(items.models):
+            out |= self._of(j, model)
+        return out
+
+    def _of(self, j: int, model: str) -> dict[str, Any]:
+        items = self.predictions
+        out: dict[str, Any] = {}
+        if items.probabilities is not None and items.has_probabilities[:, j].any():
+            for k, name in enumerate(items.classes):
+                out[f"p__{model}__{name}"] = items.probabilities[:, j, k]
+        if items.votes is not None and (items.votes[:, j] >= 0).any():
+            voted = items.votes[:, j].tolist()
+            out[f"y__{model}"] = [items.classes[v] if v >= 0 else None for v in voted]
+        if items.scores is not None and not np.isnan(items.scores[:, j]).all():
+            out[f"s__{model}"] = items.scores[:, j]
+        if self.concentration is not None and self.disagreement is not None:
+            out[f"concentration {model}"] = self.concentration[:, j]
+            out[f"disagreement {model}"] = self.disagreement[:, j]
+        if self.posterior is not None:
+            for k, name in enumerate(items.classes):
+                out[f"posterior {model} {name}"] = self.posterior[:, j, k]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """Fitted calibrations of classifiers, by name, and what they need to be applied."""
+
+    settings: Settings
+    classes: tuple[Any, ...]
+    classifiers: tuple[str, ...]
+    estimators: Mapping[str, Any]
+
+    def apply(self, predictions: Predictions) -> Recalibrated:
+        """Calibrate items of the same classifiers and classes.
+
+        Raises
+        ------
+        InputError
+            If a classifier, a class or a feature is missing.
+        """
+        self._check(predictions)
+        assert predictions.probabilities is not None
+        p, (n, m, _) = predictions.probabilities.copy(), predictions.probabilities.shape
+        alpha = self.settings.method == "alpha"
+        out = np.full((2, n, m), np.nan)
+        told = predictions.as_histograms().histogram
+        assert told is not None
+        after = np.full(p.shape, np.nan) if alpha and told.any() else None
+        features = features_of(predictions, self.settings, self.classifiers)
+        for name, estimator in self.estimators.items():
+            j = predictions.models.index(name)
+            rows = predictions.has_probabilities[:, j]
+            given = p[rows, j]
+            if not alpha:
+                p[rows, j] = estimator.predict_proba(given) if rows.any() else given
+                continue
+            h = None if features is None else features[rows]
+            out[0, rows, j] = estimator.concentration(given, h)
+            out[1, rows, j] = estimator.predict_disagreement(given, h)
+            if after is not None:
+                after[rows, j] = estimator.posterior(given, told[rows], h)
+        changed = predictions.with_probabilities(p)
+        if not alpha:
+            return Recalibrated(changed)
+        return Recalibrated(changed, out[0], out[1], after)
+
+    def _check(self, predictions: Predictions) -> None:
+        wanted = self.classifiers if self.settings.kind == "classifiers" else self.estimators
+        absent = [name for name in wanted if name not in predictions.models]
+        if absent:
+            raise InputError(
+                f"the calibration is of classifiers that these predictions lack: {listed(absent)}; "
+                f"they have {listed(predictions.models)}"
+            )
+        if [str(c) for c in self.classes] != [str(c) for c in predictions.classes]:
+            raise InputError(
+                f"the calibration is of classes {listed(self.classes)}, these predictions of "
+                f"{listed(predictions.classes)}; give the same ones in the same order (`classes`)"
+            )
+        for name in self.estimators:
+            if not predictions.has_probabilities[:, predictions.models.index(name)].any():
+                raise InputError(f"classifier {quoted(name)} gives no probabilities to calibrate")
+
+    def save(self, path: str | Path) -> None:
+        """Write all of it as JSON, which `load` and `fewlabels.calibration.load` read."""
+        about = {
+            "method": self.settings.method,
+            "concentration": self.settings.kind if self.settings.method == "alpha" else None,
+            "features": list(self.settings.features),
+            "penalty": self.settings.penalty,
+            "seed": self.settings.seed,
+            "classifiers": list(self.classifiers),
+        }
+        names = [c if isinstance(c, (str, int)) else str(c) for c in self.classes]
+        calibration.save(self.estimators, path, names, about=about)
+
+    @staticmethod
+    def load(path: str | Path) -> Recalibration:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to read, or it is no saved calibration.
+        """
+        estimators = calibration.load(path)
+        about = json.loads(Path(path).read_text(encoding="utf-8")).get("about")
+        try:
+            settings = Settings(
+                about["method"],
+                about["concentration"],
+                tuple(about["features"]),
+                about["penalty"],
+                about["seed"],
+            )
+            classifiers = tuple(about["classifiers"])
+        except (TypeError, KeyError, UsageError):
+            raise InputError(
+                f"{path} does not say how its calibrations were made; save them with "
+                "`fewlabels calibrate --save`"
+            ) from None
+        first = next(iter(estimators.values()))
+        same = type(settings.estimator())
+        for name, one in estimators.items():
+            if type(one) is not same or one.classes_.tolist() != first.classes_.tolist():
+                raise InputError(
+                    f"{path}: the calibration of {quoted(name)} is of another kind, or of other "
+                    "classes, than the file says; save it again"
+                )
+        return Recalibration(settings, tuple(first.classes_.tolist()), classifiers, estimators)
+
+
+def features_of(
+    predictions: Predictions, settings: Settings, classifiers: Sequence[str]
+) -> Floats | None:
+    """What the concentration is a function of, (n, d); None if of nothing but the probabilities.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or holds what is no number.
+    """
+    if settings.method != "alpha" or settings.kind not in ("features", "classifiers"):
+        return None
+    if settings.kind == "classifiers":
+        p = predictions.select_models(classifiers).probabilities
+        assert p is not None
+        p = filled(p, np.full(p.shape[2], 1 / p.shape[2]))
+        logs: Floats = np.log(np.maximum(p, _FLOOR)).reshape(len(p), -1)
+        return logs
+    absent = [name for name in settings.features if name not in predictions.groups]
+    if absent:
+        raise InputError(f"the features lack {listed(absent)}; provide these columns")
+    return np.column_stack([_numbers(name, predictions.groups[name]) for name in settings.features])
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    out = np.empty(len(values))
+    for i, value in enumerate(values.tolist()):
+        try:
+            out[i] = np.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            out[i] = np.nan
+        if not np.isfinite(out[i]):
+            raise InputError(
+                f"feature {quoted(name)} must be a number for every item; got {quoted(value)} for "
+                f"item {i + 1}: fill it in, or leave the item out"
+            )
+    return out
+
+
+def fit(
+    predictions: Predictions,
+    settings: Settings,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Recalibration, dict[str, Any]]:
+    """Fit a calibration to every classifier that gives probabilities, and say what it is worth.
+
+    Labels are annotators' counts; a known label is one, where there are none. The second value is
+    a report of plain values: losses before, and after on items that the map was not fitted to.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives probabilities, or the labels do not do.
+    """
+    gives = predictions.has_probabilities.any(axis=0)
+    names = [predictions.models[j] for j in np.flatnonzero(gives)]
+    if not names:
+        raise InputError(
+            "no classifier gives probabilities (columns p__<model>__<class>) to calibrate"
+        )
+    told = predictions.as_histograms()
+    if not told.n_annotated:
+        raise InputError(
+            "no item has a label or counts of annotators (h__ columns), and a calibration is "
+            "learned from them; `fewlabels estimate` needs none"
+        )
+    features = features_of(predictions, settings, names)
+    estimators, entries, said = {}, [], []
+    for number, name in enumerate(names):
+        one = _One.of(told, name, settings, features)
+        estimators[name] = one.fitted(one.informed)
+        entries.append(_entry(name, estimators[name], one))
+        said += _few(name, one.counts, predictions.classes)
+        if not estimators[name].converged_:
+            said.append(f"not-converged: the fit of {name} did not reach its optimum")
+        if progress is not None:
+            progress(number + 1, len(names))
+    found = Recalibration(settings, predictions.classes, tuple(names), estimators)
+    return found, plain_values(_report(predictions, settings, entries, said))
+
+
+@dataclass(frozen=True, eq=False)
+class _One:
+    """One classifier's probabilities (n, K), counts (n, K), features (n, d) and weights (n,)."""
+
+    settings: Settings
+    p: Floats
+    counts: Floats
+    features: Floats | None
+    weight: Floats
+    fold: Ints
+
+    @staticmethod
+    def of(told: Predictions, name: str, settings: Settings, features: Floats | None) -> _One:
+        j = told.models.index(name)
+        assert told.probabilities is not None
+        assert told.histogram is not None
+        rows = np.flatnonzero(told.has_probabilities[:, j] & told.histogram.any(axis=1))
+        if not len(rows):
+            raise InputError(f"no item with a label has probabilities of classifier {quoted(name)}")
+        folds = _FOLDS if len(rows) <= _MANY else _FEWER_FOLDS
+        # By the items' own keys: the order of the rows does not matter.
+        order = np.argsort(told.keys[rows])
+        fold = np.empty(len(rows), dtype=np.int64)
+        fold[order] = np.random.default_rng(settings.seed).permutation(len(rows)) % folds
+        return _One(
+            settings,
+            told.probabilities[rows, j],
+            told.histogram[rows],
+            None if features is None else features[rows],
+            told.weight[rows],
+            fold,
+        )
+
+    @property
+    def informed(self) -> Bools:
+        """All of the items."""
+        return np.ones(len(self.p), dtype=bool)
+
+    def fitted(self, rows: Bools) -> Any:
+        """The estimator, fitted to some of the items."""
+        more = {} if self.features is None else {"features": self.features[rows]}
+        return self.settings.estimator().fit(
+            self.p[rows], self.counts[rows], sample_weight=self.weight[rows], **more
+        )
+
+    def losses(self, p: Floats, disagreement: Floats | None = None) -> dict[str, Any]:
+        """Losses of some probabilities of the items."""
+        found = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
+        return {name: found[name] for name in _SHOWN}
+
+    def after(self) -> dict[str, Any] | None:
+        """Losses on each fold of what the others make of it; None where that cannot be."""
+        alpha = self.settings.method == "alpha"
+        p, differ = self.p.copy(), np.full(len(self.p), np.nan)
+        for fold in range(int(self.fold.max(initial=0)) + 1):
+            own = self.fold == fold
+            if not own.any():
+                continue
+            try:
+                estimator = self.fitted(~own)
+            except InputError:
+                return None
+            if alpha:
+                h = None if self.features is None else self.features[own]
+                differ[own] = estimator.predict_disagreement(self.p[own], h)
+            else:
+                p[own] = estimator.predict_proba(self.p[own])
+        return self.losses(p, differ if alpha else None)
+
+
+def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
+    """What was found of one classifier."""
+    out: dict[str, Any] = {
+        "model": name,
+        "n_items": len(one.p),
+        "n_labels": int(one.counts.sum()),
+        "converged": bool(estimator.converged_),
+    }
+    for parameter in ("temperature_", "scale_", "weights_", "intercept_", "penalty_", "coef_"):
+        if hasattr(estimator, parameter):
+            value = getattr(estimator, parameter)
+            out[parameter.rstrip("_")] = value.tolist() if isinstance(value, np.ndarray) else value
+    if one.settings.method == "alpha":
+        found = estimator.concentration(one.p, one.features)
+        low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
+        out["concentration"] = {"median": middle, "10%": low, "90%": high}
+    return out | {"before": one.losses(one.p), "after": one.after()}
+
+
+def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:
+    """What labels of one classifier's items are too few for."""
+    said = []
+    if len(counts) < _FEW:
+        said.append(
+            f"few-labels: {name} is calibrated by {len(counts)} item{'s' * (len(counts) > 1)}, "
+            "which may say anything"
+        )
+    absent = [c for c, size in zip(classes, counts.sum(axis=0), strict=True) if not size]
+    if absent:
+        said.append(f"no item of {name} has a label of class {listed(absent)}")
+    return said
+
+
+def _report(
+    predictions: Predictions,
+    settings: Settings,
+    entries: Sequence[Mapping[str, Any]],
+    said: Sequence[str],
+) -> dict[str, Any]:
+    warnings = [*predictions.notes, *said]
+    if any(entry["after"] is None for entry in entries):
+        warnings.append("there are too few labels to check a calibration on items left out")
+    return {
+        "fewlabels": __version__,
+        "method": settings.method,
+        "concentration": settings.kind if settings.method == "alpha" else None,
+        "seed": settings.seed,
+        "n_items": predictions.n_items,
+        "n_labeled": predictions.n_labeled,
+        "n_annotated": predictions.n_annotated,
+        "models": [entry["model"] for entry in entries],
+        "classes": [c if isinstance(c, (str, int)) else str(c) for c in predictions.classes],
+        "calibrations": list(entries),
+        "warnings": warnings,
+    }

@@ -1,0 +1,589 @@
+"""Every input of `Predictions` is checked here, once, with one-line messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.checks.class_words import (
+    MAYBE_NO_LABEL,
+    NO_LABEL,
+    folded,
+    positive_index,
+    same_answer,
+)
+from fewlabels.errors import InputError, UsageError, listed, unknown
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.blocks import spans
+
+UNKNOWN = -1
+"""The label of an item whose label is not known, and the vote of a classifier that gave none."""
+
+SUM_TOLERANCE = 1e-3
+"""Rows of probabilities whose sum is further from 1 than this are refused."""
+
+SUM_ROUNDING = 1e-5
+"""Deviations below this are float32 rounding: neither mended nor mentioned."""
+
+_ROWS = 65_536
+
+
+def check_shapes(
+    n: int,
+    k: int,
+    m: int,
+    p: Array | None,
+    v: Array | None,
+    s: Array | None,
+    h: Array | None,
+) -> None:
+    """Refuse arrays that do not agree on n items, M classifiers and K classes."""
+    blocks = (("probabilities", p, m), ("votes", v, m), ("scores", s, m), ("histogram", h, k))
+    for name, array, width in blocks:
+        if array is not None and (len(array) != n or array.shape[1] != width):
+            raise InputError(
+                f"`{name}` must have {n} rows and {width} columns; got shape {array.shape}"
+            )
+    if p is not None and p.shape[2] != k:
+        raise InputError(
+            f"`probabilities` has {p.shape[2]} classes but `classes` names {k}; make them agree"
+        )
+    if s is not None and k != 2:
+        raise InputError(f"`scores` need two classes; got {k} classes")
+
+
+def model_names(models: Sequence[str] | None, *arrays: Any) -> tuple[str, ...]:
+    """Names of the classifiers, all different."""
+    widths = {np.shape(a)[1] for a in arrays if a is not None and np.ndim(a) > 1}
+    if models is None:
+        return tuple(f"model{j}" for j in range(max(widths, default=0)))
+    names = tuple(str(m) for m in models)
+    if len(set(names)) < len(names):
+        twice = next(m for m in names if names.count(m) > 1)
+        raise InputError(f"`models` must be different; got {twice!r} twice: rename one of them")
+    if widths and widths != {len(names)}:
+        raise InputError(
+            f"`models` names {len(names)} classifiers but the arrays have {sorted(widths)} "
+            "columns; pass one name per column"
+        )
+    return names
+
+
+class ByName(NamedTuple):
+    """Arguments of `Predictions` that a mapping of classifiers stands for."""
+
+    probabilities: Floats | None
+    votes: Array | None
+    scores: Floats | None
+    models: tuple[str, ...]
+    classes: Sequence[Any] | None
+
+
+def refuse_beside_mapping(**others: Any) -> None:
+    """Refuse arguments that say again what a mapping of classifiers says."""
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(
+                f"a mapping of classifiers holds their names and all that they say; put `{name}` "
+                "into it, or pass arrays"
+            )
+
+
+def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None) -> ByName:
+    """Take a mapping, name -> what a classifier said, apart into arrays by kind.
+
+    Raises
+    ------
+    InputError
+        If a value is of none of the kinds, or arrays differ in length or classes.
+    """
+    if not given:
+        raise InputError("the mapping of classifiers is empty; pass name -> array")
+    blocks: dict[int, Floats] = {}
+    votes: dict[int, Array] = {}
+    scores: dict[int, Floats] = {}
+    for j, (name, value) in enumerate(given.items()):
+        array, named = _array_of(name, value)
+        if named and classes is None:
+            classes = named
+        if array.ndim == 2:
+            blocks[j] = _class_block(str(name), array, named, classes)
+        elif array.dtype.kind in "bOUS" or (array.dtype.kind in "iuf" and _whole(array)):
+            votes[j] = array
+        else:
+            one = array.astype(np.float64)
+            share = one[~np.isnan(one)]
+            inside = len(share) and share.min() >= 0 and share.max() <= 1
+            (blocks if inside else scores)[j] = one
+    n, m = len(_array_of(*next(iter(given.items())))[0]), len(given)
+    for name, value in given.items():
+        if len(_array_of(name, value)[0]) != n:
+            raise InputError(
+                f"classifiers must have one row per item; the first has {n} and {name!r} has "
+                f"{len(_array_of(name, value)[0])}"
+            )
+    texts = {t for a in votes.values() if a.dtype.kind in "OUS" for t in _class_texts(a)}
+    if texts and classes is None:
+        if any(b.ndim == 2 for b in blocks.values()):
+            raise InputError(
+                f"hard predictions name classes ({listed(sorted(texts))}) but the columns of the "
+                "probabilities do not; say their order with `classes` (of scikit-learn: "
+                "classes=model.classes_)"
+            )
+        y = np.asarray([] if labels is None else labels)
+        of_labels = _class_texts(y) if y.dtype.kind in "OUS" else []
+        # Spellings of one class count once, as the labels write it.
+        kept: list[str] = []
+        for text in [*dict.fromkeys(of_labels), *sorted(texts)]:
+            if same_answer(text, kept) is None:
+                kept.append(text)
+        classes = sorted(kept)
+    widths = {b.shape[1]: j for j, b in blocks.items() if b.ndim == 2}
+    if len(widths) > 1:
+        said = [f"{list(given)[j]!r} has {k}" for k, j in widths.items()]
+        raise InputError(f"classifiers must have one column per class; {listed(said)}")
+    k = max(widths, default=2)
+    p = None
+    if blocks:
+        p = np.full((n, m, k), np.nan)
+        for j, block in blocks.items():
+            if block.ndim == 1 and k > 2:
+                raise InputError(
+                    f"classifier {list(given)[j]!r} has one probability per item, but there are "
+                    f"{k} classes; pass one column per class"
+                )
+            p[:, j] = block if block.ndim == 2 else np.stack([1 - block, block], axis=1)
+    return ByName(
+        p,
+        None if not votes else _columns(votes, n, m, UNKNOWN, classes),
+        None if not scores else _columns(scores, n, m, np.nan, None),
+        tuple(str(name) for name in given),
+        classes,
+    )
+
+
+def _array_of(name: Any, value: Any) -> tuple[Array, list[str]]:
+    """One classifier's array, and the names of its columns where it is a frame."""
+    columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
+    if columns is not None and np.ndim(columns) == 1 and len(columns):
+        named = [str(c) for c in columns]
+        return np.column_stack([np.asarray(value[c]) for c in columns]), named
+    array = np.asarray(value)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2) or array.dtype.kind not in "biufOUS":
+        raise InputError(
+            f"classifier {str(name)!r} must be (n, K) probabilities or (n,) probabilities, hard "
+            f"predictions or scores; got shape {array.shape}"
+        )
+    return array, []
+
+
+def _class_block(
+    name: str, array: Array, named: Sequence[str], classes: Sequence[Any] | None
+) -> Floats:
+    """Probabilities (n, K) of one classifier, its columns in the order of the classes."""
+    block = matrix(f"probabilities of {name}", array, np.float64)
+    if not _sums_to_one(block):
+        raise InputError(
+            f"classifier {name!r} has an array of shape {array.shape} whose rows do not sum to 1; "
+            "pass probabilities (n, K), or one (n,) array of scores"
+        )
+    if not named:
+        return block
+    order = [str(c) for c in classes or named]
+    if sorted(order) != sorted(named):
+        raise InputError(
+            f"classifier {name!r} has the columns {listed(named)}, but the classes are "
+            f"{listed(order)}; name the columns by the classes"
+        )
+    return block[:, [list(named).index(c) for c in order]]
+
+
+def _class_texts(array: Array) -> list[str]:
+    """The texts of an array that are classes, in order."""
+    none = NO_LABEL | MAYBE_NO_LABEL
+    return [str(v) for v in array if v is not None and folded(str(v)) not in none]
+
+
+def _whole(array: Array) -> bool:
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
+    return bool((known == np.round(known)).all()) and bool((known >= UNKNOWN).all())
+
+
+def _columns(
+    by_model: Mapping[int, Array], n: int, m: int, absent: float, classes: Sequence[Any] | None
+) -> Array:
+    """Columns (n, M) of the classifiers that have one; text is looked up in the classes."""
+    out = np.full((n, m), float(absent))
+    for j, column in by_model.items():
+        if column.dtype.kind in "OUS":
+            if column.dtype.kind == "O":
+                column = _numbers(column)
+            if column.dtype.kind in "OUS":
+                column = _looked_up(column, tuple(classes or ()))
+        out[:, j] = column
+    return out
+
+
+def _sums_to_one(block: Array) -> bool:
+    """Whether the rows (n, K) are probabilities of K classes, rows of NaN left out."""
+    missing = np.isnan(block)
+    rows = block[~missing.all(axis=1)]
+    if block.shape[1] < 2 or not len(rows) or np.isnan(rows).any():
+        return False
+    inside = rows.min() >= -1e-6 and rows.max() <= 1 + 1e-6
+    return bool(inside and (np.abs(rows.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
+
+
+def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list[str]) -> Any:
+    """Probabilities as given, but (n, K) whose rows sum to 1 as one classifier's, (n, 1, K).
+
+    Raises
+    ------
+    InputError
+        If `models` names one classifier per column of such a block.
+    """
+    if np.ndim(probabilities) == 1 and np.asarray(probabilities).dtype.kind == "f":
+        return np.asarray(probabilities)[:, None]
+    if np.ndim(probabilities) != 2:
+        return probabilities
+    block = np.asarray(probabilities)
+    if block.dtype.kind not in "iuf" or not _sums_to_one(block.astype(np.float64)):
+        return probabilities
+    k = block.shape[1]
+    if models is not None and len(models) == k:
+        raise InputError(
+            f"`probabilities` has {k} columns that sum to 1 in every row: the classes of one "
+            f"classifier, but `models` names {k}; pass {{name: probabilities}} for one classifier, "
+            "or (n, M, K) for several"
+        )
+    notes.append(
+        f"`probabilities` of shape (n, {k}) sum to 1 in every row: one classifier, {k} classes"
+    )
+    return block[:, None, :]
+
+
+def positive_class(classes: Sequence[Any], asked: Any) -> Any:
+    """The positive class that was asked for, else that of two classes; None of more.
+
+    Raises
+    ------
+    UsageError
+        If the one asked for is no class.
+    """
+    if asked is not None:
+        return classes[class_index(asked, classes)]
+    return classes[positive_index(classes)] if len(classes) == 2 else None
+
+
+def class_index(asked: Any, classes: Sequence[Any]) -> int:
+    """Index of the class that is meant: as it is written, in another case, 1.0 for 1, a synonym.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    names = [str(c) for c in classes]
+    whole = isinstance(asked, float) and asked.is_integer()
+    text = str(asked).lower() if isinstance(asked, bool | np.bool_) else str(asked)
+    meant = same_answer(str(int(asked)) if whole else text, names)
+    if meant is None:
+        raise UsageError(unknown("class", asked, names))
+    return names.index(meant)
+
+
+def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
+    """An array of numbers of so many dimensions, finite or NaN."""
+    try:
+        array = np.array(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` must be numbers; got {error}") from None
+    if array.ndim != dimensions:
+        raise InputError(
+            f"`{name}` must have {dimensions} dimensions; got shape {array.shape}: see "
+            "fewlabels.Predictions for the shapes"
+        )
+    if len(array) == 0:
+        raise InputError(f"`{name}` has no rows; pass at least one item")
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
+        raise InputError(
+            f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
+            "it, or leave it empty"
+        )
+    return array
+
+
+def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
+    """Probabilities (n, M, K), in range and summing to 1."""
+    binary = np.ndim(value) == 2
+    p = matrix("probabilities", value, np.float64, 2 if binary else 3)
+    if not binary and p.shape[2] < 2:
+        raise InputError("one class declared in `probabilities`; at least two are needed")
+    out = np.empty((*p.shape, 2)) if binary else p
+    mended = 0
+    for block in spans(len(p), _ROWS):
+        _check_range(p[block], block.start, names)
+        if binary:
+            out[block, :, 0], out[block, :, 1] = 1 - p[block], p[block]
+        np.clip(out[block], 0.0, 1.0, out=out[block])
+        mended += 0 if binary else _mend_sums(out[block], block.start, names)
+    if mended:
+        notes.append(f"{mended} rows of probabilities did not sum to 1 and were renormalised")
+    return out
+
+
+def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
+    bad = (p < -1e-6) | (p > 1 + 1e-6)
+    if bad.any():
+        at = tuple(np.argwhere(bad)[0])
+        percent = "divide percentages by 100, or " if 1 < p[at] <= 100 else ""
+        raise InputError(
+            f"`probabilities` must be between 0 and 1; got {p[at]} for item {first + at[0]} (from "
+            f"0), classifier {names[at[1]]!r}: {percent}pass raw scores as `scores` (in a "
+            f"file: s__{names[at[1]]})"
+        )
+
+
+def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
+    """Renormalise rows (b, M, K) in place, and say how many needed it."""
+    total = p[:, :, 0] + p[:, :, 1]  # class by class: sums over a short axis are slow
+    for k in range(2, p.shape[2]):
+        total += p[:, :, k]
+    missing = np.argwhere(np.isnan(total))
+    part = ~np.isnan(p[missing[:, 0], missing[:, 1]]).all(axis=1)
+    if part.any():
+        i, j = missing[part][0]
+        raise InputError(
+            f"`probabilities` has NaN in part of a row: item {first + i} (from 0), classifier "
+            f"{names[j]!r}; fill the row, or leave all its classes empty where there is no "
+            "prediction"
+        )
+    total[missing[:, 0], missing[:, 1]] = 1.0
+    off = np.abs(total - 1)
+    for j in np.flatnonzero((off > SUM_TOLERANCE).any(axis=0)):
+        bad = (off[:, j] > rounding(p[:, j].T)[0]) | (total[:, j] == 0)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InputError(
+                f"`probabilities` must sum to 1 over the classes; got {total[i, j]:.6g} for item "
+                f"{first + i} (from 0), classifier {names[j]!r}: {NO_SUM}"
+            )
+    mended = off > SUM_ROUNDING
+    p[mended] /= total[mended][:, None]
+    return int(mended.sum())
+
+
+NO_SUM = (
+    "a class may be missing; if each class has a probability of its own (one against the rest), "
+    "divide each row by its sum"
+)
+"""Why probabilities may not sum to 1, and what to do."""
+
+
+def rounding(columns: Sequence[Floats] | Floats) -> tuple[Floats, Ints]:
+    """How far from 1 the sum of rounded probabilities may be, and their digits, (n,) each.
+
+    Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no sign
+    of rounding where all of them would have to be off by that much.
+
+    Parameters
+    ----------
+    columns
+        Probabilities of the K classes, each (n,).
+    """
+    digits = np.full(len(columns[0]), 6)
+    for d in reversed(range(6)):
+        # Single precision is exact to 6e-8 of a number up to 1.
+        scaled = [c * 10.0**d for c in columns]
+        off = np.max([np.abs(s - np.round(s)) for s in scaled], axis=0)
+        digits[off < 1e-7 * 10.0**d] = d
+    slack = np.where(digits > 1, 1e-9, -1e-9)
+    most = np.where(digits > 0, len(columns) / 2 * 10.0**-digits * (1 + slack), 0.0)
+    return np.maximum(most, SUM_TOLERANCE), digits
+
+
+def class_indices(name: str, value: Any, dimensions: int) -> Ints:
+    """Class indices, -1 where unknown."""
+    array = np.asarray(value)
+    if array.dtype.kind in "fOUS":
+        array = matrix(name, array, np.float64, dimensions)
+        array = np.where(np.isnan(array), UNKNOWN, array)
+        if (array != np.round(array)).any():
+            odd = array[array != np.round(array)][0]
+            raise InputError(
+                f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown"
+            )
+    # Signed integers stay as they are: the votes of a thousand annotators are small in bytes alone.
+    kind = array.dtype if array.dtype.kind == "i" else np.int64
+    out = matrix(name, array, kind, dimensions)
+    if (out < UNKNOWN).any():
+        raise InputError(
+            f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
+        )
+    return out
+
+
+def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
+    """Further votes, (E, 3): item, classifier, class."""
+    out = matrix("repeated_votes", value, np.int64)
+    if out.shape[1] != 3 or (out < 0).any() or (out >= [n, m, k]).any():
+        raise InputError(
+            "`repeated_votes` must have the columns item, classifier, class, all indices from 0; "
+            f"got shape {out.shape} for {n:,} items, {m} classifiers, {k} classes"
+        )
+    return out
+
+
+_MOST_LABELS = 2.0**53
+"""Larger numbers are not whole ones any more."""
+
+
+def annotator_counts(value: Any) -> Floats:
+    """Counts of annotators, (n, K)."""
+    h = np.nan_to_num(matrix("histogram", value, np.float64))
+    if (h < 0).any():
+        raise InputError(
+            f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
+        )
+    if h.max(initial=0) > _MOST_LABELS:
+        raise InputError(
+            f"`histogram` must be counts of annotators; got {h.max():g}: that many do not exist"
+        )
+    broken = h != np.floor(h)
+    if broken.any():
+        at = tuple(int(i) for i in np.argwhere(broken)[0])
+        raise InputError(
+            f"`histogram` must be whole counts; got {h[at]} at {at} (counted from 0): pass how "
+            "many annotators chose each class, not their share"
+        )
+    return h
+
+
+def class_names(
+    classes: Sequence[Any] | None,
+    p: Floats | None,
+    v: Ints | None,
+    s: Floats | None,
+    h: Floats | None,
+    labels: Any,
+) -> tuple[Any, ...]:
+    """Names of the classes: those given, else 0 .. K-1."""
+    if classes is not None:
+        names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
+        if len(names) < 2:
+            raise InputError(f"one class declared: {names}; at least two are needed")
+        if len({str(c) for c in names}) < len(names):
+            raise InputError(f"`classes` must be different; got {names}")
+        if any(str(c) == str(UNKNOWN) for c in names):
+            raise InputError(
+                "-1 is declared a class, but it marks unknown labels; rename that class"
+            )
+        return names
+    if p is not None:
+        return tuple(range(p.shape[2]))
+    if h is not None:
+        return tuple(range(h.shape[1]))
+    known = [int(v.max())] if v is not None else []
+    y = np.asarray([] if labels is None else labels)
+    if y.dtype.kind in "iuf" and y.size and not np.isnan(y.astype(float)).all():
+        known.append(int(np.nanmax(y.astype(float))))
+    return tuple(range(2 if s is not None else max(max(known, default=1) + 1, 2)))
+
+
+def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
+    """Class index of each item, (n,), -1 = unknown."""
+    if labels is None:
+        return np.full(n, UNKNOWN, dtype=np.int64)
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":
+        array = _numbers(array)
+    if array.dtype.kind in "OUS":
+        array = _looked_up(array, classes)
+    y = class_indices("labels", array, 1).astype(np.int64, copy=False)
+    if len(y) != n:
+        raise InputError(f"`labels` must have {n} entries, one per item; got {len(y)}")
+    if y.max() >= len(classes):
+        refuse_index("labels", int(y.max()), classes)
+    return y
+
+
+def _numbers(array: Array) -> Array:
+    """An array of objects as numbers, None as NaN; itself where they are not all numbers."""
+    if all(value is None or isinstance(value, Real) for value in array.ravel().tolist()):
+        return array.astype(np.float64)
+    return array
+
+
+def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
+    """Class indices of names."""
+    names = [str(c) for c in classes]
+    index: dict[str, int] = {}
+    texts = [str(value) for value in array.ravel()]
+    for value in dict.fromkeys(texts):
+        meant = same_answer(value, names)
+        if meant is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
+            _refuse_class("label", value, classes)
+        index[value] = UNKNOWN if meant is None else names.index(meant)
+    return np.array([index[value] for value in texts], dtype=np.int64)
+
+
+def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
+    raise InputError(
+        f"{what} {value!r} is not a class; the classes are {listed(classes, 10)}: correct it, or "
+        "declare it in `classes`, in the order of the columns (of scikit-learn: model.classes_)"
+    )
+
+
+def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
+    """Refuse an index that is no class."""
+    raise InputError(
+        f"`{name}` must be class indices 0 .. {len(classes) - 1} (of the classes "
+        f"{listed(classes, 10)}), -1 = unknown; got {value}"
+    )
+
+
+def per_item(name: str, value: Any, n: int) -> Array:
+    """A copy of one value per item, (n,)."""
+    array = np.array(value)
+    if array.shape != (n,):
+        raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
+    return array
+
+
+def positive_counts(multiplicity: Any, n: int) -> Floats:
+    """How many items each row stands for, all above 0."""
+    counts = matrix("multiplicity", multiplicity, np.float64, 1)
+    if len(counts) != n:
+        raise InputError(f"`multiplicity` must have {n} entries, one per row; got {len(counts)}")
+    if not ((counts > 0) & (counts < np.inf)).all():
+        i = int(np.flatnonzero(~((counts > 0) & (counts < np.inf)))[0])
+        raise InputError(f"`multiplicity` must be above 0; got {counts[i]} for item {i} (from 0)")
+    return counts
+
+
+def sampling_weight(weight: Any, n: int) -> Floats:
+    """Sampling weights, not negative, summing to n."""
+    if weight is None:
+        return np.ones(n)
+    w = matrix("weight", weight, np.float64, 1)
+    if len(w) != n:
+        raise InputError(f"`weight` must have {n} entries, one per item; got {len(w)}")
+    if np.isnan(w).any() or (w < 0).any():
+        i = int(np.flatnonzero(np.isnan(w) | (w < 0))[0])
+        raise InputError(
+            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0): "
+            "give it a weight, or 0 to leave it out"
+        )
+    if not w.any():
+        raise InputError(
+            "`weight` is zero for every item; give at least one item a positive weight"
+        )
+    w = w / w.max()  # the unit may be huge or tiny
+    return w * (n / math.fsum(w))  # a sum that does not depend on the order of the items

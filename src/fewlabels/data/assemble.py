@@ -1,0 +1,355 @@
+"""From columns with roles to the arrays of `Predictions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fewlabels.checks.arrays import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
+from fewlabels.data.classes import Classes, Counts, decide_classes
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import class_of_one, names_percentages
+from fewlabels.data.roles import Roles, split_native
+from fewlabels.data.table import NOTHING, Names, Table
+from fewlabels.data.values import group_text, shown_number
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Array, Floats, Ints
+
+
+def assemble(
+    table: Table,
+    roles: Roles,
+    options: ColumnOptions,
+    voted: Counts | None = None,
+    found: list[InputError] | None = None,
+) -> tuple[dict[str, Any], Classes]:
+    """Arguments of `Predictions` from the columns of a table, and the classes there are.
+
+    Parameters
+    ----------
+    voted
+        Texts of the votes and of the known labels in long votes beside the table, by column.
+    found
+        Where to put what is wrong with cells, column by column; None raises the first.
+
+    Raises
+    ------
+    InputError
+        If a cell does not hold what its column's role asks for.
+    """
+    if table.n_rows == 0 and table is not NOTHING:
+        raise InputError("there are no rows; a file needs at least one item")
+    texts = class_columns(table, roles)
+    seen = {column: names.counts() for column, names in texts.items()}
+    classes = decide_classes(roles, options, seen | dict(voted or {}))
+    return arguments_of(table, roles, classes, texts, found), classes
+
+
+def class_columns(table: Table, roles: Roles) -> dict[str, Names]:
+    """The columns whose texts are classes: labels and hard predictions."""
+    named = [roles.label, *roles.votes.values()]
+    return {column: Names.of(table, column) for column in named if column is not None}
+
+
+class _Attempts:
+    """Reads columns, and collects what is wrong with them where it may."""
+
+    def __init__(self, found: list[InputError] | None) -> None:
+        self.found = found
+
+    def read(self, make: Callable[[], Array], n_rows: int) -> Array:
+        try:
+            return make()
+        except InputError as error:
+            if self.found is None:
+                raise
+            self.found.append(error)
+            return np.full(n_rows, np.nan)
+
+
+def arguments_of(
+    table: Table,
+    roles: Roles,
+    classes: Classes,
+    texts: dict[str, Names],
+    found: list[InputError] | None = None,
+) -> dict[str, Any]:
+    """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
+    attempts, n = _Attempts(found), table.n_rows
+    by_column = {
+        column: attempts.read(partial(classes.indices, t, table.place), n)
+        for column, t in texts.items()
+    }
+    texts.clear()
+    groups, notes = _groups(table, roles)
+
+    def numbers(column: str, what: str) -> Array:
+        return attempts.read(partial(_finite, table, column, what), n)
+
+    said = {
+        "probabilities": _probabilities(table, roles, classes, by_column, attempts),
+        "labels": None if roles.label is None else by_column[roles.label],
+        "votes": _matrix(
+            [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
+            np.full(n, UNKNOWN, dtype=np.int8),
+        ),
+        "scores": _matrix(
+            [
+                attempts.read(partial(_score, table, roles, m, classes), n)
+                if m in roles.scores
+                else None
+                for m in roles.models
+            ],
+            np.full(n, np.nan),
+        ),
+        "histogram": _matrix(
+            [
+                attempts.read(partial(_counts, table, roles.histogram[c]), n)
+                for c in classes.texts
+                if c in roles.histogram
+            ],
+            np.empty(0),
+        ),
+        "domain": None if roles.domain is None else _group(table, roles.domain),
+        "weight": None if roles.weight is None else numbers(roles.weight, "weight"),
+        "groups": groups,
+        "models": roles.models,
+        "classes": classes.names,
+        "positive": classes.positive_name,
+        "item": roles.item if roles.item in groups else None,
+    }
+    return said | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
+
+
+def _finite(table: Table, column: str, what: str) -> Floats:
+    """Numbers, none of them infinite."""
+    values = table.numbers(column)
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise InputError(
+            f"`{what}` must be finite or NaN; got {values[row]} in {table.place(row)}: correct it, "
+            f"or leave it empty (column {quoted(column)})"
+        )
+    return values
+
+
+def _score(table: Table, roles: Roles, model: str, classes: Classes) -> Floats:
+    """Scores of one classifier, which are larger for the positive class.
+
+    Raises
+    ------
+    InputError
+        If the column is named for the other class.
+    """
+    column = roles.scores[model]
+    native = split_native(column) is not None
+    named = None if native or len(classes.texts) != 2 else class_of_one(column, classes.texts)
+    if named not in (None, classes.positive):
+        raise InputError(
+            f"column {quoted(column)} is named for class {quoted(named)}, and scores are larger "
+            f"for the positive class ({classes.positive}): turn it round and rename it, or say "
+            f"--positive {named}"
+        )
+    return _finite(table, column, "scores")
+
+
+def _probabilities(
+    table: Table,
+    roles: Roles,
+    classes: Classes,
+    texts: Mapping[str, Array],
+    attempts: _Attempts,
+) -> Floats | None:
+    if not (roles.probabilities or roles.mapped or roles.confidence):
+        return None
+    size = len(classes.texts)
+    # An explicit list of one class is refused by Predictions, which sees the shape below.
+    p = np.full((table.n_rows, len(roles.models), size), np.nan)
+    for j, model in enumerate(roles.models):
+        if model in roles.confidence:
+            p[:, j] = _of_predicted(table, roles, model, classes, texts, attempts)
+        by_class = dict(roles.probabilities.get(model, {}))
+        if model in roles.mapped:
+            by_class = classes.columns_of(model, roles.mapped[model])
+        read = {
+            text: attempts.read(partial(table.numbers, by_class[text]), table.n_rows)
+            for text in classes.texts
+            if text in by_class
+        }
+        if not read:
+            continue
+        attempts.read(partial(_to_shares, table, model, by_class, read), table.n_rows)
+        for k, text in enumerate(classes.texts):
+            if text in read:
+                p[:, j, k] = read[text]
+            else:
+                np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
+    return p
+
+
+def _of_predicted(
+    table: Table,
+    roles: Roles,
+    model: str,
+    classes: Classes,
+    texts: Mapping[str, Array],
+    attempts: _Attempts,
+) -> Floats:
+    """Probabilities (n, 2) from those of the predicted class."""
+    if len(classes.texts) != 2:
+        raise InputError(
+            f"--confidence {model} tells all probabilities of two classes only, and there are "
+            f"{len(classes.texts)} ({listed(classes.texts)}); leave it out"
+        )
+    column, hard = roles.confidence[model], texts[roles.votes[model]]
+    sure = attempts.read(partial(table.numbers, column), table.n_rows)
+    one = {"predicted": column}
+    attempts.read(partial(_to_shares, table, model, one, {"predicted": sure}), table.n_rows)
+    sure = np.where(hard < 0, np.nan, sure)
+    last = np.where(hard == 1, sure, 1 - sure)
+    return np.stack([1 - last, last], axis=1)
+
+
+def _to_shares(
+    table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
+) -> Floats:
+    """Check the probabilities of one classifier as they stand in its columns, and scale them.
+
+    All rows that sum to 100 are percentages. Rows whose sum is off 1 by at most half a unit of the
+    last digit per class are rounded. Both are mended in place, with a note.
+
+    Raises
+    ------
+    InputError
+        With the value of the file that cannot be, its row and column.
+    """
+    each = list(read.values())
+    total = np.sum(each, axis=0)
+    known = total[~np.isnan(total)]
+    several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
+    if not several:
+        _from_percentages(table, next(iter(columns.values())), each[0])
+    if several and len(known) and (np.abs(known - 100) <= 0.5 * len(each)).all():
+        for values in each:
+            values /= 100
+        total /= 100
+        table.scaled.update(columns.values())
+        table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
+    for text, values in read.items():
+        bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
+        if len(bad):
+            raise InputError(_out_of_range(table, model, columns[text], values, bad, several))
+    if not several:
+        return each[0]
+    off = np.abs(total - 1)
+    if not (off > SUM_TOLERANCE).any():
+        return each[0]
+    most, _ = rounding(each)
+    bad = np.flatnonzero((off > most) | (total == 0))
+    if len(bad):
+        row = int(bad[0])
+        cells = " + ".join(shown_number(v[row]) for v in each[:6]) + " + ..." * (len(each) > 6)
+        raise InputError(
+            f"`probabilities` must sum to 1 over the classes; got {total[row]:.6g} for "
+            f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): "
+            f"{NO_SUM}"
+        )
+    for values in each:
+        values /= total
+    table.notes.append(
+        f"{int((off > SUM_ROUNDING).sum()):,} rows of classifier {quoted(model)} do not sum to 1, "
+        "as rounding makes it, and were renormalised"
+    )
+    return each[0]
+
+
+def _from_percentages(table: Table, column: str, values: Floats) -> None:
+    """Divide a column by 100, in place, whose name says that it holds percentages.
+
+    Raises
+    ------
+    InputError
+        If no value is above 1: they may be shares as well.
+    """
+    known = values[~np.isnan(values)]
+    if (
+        column in table.scaled
+        or not names_percentages(column)
+        or not len(known)
+        or known.min() < 0
+        or known.max() > 100
+    ):
+        return
+    if known.max() <= 1:
+        raise InputError(
+            f"column {quoted(column)} is named a percentage, but no value is above 1 (the largest "
+            f"is {shown_number(known.max())}): write the cells with % if they are percentages, or "
+            "rename the column if they are shares"
+        )
+    values /= 100
+    table.scaled.add(column)
+    table.notes.append(f"column {quoted(column)}: percentages read as shares")
+
+
+def _out_of_range(
+    table: Table, model: str, column: str, values: Floats, bad: Ints, several: bool
+) -> str:
+    """Say which value is no probability, and what it may be."""
+    row = int(bad[0])
+    known = values[~np.isnan(values)]
+    percentages = known.min() >= 0 and known.max() <= 100 and known.max() > 1
+    mend = ""
+    if percentages:
+        mend = "divide percentages by 100, or write them as 66.6%; "
+    elif several:
+        mend = "apply a softmax to the logits of each row; "
+    more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+    return (
+        f"`probabilities` must be between 0 and 1; got {shown_number(values[row])} for "
+        f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: {mend}"
+        f"a score is named s__{model}, or said with --score {model}={column}"
+    )
+
+
+def _counts(table: Table, column: str) -> Floats:
+    """How many annotators chose a class; nobody, where the cell is empty."""
+    counts = table.numbers(column)
+    whole = (counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf)
+    wrong = np.flatnonzero(~whole & ~np.isnan(counts))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"column {quoted(column)} must hold whole numbers of annotators, 0 or more; got "
+            f"{counts[row]:g} in {table.place(row)}: correct it, or leave the cell empty"
+        )
+    return np.nan_to_num(counts)
+
+
+def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
+    """Columns side by side, shape (n, M); None where there is none."""
+    if all(column is None for column in columns):
+        return None
+    return np.stack([absent if column is None else column for column in columns], axis=1)
+
+
+def _groups(table: Table, roles: Roles) -> tuple[dict[str, Array], list[str]]:
+    """Groups by name, and a note for each column that was offered and cannot be one."""
+    groups, notes = {}, []
+    for name in roles.groups:
+        try:
+            groups[name] = _group(table, name)
+        except InputError as error:
+            if roles.groups_asked:
+                raise
+            notes.append(f"not kept as a group: {error}")
+    return groups, notes
+
+
+def _group(table: Table, column: str) -> Array:
+    """Group of each item as text, shape (n,); None where none is given."""
+    codes, values = table.categories(column)
+    texts = np.array([*(group_text(value) for value in values), None], dtype=object)
+    return texts[codes]

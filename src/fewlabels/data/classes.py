@@ -1,0 +1,475 @@
+"""Which classes there are, which is positive, and which of them a text means."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fewlabels.checks.arrays import UNKNOWN
+from fewlabels.checks.class_words import (
+    MAYBE_NO_LABEL,
+    NO_LABEL,
+    folded,
+    polarity,
+    positive_index,
+    same_answer,
+    spelling,
+)
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import by_names, class_of_one, differences
+from fewlabels.data.roles import Roles, split_native
+from fewlabels.data.table import Names, Place
+from fewlabels.data.values import class_names, class_text, in_order
+from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.kernels.arrays import Array
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Column -> text -> rows that have it."""
+
+_BOOLEAN = {"true": "1", "false": "0", "1": "true", "0": "false"}
+_IMPLIED = (("0", "1"), ("false", "true"))
+"""Classes of a file whose columns name none, where all that occurs is among them."""
+
+_RARE = 0.1
+"""A spelling with at most this share of the rows of another one is a slip of the pen."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes by their text, in order.
+
+    `positive` is the positive one of two, or the one of more that was asked for. `given` is the
+    order in which the caller named them, empty where nobody did: the only order by which columns
+    are matched by position. `none` are the texts, folded, that say that there is no label; `same`
+    maps a text to the class it means. `scaled` are columns of percentages, where only some rows
+    were read to tell.
+    """
+
+    texts: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    positive: str | None = None
+    given: tuple[str, ...] = ()
+    none: frozenset[str] = NO_LABEL | MAYBE_NO_LABEL
+    same: Mapping[str, str] | None = None
+    scaled: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[int, ...] | tuple[str, ...]:
+        """Integers when every class is written as one, else the texts."""
+        return class_names(self.texts)
+
+    @property
+    def positive_name(self) -> int | str | None:
+        """The positive class as `names` has it."""
+        return None if self.positive is None else self.names[self.texts.index(self.positive)]
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {text: i for i, text in enumerate(self.texts)}
+
+    def positive_last(self) -> Classes:
+        """The same classes with the positive one of two at the end, where metrics look for it."""
+        if len(self.texts) != 2 or self.positive == self.texts[-1]:
+            return self
+        return replace(self, texts=self.texts[::-1])
+
+    def find(self, text: str) -> int | None:
+        """Index of the class; -1 where the text says that it is unknown; None if it is no class.
+
+        A class as it is written; what `same` says; the one spelling that differs in case and
+        blanks alone; then the texts for no label; then synonyms (yes, true, pass, 1).
+        """
+        text = (self.same or {}).get(text, text)
+        if text in self._index:
+            return self._index[text]
+        if folded(text) not in self.none or folded(text) in map(folded, self.texts):
+            meant = same_answer(text, self.texts)
+            return None if meant is None else self._index[meant]
+        return UNKNOWN
+
+    def indices(self, names: Names, place: Place) -> Array:
+        """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.
+
+        Raises
+        ------
+        InputError
+            If a text is no class.
+        """
+        index = [self.find(text) for text in names.texts]
+        small = np.min_scalar_type(-max(len(self.texts), 2))
+        table = np.array([-2 if i is None else i for i in index] + [UNKNOWN], dtype=small)
+        out: Array = table[names.codes]
+        strangers = np.flatnonzero(out == -2)
+        if strangers.size:
+            row = int(strangers[0])
+            raise InputError(
+                f"{quoted(names.texts[names.codes[row]])} in column {quoted(names.column)}, "
+                f"{place(row)}, is not a class; the classes are {listed(self.texts)}: correct "
+                "it, leave it empty, or name all classes with --classes"
+            )
+        return out
+
+    def columns_of(self, model: str, columns: tuple[str, ...]) -> dict[str, str]:
+        """Class -> column of a classifier whose columns the caller names, by the names' ends.
+
+        Raises
+        ------
+        InputError
+            If names say nothing of the class and the caller gave no order of the classes, or there
+            is not one column per class.
+        """
+        size = len(self.texts)
+        if len(columns) == 1 and size == 2:
+            named = class_of_one(columns[0], self.texts)
+            return {named or self.positive or self.texts[-1]: columns[0]}
+        if len(columns) != size:
+            raise InputError(
+                f"classifier {quoted(model)} has {len(columns)} columns, but there are {size} "
+                f"classes ({listed(self.texts)}); give one column per class"
+            )
+        found = by_names(columns, self.texts)
+        if found is not None:
+            return found
+        if not self.given:
+            raise InputError(
+                f"which class each column of classifier {quoted(model)} is of is not said by the "
+                f"names ({listed(columns)}; the classes are {listed(self.texts)}); name the "
+                f"classes in the order of the columns: --classes {','.join(self.texts)}"
+            )
+        return dict(zip(self.given, columns, strict=True))
+
+
+def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classes:
+    """Decide on the classes from `classes=`, else the p and h columns, else what occurs.
+
+    Parameters
+    ----------
+    seen
+        Texts of the labels and of the hard predictions.
+
+    Raises
+    ------
+    InputError
+        If the columns disagree about the classes, there is but one, or two spellings are perhaps
+        one class.
+    """
+    declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
+    declared |= roles.histogram
+    given = () if options.classes is None else tuple(class_text(c) for c in options.classes)
+    if options.classes is not None:
+        _refuse_others(declared, given)
+    known = set(given) | set(declared)
+    none = _texts_for_none(seen, roles, known, options)
+    if not given:
+        _refuse_in_both(seen, roles, options)
+    start = Classes((), given=given, none=none, same=options.same)
+    counts = _meant(seen, start, known)
+    notes: list[str] = []
+    if given:
+        texts = given
+    elif len(declared) > 1:
+        texts = in_order(declared)
+    else:
+        counts = _one_spelling(counts, known, notes)
+        if declared:
+            texts = _with_other(*declared.items(), seen={t for c in counts.values() for t in c})
+            if texts[0] == f"not {next(iter(declared))}":
+                notes.append(f"one class occurs, {texts[1]}; the other is called '{texts[0]}'")
+        else:
+            texts = _implied(roles, _one_vocabulary(counts, roles))
+    classes = replace(start, texts=texts)
+    if len(texts) == 2 or options.positive is not None:
+        classes = replace(classes, positive=_positive(options, classes))
+    _check_models(roles, classes)
+    _refuse_strangers(seen, roles, classes)
+    notes += _read_as(seen, classes)
+    notes += _never_predicted(seen, roles, classes)
+    return replace(classes, notes=tuple(notes))
+
+
+def _positive(options: ColumnOptions, classes: Classes) -> str:
+    """The positive class: the one asked for, else that of a known word of two, or the last.
+
+    Raises
+    ------
+    UsageError
+        If the one asked for is no class.
+    """
+    if options.positive is None:
+        return classes.texts[positive_index(classes.texts)]
+    index = classes.find(options.positive)
+    if index is None or index < 0:
+        raise UsageError(unknown("class", options.positive, classes.texts))
+    return classes.texts[index]
+
+
+def _texts_for_none(
+    seen: Counts, roles: Roles, known: Collection[str], options: ColumnOptions
+) -> frozenset[str]:
+    """The texts, folded, that say that there is no label, or no prediction.
+
+    "none" and "unknown" are classes where labels and hard predictions both say so; not "None", as
+    Python writes it, among classes that nobody writes with a capital.
+    """
+    asked = {folded(text) for text in options.no_label}
+    labels = {t for c, texts in seen.items() if c == roles.label for t in texts}
+    others = {t for c, texts in seen.items() if c != roles.label for t in texts}
+    names = {t for t in labels | others if folded(t) not in NO_LABEL | MAYBE_NO_LABEL}
+    capital = any(t[:1].isupper() for t in names)
+    classes = {
+        folded(t) for t in labels & others
+        if folded(t) in MAYBE_NO_LABEL and (t != "None" or capital)
+    }  # fmt: skip
+    return frozenset((NO_LABEL | MAYBE_NO_LABEL) - classes - set(known) | asked)
+
+
+def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
+    """Refuse a text that says "no label" where labels and predictions hold it: NA, ?, -1.
+
+    Native columns mean it by contract; others may well mean a class.
+    """
+    said = {folded(text) for text in options.no_label} | set(options.same)
+    labels = seen.get(roles.label or "", {})
+    for column in roles.votes.values():
+        if split_native(column) is not None or column not in seen:
+            continue
+        texts = seen[column]
+        for text in sorted(set(texts) & set(labels)):
+            often = texts[text] > _RARE / 2 * sum(texts.values())
+            if folded(text) in NO_LABEL and text and folded(text) not in said and often:
+                mend = f"--same={text}=NAME" if text.startswith("-") else "--classes A,B,.."
+                raise InputError(
+                    f"{quoted(text)} stands for an unknown label, and columns "
+                    f"{quoted(roles.label)} and {quoted(column)} both hold it: if it is none, say "
+                    f"--no-label={text}; if it is a class, say {mend}"
+                )
+
+
+_FEW = 10
+"""Labels below which predictions may well say classes that no label shows."""
+
+
+def _refuse_strangers(seen: Counts, roles: Roles, classes: Classes) -> None:
+    """Refuse hard predictions none of which is ever a label: they use other words for classes."""
+    labels = {t: rows for t, rows in seen.get(roles.label or "", {}).items() if _is(t, classes)}
+    if sum(labels.values()) < _FEW or len({classes.find(t) for t in labels}) < 2:
+        return
+    known = {classes.find(text) for text in labels}
+    for column in roles.votes.values():
+        texts = [t for t in seen.get(column, {}) if _is(t, classes)]
+        if texts and not known & {classes.find(text) for text in texts}:
+            shown = in_order(classes.texts[k] for k in known if k is not None)
+            raise InputError(
+                f"column {quoted(column)} holds {listed(map(quoted, sorted(texts)))}, none of "
+                f"which is a label (column {quoted(roles.label)}: {listed(shown)}); say what means "
+                f"what: --same {sorted(texts)[0]}={shown[0]}"
+            )
+
+
+def _is(text: str, classes: Classes) -> bool:
+    index = classes.find(text)
+    return index is not None and index >= 0
+
+
+def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
+    """A class that many labels show and no classifier ever says: perhaps it is no class."""
+    labels = seen.get(roles.label or "", {})
+    total = sum(rows for t, rows in labels.items() if _is(t, classes))
+    said = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
+    if not roles.votes or roles.probabilities or roles.mapped or total < _FEW:
+        return []
+    return [
+        f"{quoted(text)} is {rows / total:.0%} of the labels (column {quoted(roles.label)}) and no "
+        f"classifier ever says it; if it stands for an unknown label: --no-label {text!r}"
+        for text, rows in labels.items()
+        if _is(text, classes) and classes.find(text) not in said and rows > 0.3 * total
+    ]
+
+
+def _meant(seen: Counts, start: Classes, known: Collection[str]) -> dict[str, Counter[str]]:
+    """The counts of texts that are classes, those of `same` under the class they mean."""
+    found: dict[str, Counter[str]] = {}
+    for column, texts in seen.items():
+        counter = found.setdefault(column, Counter())
+        for text, rows in texts.items():
+            meant = (start.same or {}).get(text, text)
+            if meant in known or folded(meant) not in start.none:
+                counter[meant] += rows
+    return found
+
+
+def _one_spelling(
+    counts: Mapping[str, Counter[str]], known: Collection[str], notes: list[str]
+) -> dict[str, Counter[str]]:
+    """Texts that differ in case and blanks alone as one: the most frequent one of the labels.
+
+    Raises
+    ------
+    InputError
+        If one column has two spellings often: they may be two classes.
+    """
+    total: Counter[str] = Counter()
+    for counter in counts.values():
+        total.update(counter)
+    alike: dict[str, list[str]] = {}
+    for text in total:
+        alike.setdefault(spelling(text, total), []).append(text)
+    chosen: dict[str, str] = {}
+    for same in alike.values():
+        first = [t for c in counts.values() for t, _ in c.most_common() if t in same]
+        keep = next((t for t in same if t in known), first[0])
+        for column, counter in counts.items():
+            often = sorted((counter[t], t) for t in same if t in counter)[::-1]
+            if len(often) > 1 and polarity(keep) is None and often[1][0] > _RARE * often[0][0]:
+                (many, one), (some, other) = often[:2]
+                raise InputError(
+                    f"column {quoted(column)} has {quoted(one)} ({many:,} rows) and "
+                    f"{quoted(other)} ({some:,} rows), which differ in case or blanks alone; write "
+                    f"them the same way, or say that they are one: --same "
+                    f"{shlex.quote(f'{other}={one}')}; if they are two classes, name all classes "
+                    "with --classes"
+                )
+        chosen |= dict.fromkeys(same, keep)
+    merged: dict[str, Counter[str]] = {}
+    for column, counter in counts.items():
+        merged[column] = Counter()
+        for text, rows in counter.items():
+            merged[column][chosen[text]] += rows
+    return merged
+
+
+def _one_vocabulary(counts: Mapping[str, Counter[str]], roles: Roles) -> set[str]:
+    """The classes that occur; where all are words for yes or no, those of one column.
+
+    The labels' words, or those of the first column that has both; true/false beside 0/1 are 0/1.
+    """
+    texts = {t for counter in counts.values() for t in counter}
+    texts = {t.lower() if t.lower() in ("true", "false") else t for t in texts}
+    if texts <= set(_BOOLEAN):
+        return (
+            {_BOOLEAN[t] if t in ("true", "false") else t for t in texts}
+            if (texts & {"0", "1"})
+            else texts
+        )
+    if any(polarity(t) is None for t in texts) or len(texts) < 3:
+        return texts
+    labels = [counter for column, counter in counts.items() if column == roles.label]
+    for counter in (*labels, *counts.values()):
+        if len(counter) == 2 and len({polarity(t) for t in counter}) == 2:
+            return set(counter)
+    return texts
+
+
+def _read_as(seen: Counts, classes: Classes) -> list[str]:
+    """What was read as another class than it says, or as none, by column."""
+    notes = []
+    for column, texts in seen.items():
+        merged, none = [], []
+        for text, rows in texts.items():
+            index = classes.find(text)
+            shown = f"{quoted(text)} ({rows:,} {'row' if rows == 1 else 'rows'})"
+            if index == UNKNOWN and text not in _EMPTY:
+                none.append(shown)
+            elif index is not None and index >= 0 and classes.texts[index] != text:
+                merged.append(f"{shown} as {quoted(classes.texts[index])}")
+        if merged:
+            notes.append(f"column {quoted(column)}: read {listed(merged)}")
+        if none:
+            notes.append(
+                f"column {quoted(column)}: read {listed(none)} as no label (if it is a class, name "
+                "all classes with --classes)"
+            )
+    return notes
+
+
+_EMPTY = {"", "-1", "nan", "NaN", "null", "NULL", "<NA>"}
+"""Texts that every program writes for an unknown label, which nobody needs to be told of."""
+
+
+def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> tuple[str, ...]:
+    """Two classes, of which the columns name one."""
+    known, column = declared
+    others = {t for t in seen if same_answer(t, [known]) is None}
+    opposite = _opposite(known)
+    if opposite is not None:
+        others = {opposite if same_answer(t, [opposite]) else t for t in others}
+    if len(others) > 1:
+        raise InputError(
+            f"column {quoted(column)} is of class {quoted(known)} alone, but {len(others)} other "
+            f"classes occur ({listed(in_order(others))}); add a column for each"
+        )
+    # The other class comes first where nobody names it, so that the named one is positive.
+    return in_order({known, *others}) if others else (f"not {known}", known)
+
+
+def _opposite(text: str) -> str | None:
+    """The other of two boolean classes, written in the same way."""
+    if text in ("0", "1"):
+        return "1" if text == "0" else "0"
+    other = {"true": "false", "false": "true"}.get(text.lower())
+    if other is None or text.islower():
+        return other
+    return other.upper() if text.isupper() else other.title()
+
+
+def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
+    """Classes of a file without p and h columns, from what occurs and the names of the columns."""
+    wide = {model: columns for model, columns in roles.mapped.items() if len(columns) > 1}
+    for columns in wide.values():
+        named = differences(columns)
+        spelled = {same_answer(text, named or ()): text for text in occurring}
+        if named and None not in spelled and len(spelled) == len(occurring):
+            return in_order(spelled.get(name, name) for name in named)
+    size = max(map(len, wide.values()), default=2)
+    digits = tuple(str(k) for k in range(size))
+    for pair in (digits, *_IMPLIED):
+        if occurring <= set(pair) and len(pair) == size:
+            return pair
+    if len(occurring) == 1:
+        raise InputError(
+            f"one class occurs ({listed(occurring)}); at least two are needed: name them with "
+            "--classes"
+        )
+    if wide and len(occurring) != size:
+        model = max(wide, key=lambda m: len(wide[m]))
+        raise InputError(
+            f"{len(occurring)} classes occur ({listed(in_order(occurring))}) but classifier "
+            f"{quoted(model)} has {len(wide[model])} columns; give it one per class, or "
+            "name the classes in the order of its columns with --classes"
+        )
+    return in_order(occurring)
+
+
+def _refuse_others(declared: Mapping[str, str], classes: Collection[str]) -> None:
+    for name, column in declared.items():
+        if name not in classes:
+            raise InputError(
+                f"column {quoted(column)} is of class {quoted(name)}, which is not among the "
+                f"classes given ({listed(classes)}); add it, or drop the column"
+            )
+
+
+def _check_models(roles: Roles, classes: Classes) -> None:
+    """Every classifier, and the annotators, must have a column per class."""
+    size = len(classes.texts)
+    for model, by_class in roles.probabilities.items():
+        lacking = [c for c in classes.texts if c not in by_class]
+        if lacking and size > 2:
+            raise InputError(
+                f"classifier {quoted(model)} has no column for class {listed(lacking)} "
+                f"(p__{model}__{lacking[0]}); the classes are {listed(classes.texts)}: every "
+                "classifier needs a column for each"
+            )
+    for model, columns in roles.mapped.items():
+        classes.columns_of(model, columns)
+    lacking = [c for c in classes.texts if c not in roles.histogram]
+    if roles.histogram and lacking:
+        raise InputError(
+            f"no column says how many annotators chose class {listed(lacking)} "
+            f"(h__{lacking[0]}); add it, with 0 where nobody did"
+        )

@@ -1,0 +1,249 @@
+"""`diagnose`: read as `read_predictions` does, and look at everything there is to see."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from fewlabels.data.assemble import assemble
+from fewlabels.data.doctor.checks import Evidence, findings, row_hashes
+from fewlabels.data.doctor.columns import column_findings, minus_one_findings, note_findings
+from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
+from fewlabels.data.doctor.facts import Facts
+from fewlabels.data.joined import Duplicates, LongVotes, RepeatedVotesError, WithLabels, item_keys
+from fewlabels.data.npz import described, read_npz
+from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
+from fewlabels.data.read import Opened, build, open_input
+from fewlabels.data.roles import Roles, assign_roles
+from fewlabels.data.sources import Located, locate, open_source
+from fewlabels.data.table import NOTHING, Source, Table
+from fewlabels.data.values import class_text
+from fewlabels.errors import InputError, one_line
+from fewlabels.predictions import Predictions
+
+
+def diagnose(
+    source: Any = None,
+    *,
+    votes: Any = None,
+    duplicates: Duplicates = "refuse",
+    labels: Any = None,
+    **columns: Unpack[ColumnArguments],
+) -> Diagnosis:
+    r"""Say what each column of a file or frame is, what is wrong with it and how to mend it.
+
+    `columns` are the other parameters of `read_predictions`. What makes the data unusable is a
+    finding of severity "error", and the rest is shown as far as it can be.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is not of a kind that is read.
+    UsageError
+        If an argument is not what `read_predictions` takes.
+
+    Examples
+    --------
+    >>> import pyarrow, fewlabels as fl
+    >>> table = pyarrow.table({"gold": ["cat", "dog", None], "rf_pred": ["cat", "cat", "dog"]})
+    >>> print(*fl.diagnose(table).reading, sep="\n")
+    labels: column 'gold' (2 of 3 rows)
+    hard predictions: rf = 'rf_pred'
+    """
+    options = column_options(**columns)
+    located = locate(source)
+    named = located if source is not None else locate(votes)
+    case = Case("the frame" if named is None else named.name, options)
+    opened: Opened | None = None
+    try:
+        opened = open_input(source, options, votes, duplicates, labels)
+        case.options, case.reading = opened.options, opened.lines
+        file = opened.name if source is None or opened.name is None else str(source)
+        beside = _beside(None if source is None else votes, duplicates, labels)
+        if file is not None and beside is not None:
+            case.command = " ".join([_command(opened, file), *map(shlex.quote, beside)])
+        if opened.arrays is not None:
+            arguments = read_npz(opened.arrays, case.options)
+            case.described = described(arguments)
+            _look_at_items(case, Predictions(**arguments))
+        else:
+            _look_at_table(case, opened)
+    except InputError as error:
+        case.error(str(error))
+        if opened is None and source is not None:
+            _look_at_refused(case, source, located)
+    return case.diagnosis()
+
+
+def _beside(votes: Any, duplicates: Duplicates, labels: Any) -> list[str] | None:
+    """How the command line says what is beside the source; None where it cannot."""
+    given = {"--votes": votes, "--labels": labels}
+    given["--duplicates"] = None if duplicates == "refuse" else duplicates
+    there = {flag: value for flag, value in given.items() if value is not None}
+    if not all(isinstance(value, (str, Path)) for value in there.values()):
+        return None
+    return [part for flag, value in there.items() for part in (flag, str(value))]
+
+
+def _command(opened: Opened, file: str) -> str:
+    """The command line that reads the data so."""
+    options, table = opened.options, opened.table
+    if isinstance(table, WithLabels) and not table.label_is_own:
+        options = replace(options, label=None)  # the labels' own file has it
+    return options.command(file, votes=table is None and opened.arrays is None)
+
+
+@dataclass
+class Case:
+    """What has been learnt so far, in memory or of files in parts; reading may stop at any step.
+
+    `command` is the command line that reads the data so, None where there is none.
+    """
+
+    name: str
+    options: ColumnOptions
+    command: str | None = None
+    positive: str | None = None
+    reading: tuple[str, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    described: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    balance: dict[str, Any] = field(
+        default_factory=lambda: {"labels": None, "predicted": {}, "classes": []}
+    )
+
+    def error(self, message: str, where: str | None = None) -> None:
+        """Add what makes the data unusable."""
+        self.findings.append(Finding("error", one_line(message), where or self.name, ""))
+
+    def name_columns(self, names: Iterable[str]) -> None:
+        """Say of the columns what their names alone say."""
+        single = ("label", "domain", "weight")
+        self.described = {n: n if n in single else "not recognised" for n in names}
+
+    def look(self, evidence: Evidence, notes: Iterable[str]) -> None:
+        """Look at the items, and at what was noted while they were read."""
+        self.findings.extend(findings(evidence))
+        self.findings.extend(note_findings(notes, self.name))
+
+    def look_at_columns(self, table: Table | None = None, models: Sequence[str] = ()) -> None:
+        """Look for columns that are perhaps something else; `models` are the classifiers."""
+        self.findings.extend(column_findings(self.described, table, models))
+
+    def diagnosis(self) -> Diagnosis:
+        """Put it together, the worst first."""
+        order = ("error", "warning", "info")
+        ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
+        refused = bool(ordered) and ordered[0].severity == "error"
+        return Diagnosis(
+            self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
+            self.reading, None if refused else self.command, self.options.to_toml(),
+        )  # fmt: skip
+
+
+def _look_at_table(case: Case, opened: Opened) -> None:
+    """Look at a table, at votes, or at both."""
+    votes, source = opened.votes, opened.table
+    names = () if source is None else source.names
+    case.name_columns(names)
+    try:
+        roles = assign_roles(names, case.options, None if votes is None else votes.roles)
+    except InputError as error:
+        case.error(str(error))
+        _look_at_all_columns(case, source)
+        return
+    case.described = roles.described() | ({} if votes is None else votes.described())
+    table, predictions = NOTHING, None
+    try:
+        if source is not None:
+            table = source.read(roles.numeric, roles.text)
+        predictions = _predictions(case, table, roles, votes)
+    except InputError as error:
+        case.error(str(error))
+    if predictions is None:
+        case.counts = {"n_items": table.n_rows}
+    else:
+        _look_at_items(case, predictions, None if votes is None else roles.models)
+    case.look_at_columns(table, roles.models)
+    label = roles.label
+    if predictions is not None and predictions.n_classes == 2 and label in table.names:
+        texts = {class_text(value) for value in table.categories(str(label))[1]}
+        case.findings.extend(minus_one_findings(str(label), texts))
+
+
+def _predictions(
+    case: Case, table: Table, roles: Roles, votes: LongVotes | None
+) -> Predictions | None:
+    """The predictions; None where cells are wrong, of which each column has a finding."""
+    voted = None if votes is None else votes.class_texts()
+    wrong: list[InputError] = []
+    arguments, classes = assemble(table, roles, case.options, voted, wrong)
+    for error in wrong:
+        case.error(str(error))
+    if wrong:
+        return None
+    if votes is not None:
+        keys, keep = item_keys(table, roles, votes), case.options.keep
+        try:
+            arguments = votes.join(arguments, keys, classes, keep)
+        except RepeatedVotesError as error:
+            case.error(str(error), votes.name)
+            counted = replace(votes, duplicates="keep")
+            arguments = counted.join(arguments, keys, classes, keep)
+            # Said by the error already.
+            arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
+    return build(arguments, roles, table.place)
+
+
+def _look_at_items(
+    case: Case, predictions: Predictions, models: Sequence[str] | None = None
+) -> None:
+    """Look at all items; `models` are those that are no annotators, None where nobody is one."""
+    facts = own = Facts.of(predictions, predictions.weight)
+    case.counts = facts.counts()
+    case.balance = facts.balance(predictions.models, predictions.classes)
+    case.positive = None if predictions.positive is None else str(predictions.positive)
+    classifiers = predictions
+    if models is not None:
+        classifiers = predictions.select_models(models)
+        own = Facts.of(classifiers, classifiers.weight)
+    hashes = row_hashes(predictions)
+    groups = facts.groups.sizes(cut=False)
+    groups.pop(predictions.item or "", None)
+    evidence = Evidence(
+        own,
+        predictions,
+        classifiers,
+        None if hashes is None else len(hashes) - len(np.unique(hashes)),
+        groups,
+        annotators=None if models is None else len(models),
+    )
+    case.look(evidence, predictions.notes)
+
+
+def _look_at_refused(case: Case, source: Any, located: Located | None) -> None:
+    """Look at the columns of what cannot be read as predictions."""
+    if located is not None and located.kind == "NPZ":
+        return
+    try:
+        opened = open_source(source, located)
+        case.name_columns(opened.names)
+    except InputError:
+        return
+    _look_at_all_columns(case, opened)
+
+
+def _look_at_all_columns(case: Case, source: Source | None) -> None:
+    """Read all columns as they are, to say what they look like."""
+    table = None
+    if source is not None and len(set(source.names)) == len(source.names):
+        with suppress(InputError):
+            table = source.read((), source.names)
+            case.counts = {"n_items": table.n_rows}
+    case.look_at_columns(table)

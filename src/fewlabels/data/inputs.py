@@ -1,0 +1,231 @@
+"""What public functions take where they take predictions: these, or a path or frame to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fewlabels.checks.arrays import UNKNOWN
+from fewlabels.checks.class_words import same_answer
+from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.counter_based import hash_columns
+from fewlabels.predictions import Predictions
+
+
+def predictions_of(
+    source: Any, columns: Any = None, positive: Any = None, *, against_rest: bool = True
+) -> Predictions:
+    """The predictions themselves, or those that a path or frame holds, the positive class last.
+
+    What reads is loaded only where there is something to read.
+
+    Parameters
+    ----------
+    source, columns
+        As in `fewlabels.read_predictions`.
+    positive
+        The positive class; None: what `Predictions.positive` says.
+    against_rest
+        Whether one of more than two classes is judged against the rest, and a note says so.
+
+    Raises
+    ------
+    InputError, UsageError
+        As in `fewlabels.read_predictions`, or if the positive class is none.
+    """
+    if not isinstance(source, Predictions):
+        from fewlabels.data import read_predictions
+
+        source = read_predictions(source, columns=columns, positive=positive)
+    elif columns is not None:
+        raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
+    return against_the_rest(source, positive) if against_rest else source.with_positive()
+
+
+def against_the_rest(predictions: Predictions, positive: Any) -> Predictions:
+    """The same with this class as the positive one, and a note where it stands against several.
+
+    Raises
+    ------
+    UsageError
+        If it is no class.
+    """
+    turned = predictions.with_positive(positive)
+    if positive is None or predictions.n_classes == 2:
+        return turned
+    return turned.noting((*predictions.notes, one_against(positive, predictions.n_classes)))
+
+
+def one_against(positive: Any, n_classes: int) -> str:
+    """Say that one class is judged against all others."""
+    return (
+        f"class {quoted(str(positive))} is judged against the other {n_classes - 1} taken together"
+    )
+
+
+def cut_at(
+    reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
+) -> Predictions:
+    """A reference with the hard predictions of its items cut where those of the target are.
+
+    Parameters
+    ----------
+    threshold, thresholds
+        Least P(positive) that is called positive: of all classifiers, and by classifier; those
+        without probabilities keep what they vote.
+    """
+    given = np.flatnonzero(reference.has_probabilities.any(axis=0))
+    cuts = {
+        reference.models[j]: (thresholds or {}).get(reference.models[j], threshold) for j in given
+    }
+    said = {model: cut for model, cut in cuts.items() if cut is not None}
+    return reference.thresholded(said) if said else reference
+
+
+FEWEST_REFERENCE = 10
+"""Fewer labeled items of a reference than these say little."""
+
+
+def reference_of(source: Any, target: Predictions, **columns: Any) -> Predictions:
+    """Labeled items of the same classifiers from elsewhere, in the terms of the predictions.
+
+    Classes and classifiers are matched by their names and brought into the order of the target's,
+    the positive class last. A classifier that the reference lacks is missing on all its items.
+    Items without a label, counts of annotators, groups and the domain are left out.
+
+    Parameters
+    ----------
+    source
+        `Predictions`, or what `read_predictions` would read.
+    target
+        The predictions to estimate from.
+    columns
+        What is said of the columns of the target, as in `read_predictions`.
+
+    Returns
+    -------
+    Predictions
+        Its `notes` say what of it was left out, and whether it is small.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be read, has no labeled item, a class of its own, or no classifier in common.
+    """
+    name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
+    found = source if isinstance(source, Predictions) else _read_reference(source, target, columns)
+    rest = f"not {target.classes[-1]}"
+    against_rest = found.n_classes > 2 and target.classes[0] == rest
+    found = found.with_positive(target.classes[-1] if against_rest else None)
+    if not found.n_labeled:
+        raise InputError(
+            f"{name}: none of its {found.size:,} items has a label, and reference data are labeled "
+            "items; leave it out, or label some of it"
+        )
+    common = [model for model in target.models if model in found.models]
+    if not common:
+        raise InputError(
+            f"{name}: has no classifier of these predictions ({listed(target.models, 5)}); its own "
+            f"are {listed(found.models, 5)}: call the same ones by the same names"
+        )
+    notes = list(found.notes)
+    others = [model for model in found.models if model not in common]
+    if others:
+        notes.append(f"classifiers that only the reference has are left out: {listed(others, 5)}")
+    n = found.n_labeled
+    if n < FEWEST_REFERENCE:
+        notes.append(f"only {n} labeled item{'s' * (n > 1)}: so few say little")
+    aligned = _aligned(found.take(found.labeled).select_models(common), target, name)
+    return aligned.noting(dict.fromkeys([*notes, *_twice(aligned, target)]))
+
+
+def _read_reference(source: Any, target: Predictions, columns: Mapping[str, Any]) -> Predictions:
+    from fewlabels.data import read_reference
+
+    try:
+        return read_reference(source, target.positive, **columns)
+    except InputError as error:
+        if isinstance(source, str | os.PathLike):  # the message begins with its name
+            raise
+        raise InputError(f"`reference`: {error}") from None
+
+
+def _aligned(found: Predictions, target: Predictions, name: str) -> Predictions:
+    """The same items with the classes and classifiers of the target, in its order."""
+    place = np.array(_class_places(found, target, name))
+    column = np.array([target.models.index(model) for model in found.models])
+    n, m, k = found.n_items, target.n_models, target.n_classes
+
+    def of_class(block: Array) -> Array:
+        return np.where(block < 0, UNKNOWN, place[block])
+
+    p = votes = scores = again = None
+    if found.probabilities is not None:
+        p = np.full((n, m, k), np.nan)
+        p[:, column[:, None], place] = found.probabilities
+    if found.votes is not None:
+        votes = np.full((n, m), UNKNOWN)
+        votes[:, column] = of_class(found.votes)
+    if found.scores is not None:
+        # Larger is more positive; the target's positive class is the last.
+        turned = found.positive is not None and place[found.classes.index(found.positive)] == 0
+        scores = np.full((n, m), np.nan)
+        scores[:, column] = -found.scores if turned else found.scores
+    if found.repeated_votes is not None:
+        item, model, answer = found.repeated_votes.T
+        again = np.stack([item, column[model], place[answer]], axis=1)
+    return Predictions(
+        p, of_class(found.labels), votes=votes, scores=scores, weight=found.weight,
+        models=target.models, classes=target.classes, positive=target.positive,
+        repeated_votes=again, multiplicity=found.multiplicity,
+    )  # fmt: skip
+
+
+def _class_places(found: Predictions, target: Predictions, name: str) -> list[int]:
+    """Where each class of the reference is among those of the target."""
+    classes = [str(c) for c in target.classes]
+    meant = [same_answer(str(c), classes) for c in found.classes]
+    own = [str(c) for c, same in zip(found.classes, meant, strict=True) if same is None]
+    twice = next((c for c in classes if meant.count(c) > 1), None)
+    absent = [c for c in classes if c not in meant]
+    if own or twice is not None or (absent and found.probabilities is not None):
+        why = (
+            f"has the class {listed(map(quoted, own), 5)}, which these predictions have not"
+            if own
+            else f"has two classes that mean {quoted(twice)}"
+            if twice is not None
+            else f"has no class {listed(map(quoted, absent), 5)}"
+        )
+        raise InputError(
+            f"{name}: {why} (their classes are {listed(classes, 5)}); call the same classes by the "
+            "same names"
+        )
+    return [classes.index(same) for same in meant if same is not None]
+
+
+_TOLD_APART = 0.95
+"""Share of items that differ in what was said of them: of fewer, equal ones are coincidence."""
+
+
+def _twice(reference: Predictions, target: Predictions) -> list[str]:
+    """Say that labeled items are in the reference as well, where their numbers tell items apart."""
+    said = np.unique(hash_columns(_said_columns(reference), reference.n_items))
+    known = np.unique(hash_columns(_said_columns(target), target.n_items)[target.labeled])
+    there = np.isin(known, said).sum()
+    if 2 * there <= len(known) or len(said) < _TOLD_APART * reference.n_items:
+        return []
+    return [
+        f"{there:,} of the {len(known):,} labeled items are in it as well, and count twice; leave "
+        "them out of one"
+    ]
+
+
+def _said_columns(predictions: Predictions) -> list[Array]:
+    """Label and predictions of the items, a column each, (n,)."""
+    blocks = (predictions.probabilities, predictions.scores)
+    said = [b.reshape(len(b), -1) for b in blocks if b is not None]
+    return [predictions.labels, *(column for block in said for column in block.T)]

@@ -1,0 +1,562 @@
+"""What is kept apart from the table and joined to its items: long votes, and labels.
+
+Long votes are one row per vote (item, annotator, label), labels one row per label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.checks.arrays import UNKNOWN
+from fewlabels.data.classes import Classes
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.roles import (
+    ITEMS,
+    LIKE_LABELS,
+    Roles,
+    VoteRoles,
+    assign_vote_roles,
+    missing_column,
+)
+from fewlabels.data.sources import locate, open_source
+from fewlabels.data.table import Names, Place, Source, Table, told_of
+from fewlabels.data.values import class_text, group_text
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Array, Ints
+
+Duplicates = Literal["refuse", "keep", "last"]
+DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
+
+
+class RepeatedVotesError(InputError):
+    """An annotator votes on an item more than once, and nobody has said what that means."""
+
+
+@dataclass(frozen=True)
+class LongVotes:
+    """Votes as they were read, one per row; `name` is what messages call the file."""
+
+    name: str
+    roles: VoteRoles
+    items: Names
+    annotators: Names
+    labels: Names
+    domains: Names | None
+    place: Place
+    duplicates: Duplicates
+    known: Names | None = None
+
+    def class_texts(self) -> dict[str, dict[str, int]]:
+        """The texts of the votes and of the known labels, by column, and in how many rows."""
+        found = {f"votes.{self.labels.column}": self.labels.counts()}
+        if self.known is not None:
+            found[f"votes.{self.known.column}"] = self.known.counts()
+        return found
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words."""
+        known = {} if self.known is None else {f"votes.{self.known.column}": "label of the item"}
+        return self.roles.described() | known
+
+    def join(
+        self,
+        wide: Mapping[str, Any],
+        keys: Sequence[Key],
+        classes: Classes,
+        keep: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Arguments of `Predictions`: the wide table's, and the votes as further classifiers.
+
+        Items that have votes alone come after those of the wide table, by first appearance.
+
+        Parameters
+        ----------
+        wide
+            Arguments of `Predictions` for the items of the wide table.
+        keys
+            What `item_keys` says of these items.
+        keep
+            Which columns to keep as groups; None = all.
+
+        Raises
+        ------
+        InputError
+            If a label is no class, there is no vote at all, an annotator has the name of a
+            classifier, or votes are repeated and `duplicates` refuses them.
+        """
+        label = classes.indices(self.labels, self.place)
+        kept = np.flatnonzero(label >= 0)
+        if not kept.size:
+            raise InputError(f"there are no votes; column {quoted(self.roles.label)} is empty")
+        paired = not keys or isinstance(keys[0], tuple)
+        rows: dict[Key, int] = {key: i for i, key in enumerate(keys)}
+        item = _numbered(*self._item_codes(kept, by_pair=paired), rows)
+        domain = self._domain(list(rows), item, kept, wide["domain"])
+        people: dict[Key, int] = {}
+        annotator = _numbered(self.annotators.codes[kept], self.annotators.texts, people)
+        models = (*wide["models"], *map(str, people))
+        _refuse_namesakes(wide["models"], models[len(wide["models"]) :])
+        votes = _Votes(item, annotator + len(wide["models"]), label[kept], kept)
+        repeated = votes.repeated()
+        if repeated.any() and self.duplicates == "refuse":
+            self._refuse_repeated(votes, repeated)
+        first, again, notes = votes.settled(repeated, self.duplicates)
+        block = np.full((len(rows), len(models)), UNKNOWN, dtype=label.dtype)
+        if wide["votes"] is not None:
+            block[: len(keys), : len(wide["models"])] = wide["votes"]
+        block[first.item, first.annotator] = first.label
+        if keys and item.min() >= len(keys):
+            notes.append(f"no item of {self.name} is in the other file; are the items the same?")
+        grown = _grown(wide, len(keys), len(rows), len(models))
+        if self.known is not None:
+            grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
+        groups = self._groups(list(rows), domain, grown["groups"], keep)
+        return {
+            **wide,
+            **grown,
+            "votes": block,
+            "models": models,
+            "repeated_votes": None
+            if again is None
+            else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
+            "domain": domain,
+            "groups": groups,
+            "item": ITEMS if ITEMS in groups else None,
+            "notes": (*wide["notes"], *notes),
+        }
+
+    def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
+        """The known label of every item, (n,), which all rows of the item say."""
+        said = classes.indices(known, self.place)[kept].astype(np.int64)
+        labels = np.full(n, UNKNOWN, dtype=np.int64)
+        there = said >= 0
+        labels[item[there][::-1]] = said[there][::-1]
+        odd = np.flatnonzero(there & (labels[item] != said))
+        if odd.size:
+            row = int(odd[0])
+            first, other = (classes.texts[k] for k in (labels[item[row]], said[row]))
+            raise InputError(
+                f"the known labels (column {quoted(known.column)}) of one item differ: "
+                f"{quoted(first)} and, in {self.place(int(kept[row]))}, {quoted(other)}; an item "
+                "has one"
+            )
+        return labels
+
+    def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
+        items = replace(self.items, codes=self.items.codes[kept])
+        if not by_pair or self.domains is None:
+            return items.codes, items.texts
+        return _pairs(items, replace(self.domains, codes=self.domains.codes[kept]))
+
+    def _domain(self, keys: list[Key], item: Ints, kept: Ints, known: Array | None) -> Array | None:
+        """Domain of every item, (n,): the wide table's, the votes', or what the key says."""
+        if self.domains is None:
+            return None if known is None else _longer(known, len(keys), None)
+        if isinstance(keys[0], tuple):
+            return np.array([key[1] for key in keys], dtype=object)
+        codes = self.domains.codes[kept]
+        of_item = np.full(len(keys), -1)
+        of_item[item[::-1]] = codes[::-1]
+        odd = np.flatnonzero(of_item[item] != codes)
+        if odd.size:
+            raise InputError(
+                f"item {quoted(keys[item[odd[0]]])} has votes in several domains (again in "
+                f"{self.place(int(kept[odd[0]]))}), but the other file has no domain: give it "
+                f"the column {quoted(self.domains.column)}"
+            )
+        return np.array([*self.domains.texts, None], dtype=object)[of_item]
+
+    def _groups(
+        self,
+        keys: Sequence[Key],
+        domain: Array | None,
+        wide: Mapping[str, Any],
+        keep: Sequence[str] | None,
+    ) -> dict[str, Any]:
+        """The wide table's groups, a domain by another name, and items where they are asked for."""
+        groups, name = dict(wide), self.roles.domain
+        if name not in (None, "domain", *groups) and (keep is None or name in keep):
+            groups[str(name)] = domain
+        if keep is not None and ITEMS in keep and ITEMS not in groups:
+            # As many values as there are items.
+            names = [key if isinstance(key, str) else key[0] for key in keys]
+            groups[ITEMS] = np.array(names, object)
+        return groups
+
+    def _refuse_repeated(self, votes: _Votes, repeated: Array) -> None:
+        key = votes.pair
+        again = int(np.flatnonzero(repeated)[0])
+        before = int(np.flatnonzero(key == key[again])[0])
+        pairs = len(np.unique(key[repeated]))
+        places = [self.place(int(votes.row[i])) for i in (before, again)]
+        item, annotator = (
+            names.texts[names.codes[votes.row[again]]] for names in (self.items, self.annotators)
+        )
+        others = "" if pairs == 1 else f", and {pairs - 1:,} more pairs do so"
+        raise RepeatedVotesError(
+            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
+            f"({places[0]} and {places[1]}){others}: --duplicates keep counts every vote, "
+            "--duplicates last the last one"
+        )
+
+
+Key = str | tuple[str, str | None]
+"""What tells items apart: their name, or name and domain where both files have a domain."""
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Votes (V,): item, annotator and class as indices, and the row of the file."""
+
+    item: Ints
+    annotator: Ints
+    label: Array
+    row: Ints
+
+    def take(self, chosen: Array) -> _Votes:
+        return _Votes(
+            self.item[chosen], self.annotator[chosen], self.label[chosen], self.row[chosen]
+        )
+
+    @property
+    def pair(self) -> Ints:
+        """One number per item and annotator, (V,)."""
+        out: Ints = self.item * (self.annotator.max() + 1) + self.annotator
+        return out
+
+    def repeated(self) -> Array:
+        """Which votes come after another one by the same annotator on the same item, (V,)."""
+        return _after_another(self.pair)
+
+    def settled(
+        self, repeated: Array, duplicates: Duplicates
+    ) -> tuple[_Votes, _Votes | None, list[str]]:
+        """One vote per item and annotator, the others where they count too, and notes."""
+        size = int(repeated.sum())
+        if not size:
+            return self, None, []
+        if duplicates == "last":
+            later = _after_another(self.pair[::-1])[::-1]
+            note = f"{size:,} votes are left out: their annotators vote on the same items again"
+            return self.take(~later), None, [f"{note} later (--duplicates last)"]
+        note = f"{size:,} repeated votes of annotators on the same items count as well"
+        return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
+
+
+def read_votes(
+    source: Any, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
+) -> LongVotes:
+    """Read long votes from a file, a folder or a frame.
+
+    Parameters
+    ----------
+    alone
+        Whether there is no table beside them, so that `options.label` is a column of theirs: the
+        known label of the vote's item.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or a row has no item or no annotator.
+    """
+    located = locate(source)
+    name = "votes" if located is None else located.name
+    with told_of(name):
+        if located is not None and located.kind == "NPZ":
+            raise InputError("holds arrays; save votes as a table with item, annotator and label")
+        opened = open_source(source, located, "votes")
+        roles = assign_vote_roles(opened.names, options, alone=alone)
+        known = options.label if alone else None
+        if known is not None and known not in opened.names:
+            raise InputError(missing_column(known, opened.names, "--label"))
+        table = opened.read((), (*roles.columns, *(() if known is None else (known,))))
+        if table.n_rows == 0:
+            raise InputError("there are no rows; a file of votes needs at least one")
+        place = table.place
+        if located is None:
+            place = "vote {} (from 0)".format
+        items, annotators = (
+            _identities(table, column, what, place)
+            for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
+        )
+        domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+        labels = Names.of(table, roles.label)
+        gold = None if known is None else Names.of(table, known)
+        return LongVotes(name, roles, items, annotators, labels, domains, place, duplicates, gold)
+
+
+def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
+    """What tells the items of the wide table apart when votes are joined to them.
+
+    Raises
+    ------
+    InputError
+        If an item has no name, or has two rows.
+    """
+    if roles.item is None:
+        return []
+    items = _identities(table, roles.item, "item", table.place)
+    domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+    by_pair = domains is not None and votes.domains is not None
+    codes, texts = _pairs(items, domains) if by_pair and domains else (items.codes, items.texts)
+    repeated = np.flatnonzero(_after_another(codes))
+    if repeated.size:
+        again = int(repeated[0])
+        before = int(np.flatnonzero(codes == codes[again])[0])
+        mend = "give each item one row"
+        if domains is not None and domains.codes[again] != domains.codes[before]:
+            mend = "votes on it could be of either domain: give the votes a column of domains"
+        raise InputError(
+            f"item {quoted(items.texts[items.codes[again]])} is in {table.place(before)} and in "
+            f"{table.place(again)}; {mend}"
+        )
+    return [texts[code] for code in codes.tolist()]
+
+
+def _identities(table: Table, column: str, what: str, place: Place) -> Names:
+    """A column of items or annotators, of which none may be missing."""
+    names = Names.of(table, column, lambda value: class_text(value) or None)
+    missing = np.flatnonzero(names.codes < 0)
+    if missing.size:
+        others = "" if missing.size == 1 else f" ({missing.size - 1:,} more like it)"
+        raise InputError(
+            f"{place(int(missing[0]))} has no {what} in column {quoted(column)}{others}; fill it "
+            "in, or drop the row"
+        )
+    return names
+
+
+def _pairs(items: Names, domains: Names) -> tuple[Ints, list[Key]]:
+    """Codes (n,) of items and domains together, and what they stand for."""
+    width = len(domains.texts) + 1
+    distinct, codes = np.unique(items.codes * width + domains.codes + 1, return_inverse=True)
+    texts = (*domains.texts, None)  # Code 0 is that of no domain.
+    pairs: list[Key] = [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
+    return codes, pairs
+
+
+def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
+    """The number of each row's text: as known, else counted on by first appearance."""
+    distinct, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    number = np.empty(len(distinct), dtype=np.int64)
+    for u in np.argsort(first).tolist():
+        number[u] = known.setdefault(texts[distinct[u]], len(known))
+    out: Ints = number[place]
+    return out
+
+
+def _after_another(key: Ints) -> Array:
+    """Which entries equal an earlier one, (n,)."""
+    order = np.argsort(key, kind="stable")
+    out = np.zeros(len(key), dtype=bool)
+    ordered = key[order]
+    out[order[1:]] = ordered[1:] == ordered[:-1]
+    return out
+
+
+def _refuse_namesakes(classifiers: Sequence[str], annotators: Sequence[str]) -> None:
+    both = set(classifiers) & set(annotators)
+    if both:
+        raise InputError(
+            f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in the "
+            "other file; rename one of them"
+        )
+
+
+def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[str, Any]:
+    """The wide table's arrays for n items and all classifiers, missing where they are new."""
+    if wide["weight"] is not None and n > before:
+        raise InputError(
+            f"{n - before:,} items have votes but no row in the file that has the weights; add "
+            "them there, or leave the weight out"
+        )
+    grown: dict[str, Any] = {}
+    for name, missing in (("probabilities", np.nan), ("scores", np.nan)):
+        if (array := wide[name]) is not None:
+            grown[name] = np.full((n, models, *array.shape[2:]), missing)
+            grown[name][:before, : array.shape[1]] = array
+    for name, missing in (("labels", UNKNOWN), ("histogram", 0)):
+        if (array := wide[name]) is not None:
+            grown[name] = _longer(array, n, missing)
+    grown["groups"] = {name: _longer(group, n, None) for name, group in wide["groups"].items()}
+    return grown
+
+
+def _longer(array: Array, n: int, missing: Any) -> Array:
+    out = np.full((n, *array.shape[1:]), missing, dtype=array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+@dataclass(frozen=True)
+class KeptLabels:
+    """Labels by item, as they were read; `name` is what messages call the file."""
+
+    name: str
+    by_item: Mapping[str, str]
+    item: str
+
+
+def read_labels(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLabels:
+    """Read labels that are kept apart, from a file or a frame.
+
+    Parameters
+    ----------
+    names
+        The columns of the table that they are joined to.
+
+    Raises
+    ------
+    InputError
+        If there is no column of items or of labels, or an item has two labels.
+    """
+    located = locate(source)
+    name = "labels" if located is None else located.name
+    with told_of(name):
+        opened = open_source(source, located, "labels")
+        item = _item_column(opened.names, names, options)
+        label = _label_column([n for n in opened.names if n != item], options)
+        table = opened.read((), (item, label))
+        items, labels = Names.of(table, item), Names.of(table, label)
+        return KeptLabels(name, _by_item(items, labels, table.place), item)
+
+
+def _item_column(of_labels: Collection[str], names: Collection[str], options: ColumnOptions) -> str:
+    for column in (options.item, "item"):
+        if column is not None and column in of_labels:
+            return column
+    shared = [n for n in of_labels if n and n in names and n != "label"]
+    if len(shared) == 1:
+        return shared[0]
+    # A table of two columns, one of which is that of the labels: the other names the items.
+    others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
+    if len(others) == 1 and len(of_labels) == 2:
+        return others[0]
+    missing = missing_column(options.item or "item", tuple(of_labels), "what labels are joined by")
+    raise InputError(f"{missing}; say which it is with --item COL")
+
+
+def _label_column(columns: Collection[str], options: ColumnOptions) -> str:
+    for column in (options.label, "label"):
+        if column is not None and column in columns:
+            return column
+    alike = [c for c in columns if LIKE_LABELS.fullmatch(c)] or list(columns)
+    if len(alike) == 1:
+        return alike[0]
+    raise InputError(
+        f"no column 'label'; the columns are {listed(map(quoted, columns))}: say which it is with "
+        "--label COL"
+    )
+
+
+def _by_item(items: Names, labels: Names, place: Place) -> dict[str, str]:
+    found: dict[str, str] = {}
+    first: dict[str, int] = {}
+    for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
+        if i < 0 or k < 0 or not labels.texts[k]:
+            continue
+        item, label = items.texts[i], labels.texts[k]
+        if found.setdefault(item, label) != label:
+            raise InputError(
+                f"item {quoted(item)} has two labels: {quoted(found[item])} in "
+                f"{place(first[item])} and {quoted(label)} in {place(row)}; keep one of them"
+            )
+        first.setdefault(item, row)
+    if not found:
+        raise InputError("there are no labels in it; every cell of the column of labels is empty")
+    return found
+
+
+@dataclass(frozen=True)
+class WithLabels:
+    """A source whose column of labels is filled from labels that are kept apart."""
+
+    inner: Source
+    labels: KeptLabels
+    item: str
+    label: str
+
+    @property
+    def label_is_own(self) -> bool:
+        """Whether the table has a column of labels of its own."""
+        return self.label in self.inner.names
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns, that of the labels among them."""
+        inner = self.inner.names
+        return inner if self.label in inner else (*inner, self.label)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns; labels are joined by the item.
+
+        Raises
+        ------
+        InputError
+            If no item is in both, an item comes twice, or the two say different labels of one.
+        """
+        own = self.label in self.inner.names
+        wanted = [t for t in dict.fromkeys([*texts, self.item]) if own or t != self.label]
+        table = self.inner.read(numbers, wanted)
+        if self.label not in texts:
+            return table
+        column = [self._joined(table, own=own)]
+        return Table(
+            tuple(dict.fromkeys([*table.names, self.label])),
+            lambda name: column if name == self.label else table.pieces(name),
+            table.n_rows,
+            table.place,
+            table.notes,
+            table.decimal_comma,
+        )
+
+    def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:
+        items = Names.of(table, self.item)
+        self._refuse_repeated(items.codes, items, table.place)
+        by_item = self.labels.by_item
+        joined = [by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
+        if not any(label is not None for label in joined):
+            raise InputError(
+                f"no item of {self.labels.name} is in column {quoted(self.item)}; are the items "
+                f"the same? there {quoted(next(iter(by_item)))}, here {quoted(items.texts[0])}"
+            )
+        strangers = len(set(by_item) - set(items.texts))
+        if strangers:
+            table.notes.append(
+                f"{strangers:,} of {len(by_item):,} labels in {self.labels.name} are of items that "
+                "are not in the file; they are not used"
+            )
+        if own:
+            known = Names.of(table, self.label)
+            for row, (k, label) in enumerate(zip(known.codes.tolist(), joined, strict=True)):
+                mine = known.texts[k] if k >= 0 else ""
+                if mine and label is not None and mine != label:
+                    raise InputError(
+                        f"item {quoted(items.texts[items.codes[row]])} has two labels: "
+                        f"{quoted(mine)} in {table.place(row)} and {quoted(label)} in "
+                        f"{self.labels.name}; correct one of them"
+                    )
+                joined[row] = mine or label
+        return pa.chunked_array([pa.array(joined, pa.string())])
+
+    def _refuse_repeated(self, codes: Ints, items: Names, place: Place) -> None:
+        count = np.bincount(codes[codes >= 0], minlength=len(items.texts))
+        again = np.flatnonzero(count > 1)
+        named = [i for i in again.tolist() if items.texts[i] in self.labels.by_item]
+        if named:
+            rows = np.flatnonzero(codes == named[0])[:2].tolist()
+            raise InputError(
+                f"item {quoted(items.texts[named[0]])} is in {place(rows[0])} and in "
+                f"{place(rows[1])}, so its label cannot be joined; give each item one row"
+            )

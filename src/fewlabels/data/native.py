@@ -1,0 +1,213 @@
+"""Tables in memory: frames that narwhals understands, Arrow's, data sets, columns and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.data.cells import Cells, Rows, column_of
+from fewlabels.data.table import Source, Table
+from fewlabels.data.values import group_text
+from fewlabels.errors import InputError, UsageError, listed, quoted
+
+
+def frame_kind(source: Any) -> str | None:
+    """Which library a frame is of: pandas, polars or pyarrow; None for anything else.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> frame_kind(pyarrow.table({"x": [1]})), frame_kind("file.csv")
+    ('pyarrow', None)
+    """
+    known = nw.dependencies
+    if known.is_pandas_dataframe(source):
+        return "pandas"
+    if known.is_polars_dataframe(source):
+        return "polars"
+    return "pyarrow" if known.is_pyarrow_table(source) else None
+
+
+@dataclass(frozen=True)
+class NativeFrame:
+    """A frame in memory; its items are counted from 0."""
+
+    frame: Any
+    keys: tuple[Any, ...]
+    name: None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as text."""
+        return tuple(str(key) for key in self.keys)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Convert some columns to Arrow."""
+        frame = nw.from_native(self.frame, eager_only=True)
+        columns = {
+            name: _column(frame, key)
+            for name, key in zip(self.names, self.keys, strict=True)
+            if name in numbers or name in texts
+        }
+        return Table.of(columns, len(frame), _place)
+
+
+def open_frame(source: Any, argument: str = "source") -> Source:
+    """Take a table in memory, which messages call by the name of its argument.
+
+    Parameters
+    ----------
+    source
+        A frame of pandas, polars (eager or lazy), pyarrow or narwhals; whatever hands out Arrow's
+        stream; a data set of Hugging Face; a dictionary of columns; a list of rows, each a
+        dictionary.
+
+    Raises
+    ------
+    InputError
+        If a lazy frame cannot be computed, or columns differ in length.
+    UsageError
+        If it is no table.
+    """
+    frame = source
+    if not nw.dependencies.is_into_dataframe(source):
+        if isinstance(source, Mapping):
+            return _of_columns(source, argument)
+        if isinstance(source, list | tuple) and (not source or isinstance(source[0], Mapping)):
+            return _of_rows(source)
+        frame = _computed(source)
+        if frame is None:
+            _refuse(source, argument)
+    # narwhals refuses repeated names with a message of its own; roles.py says it for all sources.
+    names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
+    return NativeFrame(frame, tuple(names))
+
+
+def _place(row: int) -> str:
+    return f"item {row} (from 0)"
+
+
+def _computed(source: Any) -> Any:
+    """The frame of whatever can become one by itself; None of anything else."""
+    lazy = nw.from_native(source, pass_through=True)
+    if isinstance(lazy, nw.LazyFrame):
+        try:
+            return lazy.collect().to_native()
+        except Exception as error:  # whatever its own library raises
+            first = str(error).partition("\n")[0]
+            raise InputError(f"the lazy frame cannot be collected: {first}") from None
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return source.read_all()
+    if _is_data_set(source):
+        # A data set of Hugging Face, with what was selected of it. One that is a stream has no
+        # length, and is refused.
+        table = source.with_format("arrow")[:] if hasattr(source, "__len__") else None
+        return table if isinstance(table, pa.Table) else None
+    if hasattr(source, "__arrow_c_stream__"):
+        try:
+            return pa.RecordBatchReader.from_stream(source).read_all()
+        except (pa.ArrowException, ValueError, TypeError):
+            return None  # one column, say
+    return None
+
+
+def _is_data_set(source: Any) -> bool:
+    """Whether it is a data set of Hugging Face, without importing that library."""
+    return hasattr(source, "with_format") and hasattr(source, "column_names")
+
+
+def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
+    """A dictionary of columns, each of one dimension."""
+    sizes: dict[str, int] = {}
+    columns: list[tuple[str, pa.ChunkedArray]] = []
+    for key, value in source.items():
+        name = str(key)
+        if hasattr(value, "__array__"):
+            array = np.asarray(value)
+            shape: tuple[int, ...] = array.shape
+            # Times become counts of nanoseconds otherwise.
+            values = (array.astype(str) if array.dtype.kind in "mM" else array).tolist()
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            values = list(value)
+            shape = (len(values), *(len(v) for v in values[:1] if _is_vector(v)))
+        else:
+            _refuse(source, argument)
+        if len(shape) != 1:
+            raise UsageError(
+                f"`{argument}` has an array of shape {shape} for {quoted(name)}, and a dictionary "
+                "of columns has one value per item; pass arrays to fewlabels.Predictions"
+            )
+        sizes[name] = len(values)
+        columns.append((name, column_of(values)))
+    first = next(iter(sizes), "")
+    for name, size in sizes.items():
+        if size != sizes[first]:
+            raise InputError(
+                f"columns of different lengths: {quoted(first)} has {sizes[first]:,} values, "
+                f"{quoted(name)} {size:,}; make them agree"
+            )
+    return Cells(None, tuple(columns), sizes.get(first, 0), _place)
+
+
+def _is_vector(value: Any) -> bool:
+    """Whether a value is several probabilities, and not what a text column may hold."""
+    several = isinstance(value, list | tuple | np.ndarray) and len(value) > 1
+    return several and isinstance(value[0], float | np.floating)
+
+
+def _of_rows(source: Sequence[Any]) -> Cells:
+    """A list of dictionaries."""
+    rows = Rows()
+    for i, row in enumerate(source):
+        try:
+            if not isinstance(row, Mapping):
+                raise InputError(
+                    f"is {quoted(type(row).__name__)}, and the first is a dictionary; make them "
+                    "agree"
+                )
+            rows.add(row)
+        except InputError as error:
+            raise InputError(f"{_place(i)} {error}") from None
+    return rows.table(None, _place)
+
+
+def _refuse(source: Any, argument: str) -> NoReturn:
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
+    way = "pass arrays to fewlabels.Predictions"
+    if isinstance(source, Mapping) and any(map(_is_data_set, source.values())):
+        way = f"choose one of its splits: {listed(map(quoted, source))}"
+    elif _is_data_set(source):
+        way = "a data set that is a stream must be loaded first"
+    elif hasattr(source, "execute") and hasattr(source, "cursor"):
+        way = "run a query, and pass the table that it gives"
+    raise UsageError(
+        f"`{argument}` must be a path or a frame in memory (pandas, polars, pyarrow), a dictionary "
+        f"of columns, or a list of rows; got {quoted(kind)}: {way}"
+    )
+
+
+def _column(frame: Any, key: Any) -> pa.ChunkedArray:
+    series = frame.get_column(key)
+    try:
+        column = series.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # A column of Python objects of several kinds; texts are what it can be read as.
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        texts = [None if null else _text(key, value) for value, null in pairs]
+        column = pa.array(texts, pa.large_string())
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _text(key: Any, value: Any) -> str | None:
+    if isinstance(value, (list, dict, set)):
+        raise InputError(
+            f"column {quoted(str(key))} holds {type(value).__name__} objects; store numbers or text"
+        )
+    return group_text(value)

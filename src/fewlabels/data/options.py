@@ -1,0 +1,394 @@
+"""What the caller says about the columns: arguments, `--model` texts, and the TOML file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from fewlabels.data.table import told_of
+from fewlabels.data.values import class_text
+from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
+
+_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
+_TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
+_LISTS = ("classes", "no_label")
+_KEYS = (*_TEXTS, *_LISTS, *_TABLES)
+_OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
+
+T = TypeVar("T")
+
+VOTE_ROLES = ("item", "annotator", "label", "domain")
+"""What a column of long votes can hold; each is the name of that column unless said otherwise."""
+
+
+class ColumnArguments(TypedDict, total=False):
+    """What `read_predictions` says of columns, for the functions that pass it on."""
+
+    label: str | None
+    models: Mapping[str, str | Sequence[str]] | None
+    hard: Mapping[str, str] | None
+    scores: Mapping[str, str] | None
+    confidence: Mapping[str, str] | None
+    domain: str | None
+    weight: str | None
+    columns: str | Path | Mapping[str, Any] | None
+    classes: Sequence[Any] | None
+    positive: Any
+    no_label: Sequence[str] | None
+    same: Mapping[str, Any] | None
+    keep: str | Sequence[str] | None
+    item: str | None
+    annotator: str | None
+    answer: str | None
+    vote_columns: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which column is what, where the caller says so; None or empty where it does not.
+
+    `models` maps a classifier to its probability columns, one per class or that of the positive
+    class; `hard`, `scores` and `confidence` map one to its column of hard predictions, of scores,
+    or of how sure it is of its hard prediction. `keep` names the
+    columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
+    by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
+    class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
+    means.
+    """
+
+    label: str | None = None
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    domain: str | None = None
+    weight: str | None = None
+    classes: tuple[Any, ...] | None = None
+    keep: tuple[str, ...] | None = None
+    item: str | None = None
+    votes: Mapping[str, str] = field(default_factory=dict)
+    hard: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, str] = field(default_factory=dict)
+    confidence: Mapping[str, str] = field(default_factory=dict)
+    positive: str | None = None
+    no_label: tuple[str, ...] = ()
+    same: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names_classifiers(self) -> bool:
+        """Whether the caller says which columns are those of classifiers."""
+        return bool(self.models or self.hard or self.scores or self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is said, by the keys of the TOML file, the tables last."""
+        order = ("label", "item", "domain", "weight", "positive", "classes", "no_label", "models")
+        said: dict[str, Any] = {}
+        for key in (*order, "hard", "scores", "confidence", "votes", "same"):
+            value = getattr(self, key)
+            if isinstance(value, Mapping):
+                value = {name: list(c) if key == "models" else c for name, c in value.items()}
+            if value is not None and (value or key not in ("no_label", *_TABLES)):
+                said[key] = list(value) if isinstance(value, tuple) else value
+        return said
+
+    def arguments(self) -> list[str]:
+        """The same as options of the command line.
+
+        Raises
+        ------
+        UsageError
+            If a name cannot be said there (a comma or an equals sign within it).
+        """
+        out: list[str] = []
+        for key in ("label", "item", "domain", "weight", "positive"):
+            if getattr(self, key) is not None:
+                out += [f"--{key}", getattr(self, key)]
+        if self.classes is not None:
+            out += ["--classes", _joined(map(str, self.classes))]
+        for text in self.no_label:
+            out += ["--no-label", text]
+        for name, columns in self.models.items():
+            out += ["--model", f"{_name(name)}={_joined(columns)}"]
+        pairs = {
+            "--hard": self.hard,
+            "--score": self.scores,
+            "--confidence": self.confidence,
+            "--same": self.same,
+        }
+        for flag, mapped in pairs.items():
+            for name, value in mapped.items():
+                out += [flag, f"{_name(name)}={value}"]
+        for role, flag in (("item", "--item"), ("annotator", "--annotator"), ("label", "--answer")):
+            if role in self.votes and not (role == "item" and self.item is not None):
+                out += [flag, self.votes[role]]
+        return out
+
+    def to_toml(self) -> str:
+        """The same as a TOML file of --columns."""
+        lines, tables = [], []
+        for key, value in self.to_dict().items():
+            if isinstance(value, dict):
+                tables += ["", f"[{key}]"]
+                tables += [f"{_quoted_toml(k)} = {_quoted_toml(v)}" for k, v in value.items()]
+            else:
+                lines.append(f"{key} = {_quoted_toml(value)}")
+        return "\n".join([*lines, *tables]).lstrip("\n") + "\n"
+
+    def command(self, file: str, *, votes: bool = False) -> str:
+        """The command line that reads a file so; by the file of --columns where it must be."""
+        said = ["fewlabels", "estimate", file, *(["--votes"] if votes else [])]
+        try:
+            return shlex.join([*said, *self.arguments()])
+        except UsageError:
+            return shlex.join([*said, "--columns", "columns.toml"])
+
+
+def _quoted_toml(value: Any) -> str:
+    # Strings, numbers and lists of JSON are those of TOML.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _joined(names: Iterable[str]) -> str:
+    listed_names = list(names)
+    for name in listed_names:
+        if "," in name:
+            raise UsageError(f"{quoted(name)} holds a comma; say it in the file of --columns")
+    return ",".join(listed_names)
+
+
+def _name(name: str) -> str:
+    if "=" in name:
+        raise UsageError(f"{quoted(name)} holds '='; say it in the file of --columns")
+    return name
+
+
+def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
+    """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
+
+    Raises
+    ------
+    UsageError
+        If an argument is not of the kind described at `read_predictions`.
+    InputError
+        If the TOML file cannot be read or says something unknown.
+    """
+    for name in arguments:
+        if name not in ColumnArguments.__annotations__:
+            raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
+    get = dict[str, Any](arguments).get
+    classes, no_label, keep, columns = get("classes"), get("no_label"), get("keep"), get("columns")
+    positive = get("positive")
+    if isinstance(classes, str):
+        raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
+    if isinstance(no_label, str):
+        no_label = [no_label]
+    of_votes = {"annotator": get("annotator"), "label": get("answer")}
+    given = ColumnOptions(
+        get("label"),
+        _model_columns(get("models") or {}),
+        get("domain"),
+        get("weight"),
+        None if classes is None else tuple(classes),
+        (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
+        get("item"),
+        {
+            **{role: column for role, column in of_votes.items() if column is not None},
+            **_vote_columns(get("vote_columns") or {}, "vote_columns"),
+        },
+        _single_columns(get("hard") or {}, "hard"),
+        _single_columns(get("scores") or {}, "scores"),
+        _single_columns(get("confidence") or {}, "confidence"),
+        None if positive is None else class_text(positive),
+        tuple(no_label or ()),
+        {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
+    )
+    if columns is None:
+        return given
+    said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
+    return ColumnOptions(
+        **{
+            one.name: _joined_option(getattr(given, one.name), getattr(said, one.name))
+            for one in fields(ColumnOptions)
+        }
+    )
+
+
+def _joined_option(mine: Any, theirs: Any) -> Any:
+    """What an argument says, and what the file says where the argument says nothing."""
+    if isinstance(mine, Mapping):
+        return {**theirs, **mine}
+    return theirs if mine in (None, "", ()) and theirs is not None else mine
+
+
+def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
+    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
+
+    Raises
+    ------
+    UsageError
+        If the text has another form.
+
+    Examples
+    --------
+    >>> parse_model_option("forest=rf_no,rf_yes")
+    ('forest', ('rf_no', 'rf_yes'))
+    """
+    name, equals, rest = text.partition("=")
+    columns = tuple(column.strip() for column in rest.split(","))
+    if not (name.strip() and equals and all(columns)):
+        raise UsageError(
+            "--model must be NAME=COL (probability of the positive class) or NAME=COL,COL,.. (one "
+            f"column per class); got {quoted(text)}"
+        )
+    return name.strip(), columns
+
+
+def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Read every `--model` text.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form than `parse_model_option` reads, or a name comes twice.
+    """
+    return _no_name_twice("--model", map(parse_model_option, texts))
+
+
+def parse_pairs(option: str, what: str, texts: Iterable[str]) -> dict[str, str]:
+    """Read `NAME=VALUE` texts, such as those of --hard and --score.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form, or a name comes twice.
+
+    Examples
+    --------
+    >>> parse_pairs("--hard", "COL", ["gpt=gpt_verdict"])
+    {'gpt': 'gpt_verdict'}
+    """
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            mend = "; the level of intervals is --confidence-level" * (option == "--confidence")
+            raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}{mend}")
+        pairs.append((name.strip(), value.strip()))
+    return _no_name_twice(option, pairs)
+
+
+def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UsageError(f"{option} names two classifiers {quoted(name)}; rename one of them")
+        found[name] = value
+    return found
+
+
+def read_column_file(path: str | Path) -> ColumnOptions:
+    """Read a TOML file: label, item, domain, weight, classes, the tables [models] and [votes].
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
+    """
+    with told_of(str(path)):
+        try:
+            text = Path(path).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8; save it again as UTF-8") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot be read: {reason}") from None
+        try:
+            said = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+            raise InputError(f"is not valid TOML: {error}") from None
+        return _said(said)
+
+
+def _said(said: Mapping[str, Any]) -> ColumnOptions:
+    """The options of a TOML file, or of a mapping with the same keys."""
+    said = {_OTHER_NAMES.get(key, key): value for key, value in said.items()}
+    for key in said:
+        if key not in _KEYS:
+            raise InputError(
+                f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
+                f"{', '.join(_KEYS)}"
+            )
+    texts: dict[str, Any] = {key: _text(said, key) for key in _TEXTS if key != "positive"}
+    lists: dict[str, Any] = {}
+    for key in _LISTS:
+        value = said.get(key)
+        if value is not None and not isinstance(value, (list, tuple)):
+            raise InputError(f'`{key}` must be a list like ["no", "yes"]; got {quoted(value)}')
+        lists[key] = None if value is None else tuple(value)
+    for key in _TABLES:
+        if not isinstance(said.get(key, {}), Mapping):
+            raise InputError(
+                f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
+            )
+    try:
+        tables: dict[str, Any] = {key: said.get(key) for key in _TABLES if key != "votes"}
+        positive, votes = said.get("positive"), said.get("votes")
+        return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
+    except UsageError as error:
+        dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
+        mend = "; put names that hold a dot in quotes" if dotted else ""
+        raise InputError(f"{error}{mend}") from None
+
+
+def _text(said: Mapping[str, Any], key: str) -> str | None:
+    value = said.get(key)
+    if key not in said:
+        return None
+    if not isinstance(value, str) or not value:
+        raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
+    return value
+
+
+def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(models, Mapping):
+        raise UsageError(f"`models` must map names to columns; got {quoted(models)}")
+    result = {}
+    for name, columns in models.items():
+        names = (columns,) if isinstance(columns, str) else columns
+        if (
+            not isinstance(names, (list, tuple))
+            or not names
+            or not all(isinstance(column, str) and column for column in names)
+        ):
+            raise UsageError(
+                f"`models` must map {quoted(name)} to names of columns; got {quoted(columns)}"
+            )
+        if len(set(names)) < len(names):
+            raise UsageError(
+                f"`models` must map {quoted(name)} to different columns; got {listed(names)}"
+            )
+        result[str(name)] = tuple(names)
+    return result
+
+
+def _single_columns(columns: Any, name: str, what: str = "names to columns") -> dict[str, str]:
+    if not isinstance(columns, Mapping):
+        raise UsageError(f"`{name}` must map {what}; got {quoted(columns)}")
+    for model, column in columns.items():
+        if not isinstance(column, str) or not column:
+            raise UsageError(
+                f"`{name}` must map {quoted(model)} to the name of a column; got {quoted(column)}"
+            )
+    return {str(model): column for model, column in columns.items()}
+
+
+def _vote_columns(columns: Any, name: str) -> dict[str, str]:
+    for role in columns if isinstance(columns, Mapping) else ():
+        if role not in VOTE_ROLES:
+            raise UsageError(
+                f"`{name}` has the unknown key {quoted(role)}; "
+                f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
+            )
+    return _single_columns(columns, name, f"{', '.join(VOTE_ROLES)} to columns of the votes")

@@ -1,0 +1,402 @@
+"""`read_predictions`: a file, a folder or a frame to `Predictions`; and `read_reference`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.data.assemble import assemble
+from fewlabels.data.classes import Classes
+from fewlabels.data.joined import (
+    DUPLICATES,
+    Duplicates,
+    Key,
+    LongVotes,
+    WithLabels,
+    item_keys,
+    read_labels,
+    read_votes,
+)
+from fewlabels.data.npz import read_npz
+from fewlabels.data.options import ColumnOptions, column_options
+from fewlabels.data.recognise import ITEM_NAMES, recognise
+from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
+from fewlabels.data.sources import locate, open_source
+from fewlabels.data.table import NOTHING, Place, Source, told_of
+from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.predictions import Predictions
+
+
+def read_predictions(
+    source: Any = None,
+    *,
+    votes: Any = None,
+    duplicates: Duplicates = "refuse",
+    labels: Any = None,
+    label: str | None = None,
+    models: Mapping[str, str | Sequence[str]] | None = None,
+    hard: Mapping[str, str] | None = None,
+    scores: Mapping[str, str] | None = None,
+    confidence: Mapping[str, str] | None = None,
+    domain: str | None = None,
+    weight: str | None = None,
+    columns: str | Path | Mapping[str, Any] | None = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    no_label: Sequence[str] | None = None,
+    same: Mapping[str, Any] | None = None,
+    keep: str | Sequence[str] | None = None,
+    item: str | None = None,
+    annotator: str | None = None,
+    answer: str | None = None,
+    vote_columns: Mapping[str, str] | None = None,
+) -> Predictions:
+    """Read predictions and labels from a file, a folder of files, or a frame.
+
+    The native columns are `label`, `p__<model>__<class>` (probability), `y__<model>` (hard
+    prediction), `s__<model>` (score), `h__<class>` (how many annotators chose the class), `domain`
+    and `weight`; every other column is a group. A label is unknown where it is null, empty, NaN
+    or -1.
+
+    Long votes, one row per vote with the columns `item`, `annotator`, `label` and perhaps `domain`,
+    are given by `votes`, beside `source` or alone. Every annotator is then a classifier with hard
+    predictions. The items are those of `source`, which needs a column of items, and after them
+    those that have votes alone; an item of two domains is two items. Items and annotators may be
+    text or numbers: 1 and "1" are one.
+
+    Parameters
+    ----------
+    source
+        Path of a CSV (also .tsv, also compressed by gzip), Parquet or NPZ file, or of a folder of
+        such files of one kind; or a frame in memory: pandas, polars, pyarrow. The keys of an NPZ
+        file are the arguments of `Predictions`, and `groups__<name>`; pickles are never opened.
+    votes
+        Long votes: a path (CSV or Parquet) or a frame. A row without a label is no vote.
+    duplicates
+        What several votes of an annotator on an item are: an error ("refuse"), votes that count
+        each ("keep"; metrics go by the first), or changes of mind ("last").
+    labels
+        Labels kept apart: a path or frame with a row per label, joined by the item.
+    label, domain, weight
+        Columns of that role, where they have other names.
+    models
+        Classifier -> its probability columns, one per class, matched to the classes by the ends of
+        their names, else by the order of `classes`. One column is the probability of the positive
+        of two classes, unless its name ends in the other.
+    hard, scores
+        Classifier -> its column of hard predictions (any kind of values), or of scores (larger is
+        more positive).
+    confidence
+        Classifier -> its column of how probable its own hard prediction is to it, for two classes:
+        what a text-classification pipeline calls the score of a label.
+    columns
+        TOML file that says the same: keys label, item, domain, weight, classes, positive, no_label,
+        annotator, answer, and the tables [models], [hard], [scores], [confidence], [votes], [same];
+        or a mapping with these keys.
+    classes
+        The classes in order. Default: those of the p and h columns, else those that occur; numbers
+        by value, then the rest by alphabet.
+    positive
+        The positive one of two classes. Default: that of a known word (1, yes, true, positive,
+        pass, fraud, spam, toxic ...), else the last.
+    no_label
+        Further texts that stand for an unknown label, beside N/A, None, unknown, ?, TODO and such.
+    same
+        Text -> the class it means, where the same is not written the same way.
+    keep
+        Which other columns to keep as groups; None = all, () = none.
+    item
+        Column of the item in `source` and, where they have it, in the votes.
+    annotator, answer
+        Columns of the annotator and of the class voted for, in long votes.
+    vote_columns
+        item, annotator, label, domain -> the column of the votes by that role.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be used; the message says what, where, and how to mend it.
+    UsageError
+        If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> import pyarrow, fewlabels as fl
+    >>> table = pyarrow.table({"label": ["no", None], "p__net__yes": [0.2, 0.9]})
+    >>> fl.read_predictions(table).classes
+    ('no', 'yes')
+    """
+    options = column_options(
+        label=label, models=models, hard=hard, scores=scores, confidence=confidence,
+        domain=domain, weight=weight, columns=columns, classes=classes, positive=positive,
+        no_label=no_label, same=same, keep=keep, item=item, annotator=annotator, answer=answer,
+        vote_columns=vote_columns,
+    )  # fmt: skip
+    if _is_by_classifier(source):
+        return _of_classifiers(source, options, votes, labels)
+    opened = open_input(source, options, votes, duplicates, labels)
+    with told_of(opened.name):
+        if opened.arrays is not None:
+            return Predictions(**read_npz(opened.arrays, options))
+        wide = _read_wide(opened)
+    arguments = wide.arguments
+    if opened.votes is not None:
+        with told_of(opened.votes.name):
+            arguments = opened.votes.join(arguments, wide.keys, wide.classes, options.keep)
+    pa.default_memory_pool().release_unused()
+    with told_of(opened.name):
+        return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
+
+
+_OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
+"""Options (field, flag) that speak of the wide table."""
+
+_LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
+"""Keys under which a mapping of classifiers may hold the known labels."""
+
+
+def _is_by_classifier(source: Any) -> bool:
+    """Whether a mapping holds what classifiers said, and not the columns of a table.
+
+    It does where a value has a column per class, or where all are arrays of numpy with names that
+    are no native ones; a mapping of lists is a table.
+    """
+    if not isinstance(source, Mapping) or not source:
+        return False
+    if any(split_native(str(name)) is not None for name in source):
+        return False
+    several = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
+    return several or all(isinstance(v, np.ndarray) for v in source.values())
+
+
+def _of_classifiers(
+    source: Mapping[str, Any], options: ColumnOptions, votes: Any, labels: Any
+) -> Predictions:
+    """`Predictions` of a mapping, name -> what that classifier said, the labels among them."""
+    if votes is not None or labels is not None or options.names_classifiers or options.label:
+        raise UsageError(
+            "a mapping of classifiers says by its names what everything is; pass its arrays to "
+            "fewlabels.Predictions with `labels`, or a table with columns"
+        )
+    keys = [name for name in source if name in _LABEL_KEYS]
+    if len(keys) > 1:
+        raise UsageError(
+            f"{listed(map(quoted, keys))} may each hold the labels; leave out the rest"
+        )
+    return Predictions(
+        {name: value for name, value in source.items() if name not in keys},
+        source[keys[0]] if keys else None,
+        classes=options.classes,
+        positive=options.positive,
+    )
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What there is to read, none of it read yet but long votes and labels kept apart.
+
+    `name` is what messages call the input, None for a frame. `table` is None where there are votes
+    alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
+    that was recognised, and `votes_alone` that the rows of the source are votes.
+    """
+
+    name: str | None
+    options: ColumnOptions
+    table: Source | None = None
+    votes: LongVotes | None = None
+    arrays: tuple[Path, ...] | None = None
+    lines: tuple[str, ...] = ()
+    votes_alone: bool = False
+
+
+def open_input(
+    source: Any, options: ColumnOptions, votes: Any, duplicates: Duplicates, labels: Any
+) -> Opened:
+    """Open a source, and what is joined to it, and recognise its columns.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, or its columns can be read in two ways.
+    UsageError
+        If the arguments make no sense together.
+    """
+    if source is None and votes is None:
+        raise UsageError(
+            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
+            "are `votes`; got None"
+        )
+    if duplicates not in DUPLICATES:
+        raise UsageError(
+            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
+        )
+    if votes is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    located = locate(source)
+    long = None
+    if votes is not None:
+        long = read_votes(votes, options, duplicates, alone=source is None)
+    if source is None:
+        given = [flag for name, flag in _OF_WIDE if getattr(options, name)]
+        if given:
+            raise UsageError(
+                f"--{given[0]} names a column of the file beside the votes, and there is none; "
+                "columns of the votes are named by --item, --annotator, --answer and --label "
+                "(known labels)"
+            )
+        if labels is not None:
+            raise UsageError(
+                "labels kept apart (--labels) are joined to a file of predictions; give the votes "
+                "beside one (FILE --votes VOTES), or the labels in a column of the votes (--label)"
+            )
+        return Opened(None if long is None else long.name, options, votes=long)
+    name = None if located is None else located.name
+    with told_of(name):
+        if located is not None and located.kind == "NPZ":
+            if long is not None or labels is not None:
+                raise InputError(
+                    "holds arrays, whose items have no names to join votes or labels by; save a "
+                    "table with a column of items, or add them as the arrays `votes` and `labels`"
+                )
+            return Opened(name, options, arrays=located.files)
+        table = open_source(source, located)
+        if labels is not None:
+            table, options = _with_labels(table, labels, options)
+        reading = recognise(table, options, joined=long is not None)
+    if reading.votes:
+        long = read_votes(source, reading.options, duplicates, alone=True)
+        return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
+    return Opened(name, reading.options, table, long, lines=reading.lines)
+
+
+def _with_labels(
+    table: Source, labels: Any, options: ColumnOptions
+) -> tuple[Source, ColumnOptions]:
+    """The table with the labels of a file of their own, and the options that name their column."""
+    kept = read_labels(labels, table.names, options)
+    item = options.item or ("item" if "item" in table.names else kept.item)
+    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+    if item not in table.names and options.item is None and len(alike) == 1:
+        item = alike[0]
+    if item not in table.names:
+        missing = missing_column(item, table.names, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    label = options.label if options.label in table.names and options.label else "label"
+    return WithLabels(table, kept, item, label), replace(options, item=item, label=label)
+
+
+class _Wide(NamedTuple):
+    """What is known of the items of the wide table; nothing is, where there are votes alone.
+
+    The table itself is gone before `Predictions` makes its own copy.
+    """
+
+    arguments: dict[str, Any]
+    classes: Classes
+    roles: Roles
+    keys: list[Key]
+    place: Place
+
+
+def _read_wide(opened: Opened) -> _Wide:
+    long, source = opened.votes, opened.table
+    names = () if source is None else source.names
+    roles = assign_roles(names, opened.options, None if long is None else long.roles)
+    table = NOTHING if source is None else source.read(roles.numeric, roles.text)
+    voted = None if long is None else long.class_texts()
+    arguments, classes = assemble(table, roles, opened.options, voted)
+    keys = [] if long is None else item_keys(table, roles, long)
+    return _Wide(arguments, classes, roles, keys, table.place)
+
+
+def column_names(source: Any) -> tuple[str, ...]:
+    """The columns of a file, folder or frame, without reading it; none for NPZ.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    located = locate(source)
+    with told_of(None if located is None else located.name):
+        if located is not None and located.kind == "NPZ":
+            return ()
+        return open_source(source, located).names
+
+
+def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
+    """Make `Predictions`, whose messages about items then speak of rows and columns of the file."""
+    with told_by_rows(roles, place):
+        return Predictions(**arguments)
+
+
+@contextmanager
+def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
+    """Let messages about items of arrays speak of rows and columns of the file."""
+    try:
+        yield
+    except InputError as error:
+        message = re.sub(r"item (\d+) \(from 0\)", lambda m: place(int(m[1])), str(error))
+        message = re.sub(
+            r"at \((\d+),(?: (\d+).*?)?\) \(counted from 0\)",
+            lambda m: f"in {place(int(m[1]))}",
+            message,
+        )
+        for model in roles.models:
+            who = f"classifier {model!r}"
+            columns = listed(map(quoted, roles.columns_of(model)), 3)
+            message = message.replace(who, f"{who} (column {columns})")
+        raise InputError(message) from None
+
+
+def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
+    """Read reference data by the column options of other data, as far as its columns have them.
+
+    A last month's file may lack a classifier, the weight or the domain that this month's has; what
+    the options say of those is then left out.
+
+    Parameters
+    ----------
+    source
+        As in `read_predictions`.
+    positive
+        The positive class of the other data; it says what scores are scores of.
+    columns
+        What is said of the columns of the other data, as in `read_predictions`.
+
+    Raises
+    ------
+    InputError, UsageError
+        As in `read_predictions`.
+    """
+    options = column_options(**columns)
+    if options == ColumnOptions():
+        return read_predictions(source, positive=positive, keep=())
+    kept = _of_columns(options, column_names(source))
+    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())
+
+
+def _of_columns(options: ColumnOptions, names: Sequence[str]) -> ColumnOptions:
+    """The options without those whose columns are not there; the label's stays."""
+
+    def there(mapped: Mapping[str, str]) -> dict[str, str]:
+        return {name: column for name, column in mapped.items() if column in names}
+
+    return replace(
+        options,
+        item=options.item if options.item in names else None,
+        domain=options.domain if options.domain in names else None,
+        weight=options.weight if options.weight in names else None,
+        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
+        hard=there(options.hard),
+        scores=there(options.scores),
+        confidence=there(options.confidence),
+        votes=there(options.votes),
+    )

@@ -1,0 +1,419 @@
+"""Which column is what: native names, and what the caller says instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewlabels.data.options import VOTE_ROLES, ColumnOptions
+from fewlabels.data.profiles import differences
+from fewlabels.data.values import class_text
+from fewlabels.errors import InputError, did_you_mean, listed, quoted
+
+LIKE_LABELS = re.compile(
+    r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
+)
+"""Names that a column of labels is often given."""
+
+ITEMS = "item"
+"""The group that names the items of long votes, where it is asked for."""
+
+_UNNAMED = ("", "__index_level_0__")
+"""The row numbers of a pandas frame, as CSV and Parquet keep them."""
+
+
+_PREFIXES = ("p__", "y__", "s__", "h__")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The role of every column.
+
+    `probabilities` maps a classifier and a class (by its text) to a column; `mapped` maps a
+    classifier to columns whose classes the caller has put in order; `models` is every classifier,
+    in the order of its first column; `groups_asked` says that the caller named the groups; `item`
+    is what long votes are joined by.
+    """
+
+    models: tuple[str, ...]
+    probabilities: Mapping[str, Mapping[str, str]]
+    mapped: Mapping[str, tuple[str, ...]]
+    votes: Mapping[str, str]
+    scores: Mapping[str, str]
+    histogram: Mapping[str, str]
+    label: str | None
+    domain: str | None
+    weight: str | None
+    groups: tuple[str, ...]
+    groups_asked: bool
+    ignored: tuple[str, ...]
+    item: str | None = None
+    confidence: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The columns that must hold numbers."""
+        native = [
+            column for by_class in self.probabilities.values() for column in by_class.values()
+        ]
+        mapped = [column for columns in self.mapped.values() for column in columns]
+        weight = [] if self.weight is None else [self.weight]
+        single = [*self.scores.values(), *self.confidence.values()]
+        others = [*single, *self.histogram.values(), *weight]
+        return tuple(dict.fromkeys([*native, *mapped, *others]))
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """The columns that hold names."""
+        single = [c for c in (self.label, self.item, self.domain) if c is not None]
+        return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a warning: names that are nearly those of labels or predictions."""
+        others = (*self.groups, *self.ignored)
+        said = [
+            f"column {quoted(c)} is not read as a prediction: the native names are "
+            "p__<model>__<class>, y__<model>, s__<model> and h__<class>"
+            for c in others
+            if c.startswith(_PREFIXES) and split_native(c) is None
+        ]
+        if self.label is None:
+            said += [
+                f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
+                f"{quoted(c)}"
+                for c in others
+                if LIKE_LABELS.fullmatch(c)
+            ]
+        return tuple(said)
+
+    def columns_of(self, model: str) -> tuple[str, ...]:
+        """The columns of probabilities and scores of one classifier."""
+        score = (self.scores[model],) if model in self.scores else ()
+        sure = (self.confidence[model],) if model in self.confidence else ()
+        named = self.probabilities.get(model, {}).values()
+        return (*named, *self.mapped.get(model, ()), *sure, *score)
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words, classifier by classifier."""
+        said: dict[str, str] = {}
+        if self.label is not None:
+            said[self.label] = "label"
+        if self.item is not None:
+            said[self.item] = "item"
+        for model in self.models:
+            for name, column in self.probabilities.get(model, {}).items():
+                said[column] = f"probability of class {name} by {model}"
+            columns = self.mapped.get(model, ())
+            named = differences(columns)
+            for i, column in enumerate(columns):
+                which = "the positive class" if named is None else f"class {named[i]}"
+                said[column] = f"probability of {which} by {model}"
+            if model in self.votes:
+                said[self.votes[model]] = f"hard prediction of {model}"
+            if model in self.scores:
+                said[self.scores[model]] = f"score of {model}"
+            if model in self.confidence:
+                said[self.confidence[model]] = f"probability of what {model} predicts"
+        for name, column in self.histogram.items():
+            said[column] = f"annotators who chose class {name}"
+        if self.domain is not None:
+            said[self.domain] = "domain"
+        if self.weight is not None:
+            said[self.weight] = "weight"
+        others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
+        return said | {c: role for c, role in others.items() if c not in said}
+
+
+@dataclass(frozen=True)
+class VoteRoles:
+    """The columns of long votes; domain is None where there is none."""
+
+    item: str
+    annotator: str
+    label: str
+    domain: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        domain = () if self.domain is None else (self.domain,)
+        return (self.item, self.annotator, self.label, *domain)
+
+    def described(self) -> dict[str, str]:
+        """Column -> its role in words; "votes." tells it from a column of the wide file."""
+        said = {
+            self.item: "item of the vote",
+            self.annotator: "annotator of the vote",
+            self.label: "class voted for",
+        }
+        if self.domain is not None:
+            said[self.domain] = "domain of the vote's item"
+        return {f"votes.{column}": role for column, role in said.items()}
+
+
+def assign_vote_roles(
+    names: Sequence[str], options: ColumnOptions, *, alone: bool = False
+) -> VoteRoles:
+    """Find the columns of long votes.
+
+    `--item` and `--domain` name them where the votes have such columns, as they must where there is
+    no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes] says.
+
+    Raises
+    ------
+    InputError
+        If a column is not there, comes twice or has two roles.
+    """
+    _refuse_repeated(names)
+    found: dict[str, str] = {}
+    for role in VOTE_ROLES:
+        shared = {"item": options.item, "domain": options.domain}.get(role)
+        column = options.votes.get(role) or (shared if alone or shared in names else None) or role
+        if column in names:
+            found[role] = column
+        elif role != "domain" or column != role:
+            flag = {"label": "--answer"}.get(role, f"--{role}")
+            raise InputError(
+                f"{missing_column(column, names, f'the {role} of a vote')}; say which it is with "
+                f"{flag} COL"
+            )
+    for role, column in found.items():
+        other = next(r for r, c in found.items() if c == column)
+        if other != role:
+            raise InputError(
+                f"column {quoted(column)} has two roles: {other} and {role} of a vote; give it one"
+            )
+    return VoteRoles(found["item"], found["annotator"], found["label"], found.get("domain"))
+
+
+def assign_roles(
+    names: Sequence[str], options: ColumnOptions, votes: VoteRoles | None = None
+) -> Roles:
+    """Give every column its role; beside long votes, the table needs an item but no predictions.
+
+    Raises
+    ------
+    InputError
+        If a name comes twice, a column that was asked for is not there, two classifiers have one
+        name, one column has two roles, or there are no predictions.
+    """
+    _refuse_repeated(names)
+    claimed = _Claims(names)
+    alone = votes is not None and not names
+    label = None if alone else claimed.named("--label", options.label, "label")
+    if label is not None and label != "label" and split_native(label) is not None:
+        raise InputError(
+            f"column {quoted(label)} is a prediction by its name, and --label says that it holds "
+            "the known labels; name the column of the labels, or rename it"
+        )
+    item = None
+    if votes is not None and names:
+        item = claimed.required("--item", options.item, "item")
+    elif options.item is not None and not alone:
+        item = claimed.named("--item", options.item, "item")
+    elif ITEMS in names:
+        item = ITEMS  # and a group like any other
+    # A domain that is asked for may be that of the votes alone.
+    asked = options.domain
+    elsewhere = asked is not None and asked not in names and votes and votes.domain == asked
+    domain = None if elsewhere else claimed.named("--domain", asked, "domain")
+    weight = claimed.named("--weight", options.weight, "weight")
+    for model, columns in options.models.items():
+        for column in columns:
+            claimed.take(f"--model {model}", column)
+    flags = {
+        "--hard": options.hard, "--score": options.scores, "--confidence": options.confidence,
+    }  # fmt: skip
+    for flag, singles in flags.items():
+        for model, column in singles.items():
+            claimed.take(f"{flag} {model}", column)
+    native = _native(names, claimed.roles)
+    by_name = {m: next(iter(columns.values())) for m, columns in native.probabilities.items()}
+    for flag, mapped, there in (
+        ("--model", options.models, by_name),
+        ("--hard", options.hard, native.votes),
+        ("--score", options.scores, native.scores),
+    ):
+        for model in mapped:
+            if model in there:
+                raise InputError(
+                    f"two classifiers are named {quoted(model)}: one by {flag}, one by column "
+                    f"{quoted(there[model])}; rename one of them"
+                )
+    hard = {**native.votes, **options.hard}
+    scores = {**native.scores, **options.scores}
+    for model in options.confidence:
+        if model not in hard or model in options.models or model in by_name:
+            raise InputError(
+                f"--confidence {model} is the probability of the class that {quoted(model)} "
+                "predicts: it needs hard predictions (--hard) and no other probabilities"
+            )
+    together = {m: tuple(columns) for m, columns in options.models.items()}
+    for singles in flags.values():
+        for model, column in singles.items():
+            together[model] = (*together.get(model, ()), column)
+    models = _models(names, native, together)
+    if not models and votes is None:
+        long = {"item", "annotator", "label"} <= set(names)
+        raise InputError(
+            f"no prediction columns; the columns are {listed(map(quoted, names))}: name them "
+            "p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+            "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
+            + ("; if each row is one vote of an annotator, add --votes" if long else "")
+        )
+    others = [n for n in names if n not in claimed.roles and n not in native.columns]
+    if domain is not None and domain != "domain":
+        others.append(domain)
+    of_votes = None if votes is None else votes.domain
+    asked_for = options.keep
+    if votes is not None and asked_for is not None and (item == ITEMS or ITEMS not in names):
+        # The votes bring them along.
+        asked_for = tuple(name for name in asked_for if name != ITEMS)
+    groups = _kept(names, asked_for, others, {domain, of_votes} - {None})
+    if votes is None and item is not None:
+        groups = [*groups, item] if item not in groups else groups
+    ignored = [n for n in others if n not in groups and n != domain]
+    return Roles(
+        models, native.probabilities, options.models, hard, scores, native.histogram,
+        label, domain, weight, tuple(groups), options.keep is not None,
+        tuple(ignored), item, options.confidence,
+    )  # fmt: skip
+
+
+class _Claims:
+    """The columns that already have a role, each with the words for it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.roles: dict[str, str] = {}
+
+    def named(self, option: str, asked: str | None, default: str) -> str | None:
+        if asked is None and default not in self.names:
+            return None
+        name = default if asked is None else asked
+        self.take(option if asked is not None else f"the {default}", name)
+        return name
+
+    def required(self, option: str, asked: str | None, default: str) -> str:
+        if asked is None and default not in self.names:
+            raise InputError(
+                f"{missing_column(default, self.names, 'what votes are joined by')}; say which it "
+                f"is with {option} COL"
+            )
+        return self.named(option, asked, default) or default
+
+    def take(self, role: str, name: str) -> None:
+        if name not in self.names:
+            raise InputError(missing_column(name, self.names, role))
+        other = self.roles.get(name)
+        # Two classifiers may read one column: they are then identical, which doctor says.
+        if other is not None and not (
+            role.startswith("--") and other.split()[0] == role.split()[0]
+        ):
+            raise InputError(
+                f"column {quoted(name)} has two roles: {other} and {role}; give it one of them"
+            )
+        self.roles[name] = role
+
+
+@dataclass(frozen=True)
+class _Native:
+    probabilities: dict[str, dict[str, str]]
+    votes: dict[str, str]
+    scores: dict[str, str]
+    histogram: dict[str, str]
+    columns: dict[str, str]
+
+
+def split_native(name: str) -> tuple[str, str, str] | None:
+    """Take a native column name apart: kind (p, y, s or h), classifier, class; None if it is none.
+
+    Examples
+    --------
+    >>> split_native("p__my__net__1"), split_native("h__cat"), split_native("p__net")
+    (('p', 'my__net', '1'), ('h', '', 'cat'), None)
+    """
+    kind, divider, rest = name.partition("__")
+    if not (divider and rest):
+        return None
+    if kind == "p":
+        model, _, label = rest.rpartition("__")
+        return ("p", model, class_text(label)) if model and label.strip() else None
+    if kind in ("y", "s"):
+        return (kind, rest, "")
+    return ("h", "", class_text(rest)) if kind == "h" and rest.strip() else None
+
+
+def _native(names: Iterable[str], claimed: Mapping[str, str]) -> _Native:
+    found = _Native({}, {}, {}, {}, {})
+    for name in names:
+        parts = None if name in claimed else split_native(name)
+        if parts is None:
+            continue
+        kind, model, label = parts
+        if kind == "p":
+            where, key = found.probabilities.setdefault(model, {}), label
+        else:
+            where, key = {
+                "y": (found.votes, model),
+                "s": (found.scores, model),
+                "h": (found.histogram, label),
+            }[kind]
+        if key in where:
+            raise InputError(
+                f"columns {quoted(where[key])} and {quoted(name)} are both of class "
+                f"{quoted(label)}; drop one of them"
+            )
+        where[key] = name
+        found.columns[name] = model
+    return found
+
+
+def _models(
+    names: Sequence[str], native: _Native, mapped: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    position = {name: i for i, name in enumerate(names)}
+    first = {model: min(position[c] for c in columns) for model, columns in mapped.items()}
+    histogram = set(native.histogram.values())
+    for column, model in native.columns.items():
+        if column not in histogram:
+            first[model] = min(first.get(model, len(names)), position[column])
+    return tuple(sorted(first, key=lambda model: first[model]))
+
+
+def _kept(
+    names: Sequence[str],
+    keep: Sequence[str] | None,
+    others: Sequence[str],
+    domains: Collection[Any],
+) -> list[str]:
+    if keep is None:
+        return [name for name in others if name not in _UNNAMED]
+    wanted = [name for name in dict.fromkeys(keep) if not (name == "domain" and domains)]
+    # A domain of the votes alone is a group by its own name too.
+    wanted = [name for name in wanted if name in names or name not in domains]
+    for name in wanted:
+        if name not in names:
+            raise InputError(missing_column(name, names, "a group"))
+    return wanted
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen and name not in _UNNAMED:
+            raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
+        seen.add(name)
+
+
+def missing_column(name: str, names: Sequence[str], role: str) -> str:
+    """The message about a column that was asked for and is not there."""
+    if not names:
+        return f"no column {quoted(name)} ({role}): there are votes alone, and no table beside them"
+    return (
+        f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
+        f"the columns are {listed(map(quoted, names))}"
+    )

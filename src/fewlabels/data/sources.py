@@ -1,0 +1,350 @@
+"""What a source is: which files, of which kind, decided by content; and those files opened.
+
+Standard input is kept as a file on disk, as it may be read more than once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fewlabels.data.cells import open_workbook
+from fewlabels.data.columnar import open_feather, open_parquet
+from fewlabels.data.content import ENDINGS, file_kind
+from fewlabels.data.delimited import open_delimited
+from fewlabels.data.json_rows import open_json
+from fewlabels.data.native import open_frame
+from fewlabels.data.table import Source, Table, concatenate, told_of
+from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
+
+DASH = "-"
+"""What stands for standard input where a path is asked for."""
+
+NAME = "standard input"
+
+FORMATS = {
+    "csv": "CSV", "tsv": "CSV", "jsonl": "JSON", "json": "JSON", "parquet": "Parquet",
+    "feather": "Feather", "npz": "NPZ", "excel": "Excel",
+}  # fmt: skip
+"""What may be said of it -> the kind of the file."""
+
+
+class _Kept:
+    """What was read of standard input last, and from which stream."""
+
+    stream: Any = None
+    path: Path | None = None
+
+
+def is_standard_input(source: str) -> bool:
+    """Whether a path stands for standard input: `-`, or with more behind it, as `-#tsv`."""
+    return source == DASH or source.startswith(f"{DASH}#")
+
+
+def standard_input(format_name: str | None = None) -> Path:
+    """A file with all of standard input, which is read once.
+
+    Parameters
+    ----------
+    format_name
+        One of `FORMATS`, where the content alone does not say what it is.
+
+    Raises
+    ------
+    InputError
+        If nobody sends anything.
+    UsageError
+        If the format is none.
+    """
+    if format_name is not None and format_name not in FORMATS:
+        raise UsageError(unknown("format", format_name, FORMATS))
+    stream = getattr(sys.stdin, "buffer", None)
+    if _Kept.path is None or stream is not _Kept.stream:
+        if stream is None or stream.closed or sys.stdin.isatty():
+            raise InputError("has nothing to read; send a file: fewlabels ... - < FILE")
+        _Kept.path, _Kept.stream = _spooled(stream), stream
+    # The ending tells a tab for a delimiter, and what the content must be.
+    ending = "" if format_name in (None, "excel") else f".{format_name}"
+    _Kept.path = _Kept.path.rename(_Kept.path.with_suffix(ending))
+    return _Kept.path
+
+
+def _spooled(stream: Any) -> Path:
+    folder = tempfile.mkdtemp(prefix="fewlabels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "standard-input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+    return path
+
+
+SUFFIXES = (
+    *(f"{table}{ending}" for table in (".csv", ".tsv") for ending in ("", *ENDINGS)),
+    *(".parquet", ".pq", ".npz"),
+)
+"""Endings of the files that are read of a folder."""
+
+FURTHER_SUFFIXES = (
+    *(f"{rows}{ending}" for rows in (".jsonl", ".ndjson") for ending in ("", *ENDINGS)),
+    *(".json", ".feather", ".arrow", ".xlsx", ".xls", ".ods"),
+)
+"""Endings of those that are read where there are none of the others: notes may lie beside them."""
+
+_URL = re.compile(r"(?:https?|ftp|s3|s3a|gs|gcs|hf|abfss?|az|hdfs)://")
+_MOST_NEIGHBOURS = 10_000
+
+
+@dataclass(frozen=True)
+class Located:
+    """Files of one kind in order of their names, and what to call them.
+
+    `sheet` is the one of a workbook that was asked for.
+    """
+
+    kind: str
+    files: tuple[Path, ...]
+    name: str
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
+class BadFile:
+    """A file that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
+    """What is said where no file is left; `alone` where the path is that of a file."""
+    if not skipped:
+        return "is a folder without files to read"
+    first = skipped[0]
+    if alone and len(skipped) == 1:
+        return first.reason
+    return f"none of its {len(skipped):,} files can be read; {first.name}: {first.reason}"
+
+
+def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
+    """Find the files of a path; None if the source is no path.
+
+    `-` is standard input. Behind a `#` stands what a path alone does not say: the sheet of a
+    workbook (`book.xlsx#Sheet 2`), or the format of standard input (`-#tsv`).
+
+    Parameters
+    ----------
+    skipped
+        Where to put files of a folder that are no tables, or of another kind than the first one;
+        None refuses the folder.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to read, it may not be read, or it is of no kind that is read here.
+    UsageError
+        If the path is empty.
+    """
+    if not isinstance(source, (str, Path)):
+        return None
+    if not str(source):
+        raise UsageError("the path of the file is empty")
+    name = str(source)
+    if isinstance(source, str) and is_standard_input(source):
+        with told_of(NAME):
+            return _standard_input(source)
+    with told_of(name):
+        if isinstance(source, str) and _URL.match(source):
+            raise InputError("is a URL, and files are read from disk; download it first")
+        path = Path(source)
+        try:
+            if path.is_dir():
+                return _folder(path, name, skipped)
+            if not path.exists():
+                return _sheet(name)
+            if not path.is_file():
+                raise InputError("is not a regular file; save it as a file first")
+            return Located(file_kind(path), (path,), name)
+        except (OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(_reason(error)) from None
+
+
+def path_of(source: str) -> str:
+    """The path alone, without the sheet behind it.
+
+    Examples
+    --------
+    >>> path_of("book.xlsx#Sheet 2"), path_of("file.csv")
+    ('book.xlsx', 'file.csv')
+    """
+    path, mark, _ = source.rpartition("#")
+    return path if mark and not os.path.exists(source) else source
+
+
+def _standard_input(source: str) -> Located:
+    said = source.removeprefix(DASH).removeprefix("#") or None
+    format_name = said if said in FORMATS else None
+    path = standard_input(format_name)
+    kind = file_kind(path)
+    sheet = None if format_name is not None else said
+    if sheet is not None and kind != "Excel":
+        raise InputError(f"is {kind}, which has no sheet {quoted(sheet)}; leave it out")
+    if format_name is not None and FORMATS[format_name] != kind:
+        raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
+    return Located(kind, (path,), NAME, sheet)
+
+
+def _sheet(name: str) -> Located:
+    """The sheet of a workbook, where that is what a path that does not exist means."""
+    base, mark, sheet = name.rpartition("#")
+    path = Path(base)
+    if not mark or not path.is_file():
+        raise InputError(_no_such_file(Path(base if mark else name)))
+    kind = file_kind(path)
+    if kind != "Excel":
+        raise InputError(f"no such file; {path.name} is {kind}, which has no sheets")
+    return Located(kind, (path,), name, sheet)
+
+
+def _no_such_file(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"no such file; there is no folder {quoted(str(folder))}"
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in itertools.islice(entries, _MOST_NEIGHBOURS)]
+    near = did_you_mean(path.name, names) or _by_stem(path, names)
+    return f"no such file; {near}".rstrip("; ")
+
+
+def _by_stem(path: Path, names: list[str]) -> str:
+    """The same name with another ending, as a question."""
+    stems = {name.partition(".")[0].lower(): name for name in names}
+    near = stems.get(path.name.partition(".")[0].lower())
+    return f"did you mean {quoted(near)}?" if near else ""
+
+
+def _folder_files(folder: Path) -> list[Path]:
+    """The files of a folder that are read, in order of their names.
+
+    Raises
+    ------
+    InputError
+        If there are none, or one is there twice: as it is, and compressed.
+    """
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.name.lower().endswith((*SUFFIXES, *FURTHER_SUFFIXES))
+        and not file.name.startswith((".", "_"))
+        and file.is_file()
+    )
+    first = [file for file in files if file.name.lower().endswith(SUFFIXES)]
+    found = first or files
+    names = {file.name for file in found}
+    for name in names:
+        twice = [f"{name}{ending}" for ending in ENDINGS if f"{name}{ending}" in names]
+        if twice:
+            raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
+    if not found:
+        raise InputError(
+            "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
+            ".json, .feather, .xlsx or .ods"
+        )
+    return found
+
+
+def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
+    kinds: dict[str, str] = {}
+    files: list[Path] = []
+    for file in _folder_files(path):
+        shown = one_line(file.name)
+        try:
+            with told_of(shown if skipped is None else None):
+                kind = file_kind(file)
+            first = next(iter(kinds), kind)
+            if skipped is not None and kind != first:
+                raise InputError(f"is {kind}, and {kinds[first]} is {first}")
+        except (InputError, OSError) as error:
+            if skipped is None:
+                raise
+            skipped.append(BadFile(shown, one_line(str(error))))
+        else:
+            kinds.setdefault(kind, file.name)
+            files.append(file)
+    if not files:
+        raise InputError(nothing_read(skipped or (), alone=False))
+    if len(kinds) > 1:
+        shown_kinds = [f"{file} is {kind}" for kind, file in kinds.items()]
+        raise InputError(
+            f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
+        )
+    return Located(next(iter(kinds)), tuple(files), name)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return "may not be read (permission denied); change its permissions"
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+_OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
+    "CSV": open_delimited,
+    "Parquet": open_parquet,
+    "JSON": open_json,
+    "Feather": open_feather,
+    "Excel": open_workbook,
+}
+
+
+def open_source(source: Any, located: Located | None, argument: str = "source") -> Source:
+    """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
+    if located is None:
+        return open_frame(source, argument)
+    opener = _OPENERS[located.kind]
+    if located.sheet is not None:
+        opener = partial(open_workbook, sheet=located.sheet)
+    parts: list[Source] = []
+    for file in located.files:
+        with told_of(one_line(file.name) if len(located.files) > 1 else None):
+            parts.append(opener(file, one_line(file.name)))
+    return parts[0] if len(parts) == 1 else FolderOfTables(located.name, tuple(parts))
+
+
+@dataclass(frozen=True)
+class FolderOfTables:
+    """Several files with the same columns, in any order, as one."""
+
+    name: str
+    parts: tuple[Source, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the first file, which every other must have too."""
+        first = self.parts[0]
+        for part in self.parts[1:]:
+            odd = sorted(set(first.names) ^ set(part.names))
+            if odd:
+                raise InputError(
+                    f"{first.name} and {part.name} differ in the columns "
+                    f"{listed(map(quoted, odd))}; make them agree"
+                )
+        return first.names
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns of every file."""
+        tables = []
+        for part in self.parts:
+            with told_of(part.name):
+                tables.append(part.read(numbers, texts))
+        return concatenate(tables, [part.name for part in self.parts])

@@ -1,0 +1,356 @@
+"""Columns that were read, and what every kind of source must be able to do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fewlabels.data.values import class_text
+from fewlabels.errors import FewlabelsError, InputError, one_line, quoted
+from fewlabels.kernels.arrays import Array, Floats, Ints
+
+
+@contextmanager
+def readable(
+    kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
+) -> Iterator[None]:
+    """Say of whatever stops the reading of a file of some kind that it is damaged.
+
+    Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
+    """
+    try:
+        yield
+    except FewlabelsError:
+        raise
+    except MemoryError:
+        raise InputError(memory) from None
+    except Exception as error:
+        raise InputError(
+            f"cannot be read as {kind}, it is damaged or cut short ({error}); {mend}"
+        ) from None
+
+
+@contextmanager
+def told_of(name: str | None) -> Iterator[None]:
+    """Put the file's name before the message of an `InputError`, and keep it to one line."""
+    try:
+        yield
+    except InputError as error:
+        message = str(error) if name is None else f"{name}: {error}"
+        raise InputError(one_line(message)) from None
+    except MemoryError:
+        where = "" if name is None else f"{name}: "
+        raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
+
+
+MISSING_NUMBERS = (
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
+)
+"""Texts that stand for a missing number."""
+
+Place = Callable[[int], str]
+"""Index of an item, from 0 -> where a person finds it."""
+
+
+def row_place(row: int) -> str:
+    """Where a row is of a file without a header of its own."""
+    return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Some columns of a source.
+
+    `pieces` gives a column in pieces (one per file) that may differ in type; it may read them when
+    it is called, so that a file is not held in memory beside the arrays made from it. `notes` say
+    how cells were read that are not plain numbers; `decimal_comma` says that 1,234 is between 1
+    and 2; `scaled` are the columns whose percentages were divided by 100.
+    """
+
+    names: tuple[str, ...]
+    pieces: Callable[[str], Sequence[pa.ChunkedArray]]
+    n_rows: int
+    place: Place
+    notes: list[str] = field(default_factory=list)
+    decimal_comma: bool = False
+    scaled: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place
+    ) -> Table:
+        """Columns that have been read."""
+        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place)
+
+    @classmethod
+    def of_batches(
+        cls,
+        batches: Iterable[pa.RecordBatch],
+        names: Iterable[str],
+        place: Place = row_place,
+        *,
+        decimal_comma: bool = False,
+    ) -> Table:
+        """Record batches one after another, though their types may differ."""
+        same = itertools.groupby(batches, key=lambda batch: batch.schema)
+        tables = [pa.Table.from_batches(list(part)) for _, part in same]
+        n_rows = sum(len(table) for table in tables)
+        return cls(
+            tuple(names), lambda name: [table.column(name) for table in tables], n_rows, place,
+            decimal_comma=decimal_comma,
+        )  # fmt: skip
+
+    def numbers(self, name: str) -> Floats:
+        """A column as real numbers, shape (n,); NaN where it is empty.
+
+        Raises
+        ------
+        InputError
+            If a value is not a number; the message says which, and where.
+        """
+        out = np.empty(self.n_rows)
+        start = 0
+        before: bool | None = None
+        for piece in self.pieces(name):
+            self.scaled.discard(name)
+            found = self._numeric(name, piece, start)
+            if found.null_count < len(found):
+                if before not in (None, name in self.scaled):
+                    refuse_mixed(name)
+                before = name in self.scaled
+            for chunk in found.chunks:
+                part = out[start : start + len(chunk)]
+                part[:] = _values(chunk, np.float16 if pa.types.is_float16(chunk.type) else float)
+                _fill_nulls(chunk, part, np.nan)
+                start += len(chunk)
+        return out
+
+    def categories(self, name: str) -> tuple[Ints, list[Any]]:
+        """A column as codes, shape (n,), into a list of its values; -1 where it is null.
+
+        A value may be in the list more than once.
+
+        Raises
+        ------
+        InputError
+            If the column holds lists or the like.
+        """
+        codes = np.empty(self.n_rows, dtype=np.int64)
+        values: list[Any] = []
+        start = 0
+        for piece in self.pieces(name):
+            stop = start + len(piece)
+            try:
+                known = _encode(piece, codes[start:stop])
+            except (pa.ArrowException, ValueError):
+                raise InputError(
+                    f"column {quoted(name)} holds {piece.type}, which cannot be read as names; "
+                    "store it as text"
+                ) from None
+            codes[start:stop][codes[start:stop] >= 0] += len(values)
+            values.extend(known)
+            start = stop
+        return codes, values
+
+    def head(self, name: str, rows: int) -> Floats:
+        """The first rows of a column (of every piece) as `numbers` gives them."""
+        pieces = [piece.slice(0, rows) for piece in self.pieces(name)]
+        size = sum(len(piece) for piece in pieces)
+        part = Table((name,), lambda _: pieces, size, self.place, [], self.decimal_comma)
+        return part.numbers(name)
+
+    def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+        kind = piece.type
+        if pa.types.is_dictionary(kind):
+            return self._numeric(name, piece.cast(kind.value_type), start)
+        if pa.types.is_float16(kind):
+            return piece
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            return piece.cast(pa.float64(), safe=False)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            piece = _without_missing(piece)
+        elif not (pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
+            raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}")
+        try:
+            return piece.cast(pa.float64())
+        except pa.ArrowException:
+            return self._written(name, piece, start)
+
+    def _written(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+        """Numbers as people write them: 66,6 and 66.6%, where the whole column says how.
+
+        Raises
+        ------
+        InputError
+            If a cell is no number, only some are percentages, or a comma may be either.
+        """
+        percent = pc.ends_with(piece, "%")
+        whole = pc.all(percent, min_count=0).as_py()
+        bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(piece, r"%$", ""))
+        comma = pc.match_substring_regex(bare, r"^[-+]?\d*,\d+$")
+        grouped = pc.match_substring_regex(bare, r"^[-+]?[1-9]\d{0,2}(,\d{3})+$")
+        decimal = pc.any(pc.and_not(comma, grouped)).as_py() or self.decimal_comma
+        if pc.any(grouped).as_py() and not decimal:
+            row = pc.index(grouped, True).as_py()
+            value = piece[row].as_py()
+            raise InputError(
+                f"column {quoted(name)} must be numbers; {quoted(value)} in "
+                f"{self.place(start + row)} may be {value.replace(',', '')} or "
+                f"{value.replace(',', '.')}: write it without the comma, or with a decimal point"
+            )
+        pointed = pc.replace_substring(bare, ",", ".") if decimal else bare
+        numbers = pc.match_substring_regex(pointed, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+        wrong, mend = pc.invert(numbers), "correct it, or leave the cell empty"
+        if not pc.any(wrong).as_py() and pc.any(percent).as_py() and not whole:
+            wrong, mend = percent, "write all cells with % or none"
+        if pc.any(wrong).as_py():
+            row = pc.index(wrong, True).as_py()
+            raise InputError(
+                f"column {quoted(name)} must be numbers; got {quoted(piece[row].as_py())} in "
+                f"{self.place(start + row)}: {mend}"
+            )
+        out = pointed.cast(pa.float64())
+        if decimal:
+            self.notes.append(f"column {quoted(name)}: commas read as decimal points")
+        if whole:
+            self.notes.append(f"column {quoted(name)}: percentages read as shares")
+            self.scaled.add(name)
+            out = pc.divide(out, 100.0)
+        return out
+
+
+@dataclass(frozen=True)
+class Names:
+    """A column of names: codes, shape (n,), into texts, all different; -1 = null."""
+
+    column: str
+    codes: Ints
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table, column: str, text: Callable[[Any], str | None] = class_text) -> Names:
+        """Read a column; `text` gives the text of a value, None where it is none."""
+        codes, values = table.categories(column)
+        index: dict[str, int] = {}
+        known = [text(value) for value in values]
+        place = [-1 if t is None else index.setdefault(t, len(index)) for t in known]
+        # The last entry is that of code -1.
+        return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
+
+    def counts(self) -> dict[str, int]:
+        """The texts that some row has (a categorical column may list others), and in how many."""
+        count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
+        found = zip(self.texts, count.tolist(), strict=True)
+        return {text: times for text, times in found if times}
+
+
+def refuse_mixed(name: str) -> NoReturn:
+    """Refuse a column that holds percentages in some rows or files and not in others.
+
+    Raises
+    ------
+    InputError
+        Always.
+    """
+    raise InputError(
+        f"column {quoted(name)} holds percentages in some rows or files and plain numbers in "
+        "others; write them the same way everywhere"
+    )
+
+
+class Source(Protocol):
+    """Something with named columns: a file, a folder of files, or a frame in memory."""
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it; None for a frame in memory."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as they stand, repetitions included."""
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns; a column that is text in the source stays as it is written."""
+
+
+NOTHING = Table.of({}, 0)
+"""What stands for the table where there are long votes alone."""
+
+
+def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
+    """The rows of several tables one after another."""
+    ends = np.cumsum([table.n_rows for table in tables])
+    # Not the tables themselves: a place is remembered longer than the columns.
+    places = [table.place for table in tables]
+
+    def place(row: int) -> str:
+        i = int(np.searchsorted(ends, row, side="right"))
+        return f"{places[i](row - (int(ends[i - 1]) if i else 0))} of {names[i]}"
+
+    def pieces(column: str) -> list[pa.ChunkedArray]:
+        found: list[pa.ChunkedArray] = []
+        for table, name in zip(tables, names, strict=True):
+            with told_of(name):
+                found.extend(table.pieces(column))
+        return found
+
+    # Only where all files say so: 1,434 of one may be 1434 in another.
+    comma = all(table.decimal_comma for table in tables)
+    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma)
+
+
+def _without_missing(piece: pa.ChunkedArray) -> pa.ChunkedArray:
+    trimmed = pc.utf8_trim_whitespace(piece)
+    missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, piece.type))
+    return pc.if_else(missing, pa.scalar(None, piece.type), trimmed)
+
+
+# Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which
+# takes longer than everything else on a file of ordinary size.
+
+
+def _values(array: pa.Array, dtype: type) -> Array:
+    """The numbers of an array without a copy; what stands where it is null is arbitrary."""
+    data = array.buffers()[1]
+    kind = np.dtype(dtype)
+    if data is None:
+        return np.zeros(len(array), kind)
+    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)
+
+
+def _fill_nulls(array: pa.Array, out: Array, value: float) -> None:
+    if array.null_count:
+        valid = array.is_valid()
+        bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
+        out[bits[valid.offset : valid.offset + len(valid)] == 0] = value
+
+
+def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
+    """Fill in the codes of one piece and return its values."""
+    if pa.types.is_null(piece.type):
+        codes[:] = -1
+        return []
+    if not pa.types.is_dictionary(piece.type):
+        if pa.types.is_temporal(piece.type):
+            piece = piece.cast(pa.string())
+        piece = piece.dictionary_encode()
+    chunks = piece.unify_dictionaries().chunks
+    start = 0
+    for chunk in chunks:
+        part = codes[start : start + len(chunk)]
+        part[:] = _values(chunk.indices.cast(pa.int64()), int)
+        _fill_nulls(chunk.indices, part, -1)
+        start += len(chunk)
+    values = chunks[0].dictionary if chunks else pa.array([], pa.string())
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.string())
+    result: list[Any] = values.to_pylist()
+    return result

@@ -1,6 +1,0 @@
-"""What is in a file, what is wrong with it, and how to mend it."""
-
-from fewlabels.frames.doctor.diagnose import diagnose
-from fewlabels.frames.doctor.diagnosis import Diagnosis, Finding
-
-__all__ = ["Diagnosis", "Finding", "diagnose"]

@@ -1,0 +1,1 @@
+"""Label models: a folder for a paper or a family, and what they share."""

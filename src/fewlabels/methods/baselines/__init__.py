@@ -1,0 +1,1 @@
+"""Baselines of the papers, and estimators of one classifier alone."""

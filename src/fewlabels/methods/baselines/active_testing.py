@@ -1,0 +1,290 @@
+"""Active testing: ask for the labels that tell most of the classifiers' mistakes (LURE)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.pseudo_observations import pseudo_observations
+from fewlabels.methods.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    with_evidence,
+    with_probabilities,
+)
+from fewlabels.methods.baselines.ensemble import Ensemble
+from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.predictions import Predictions
+
+_ORDER_SALT, _ROWS_SALT = 0xAC71, 0xAC72
+_BLOCK = 2**22
+
+Oracle = Callable[[Ints], Any]
+"""Given indices of items (m,), their labels: class indices (m,)."""
+
+
+class Acquisition(NamedTuple):
+    """Items in the order in which their labels were asked for, and their LURE weights."""
+
+    keys: UInts  # identities of the items (m,)
+    labels: Ints  # (m,)
+    weights: Floats  # (m,)
+    pool: UInts  # identities of all items that might have been asked for (N,)
+    first: Floats  # the weight that each would have had, asked for first (N,)
+
+
+@dataclass(frozen=True)
+class ActiveTesting(LabelModel):
+    """Picks items by their expected loss, asks for their labels, and undoes the bias of the pick.
+
+    The m-th of M items is drawn from those left of the pool of N with probability q_m in
+    proportion to the loss that a surrogate expects there; with the weights of the levelled
+    unbiased risk estimator (LURE), w_m = 1 + (N-M)/(N-m) (1/((N-m+1) q_m) - 1), the mean of w_m
+    times the loss is unbiased for the pool. One set of items serves all classifiers: expected
+    losses are averaged over them.
+
+    Without an oracle nothing is asked: the labels there are count as a random sample, whose
+    weights are 1, and the items to label next are among the diagnostics.
+
+    Source: Kossen, Farquhar, Gal, Rainforth (2021), equation 6 (LURE: Farquhar et al. 2021).
+
+    Parameters
+    ----------
+    oracle
+        Called once with the indices of the picked items (m,); gives their labels, class indices.
+    budget
+        How many labels to ask for; 20 unless given, at most the items without a label.
+    surrogate
+        Label model whose posterior gives the expected losses (the averaged classifier).
+    uniform_share
+        Share of the expected loss that is spread evenly over the items, so that no item is all
+        but never picked: a confident surrogate that is wrong there would blow up the weights.
+    """
+
+    oracle: Oracle | None = None
+    budget: int | None = None
+    surrogate: LabelModel = field(default_factory=Ensemble)
+    uniform_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            check_count("budget", self.budget)
+        if self.oracle is not None and not callable(self.oracle):
+            raise UsageError(f"`oracle` must be a function of item indices; got {self.oracle!r}")
+        if not 0 < self.uniform_share <= 1:
+            raise UsageError(
+                f"`uniform_share` must be above 0 and at most 1; got {self.uniform_share!r}"
+            )
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Pick the items and ask the oracle for their labels.
+
+        Raises
+        ------
+        InputError
+            If the oracle's answer is not one class index per item.
+        """
+        if isinstance(self.surrogate, Ensemble):
+            with_probabilities(predictions, "active-testing")  # its refusal names this method
+        surrogate = self.surrogate.fit(predictions, rng)
+        salt = int(rng.integers(2**63))
+        pool = np.flatnonzero(~predictions.labeled)
+        budget = min(20 if self.budget is None else self.budget, len(pool))
+        loss = self._expected_loss(surrogate, predictions, pool)
+        picked, weights = _pick(predictions.keys[pool], loss, budget, salt)
+        picked = pool[picked]
+        acquired = None
+        if self.oracle is not None:
+            labels = _answers(self.oracle, picked, predictions.n_classes)
+            first = _lure(loss / loss.sum(), 1, budget) if len(pool) else loss
+            acquired = Acquisition(
+                predictions.keys[picked], labels, weights, predictions.keys[pool], first
+            )
+        return _FittedActiveTesting(surrogate, acquired, predictions.keys[picked], salt)
+
+    def _expected_loss(
+        self, surrogate: FittedLabelModel, predictions: Predictions, pool: Ints
+    ) -> Floats:
+        """Probability of a mistake, averaged over the classifiers with a prediction there."""
+        p = surrogate.posterior(predictions).marginals()[pool]
+        hard = predictions.hard[pool]
+        right = np.take_along_axis(p, np.maximum(hard, 0), axis=1)
+        count = (hard >= 0).sum(axis=1)
+        loss = np.where(hard >= 0, 1 - right, 0.0).sum(axis=1) / np.maximum(count, 1)
+        even = max(float(loss.mean()), np.finfo(float).tiny) if len(loss) else 1.0
+        share = self.uniform_share
+        out: Floats = (1 - share) * loss + share * even
+        return out
+
+
+def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floats]:
+    """Places of the picked items among the pool (m,), in order, and their LURE weights (m,).
+
+    Drawing one after the other without replacement is the order of Gumbel-perturbed logarithms,
+    which belong to the items.
+    """
+    u = uniforms(keys, np.arange(1), salt ^ _ORDER_SALT)[:, 0]
+    order = np.argsort(-(np.log(loss) - np.log(-np.log(u))), kind="stable")
+    # What is left when the m-th is drawn, summed from the last to keep every digit.
+    left = np.cumsum(loss[order][::-1])[::-1]
+    picked = order[:budget]
+    q = loss[picked] / left[:budget]
+    return picked, _lure(q, np.arange(1, budget + 1), budget, len(keys))
+
+
+def _lure(q: Floats, m: Ints | int, budget: int, n: int | None = None) -> Floats:
+    """Weight of the m-th of `budget` items asked for, picked with probability q from n."""
+    n = len(q) if n is None else n
+    left = np.maximum(n - np.asarray(m), 1)  # the last of all has weight 1: its factor is 0
+    out: Floats = 1 + (n - budget) / left * (1 / ((n - m + 1) * q) - 1)
+    return out
+
+
+def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
+    found = np.asarray(oracle(picked))
+    whole = found.dtype.kind in "iub" or (
+        found.dtype.kind == "f" and bool((np.isfinite(found) & (found == np.round(found))).all())
+    )
+    if found.shape != picked.shape:
+        raise InputError(
+            f"the oracle was asked for the labels of {len(picked)} items and gave an array of "
+            f"shape {found.shape}; give one class index for each"
+        )
+    if not whole or (found < 0).any() or (found >= n_classes).any():
+        raise InputError(
+            f"the oracle gave a label that is no class index from 0 to {n_classes - 1}; "
+            "translate class names to their places in `predictions.classes`"
+        )
+    labels: Ints = found.astype(np.int64)
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedActiveTesting(FittedLabelModel):
+    surrogate: FittedLabelModel
+    acquired: Acquisition | None
+    suggested: UInts
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        labels, weights = predictions.labels.copy(), np.ones(predictions.n_items)
+        asked = np.zeros(predictions.n_items, dtype=bool)
+        if self.acquired is not None:
+            place = _places(self.acquired.keys, predictions.keys)
+            asked = place >= 0
+            place_in_pool = _places(self.acquired.pool, predictions.keys)
+            weights = np.where(place_in_pool >= 0, self.acquired.first[place_in_pool], 1.0)
+            labels[asked] = self.acquired.labels[place[asked]]
+            weights[asked] = self.acquired.weights[place[asked]]
+        probabilities = with_evidence(
+            self.surrogate.posterior(predictions).marginals(), predictions.evidence
+        )
+        probabilities[asked] = np.eye(predictions.n_classes)[labels[asked]]
+        return LabelPosterior(
+            probabilities,
+            Fixed(probabilities),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            observed=labels >= 0,
+            means=_LevelledRisk(predictions, labels, weights, asked, self.salt),
+            status=self._status(int((labels >= 0).sum())),
+            warnings=self._warnings(int((labels >= 0).sum())),
+            diagnostics=self._diagnostics(predictions),
+        )
+
+    def _status(self, n_known: int) -> Status:
+        return Status.FEW_LABELS if self.acquired is not None and n_known < 5 else Status.OK
+
+    def _warnings(self, n_known: int) -> tuple[str, ...]:
+        if self.acquired is None:
+            return (
+                "active-testing has no oracle to ask (give one in Python: "
+                "fl.models.ActiveTesting(oracle=...)): the labels there are count as a random "
+                "sample; the items to label next are in the diagnostics",
+            )
+        few = ("few-labels: the oracle gave fewer than 5 labels",) if n_known < 5 else ()
+        return (f"the oracle was asked for {len(self.acquired.keys)} labels", *few)
+
+    def _diagnostics(self, predictions: Predictions) -> dict[str, Any]:
+        place = _places(self.suggested, predictions.keys)
+        items = np.flatnonzero(place >= 0)
+        items = items[np.argsort(place[items])]
+        if self.acquired is None:
+            return {"label_next": items.tolist()}
+        squares = float((self.acquired.weights**2).sum())
+        effective = float(self.acquired.weights.sum()) ** 2 / squares if squares else 0.0
+        return {"asked": items.tolist(), "effective_labels": effective}
+
+
+def _places(keys: UInts, of: UInts) -> Ints:
+    """Place of each of `of` (n,) among `keys` (m,), -1 where it is not there."""
+    if not len(keys):
+        return np.full(len(of), -1)
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(keys[order], of), len(keys) - 1)
+    out: Ints = np.where(keys[order][place] == of, order[place], -1)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _LevelledRisk:
+    """The estimator: weighted mean loss of the asked items, plain mean of labels known before."""
+
+    predictions: Predictions
+    labels: Ints
+    weights: Floats
+    asked: Bools
+    salt: int
+
+    def estimate(
+        self, values: Floats, rows: Ints, *, best: float, size: int, population: bool
+    ) -> tuple[float, Floats]:
+        """Best value minus (plus) the mean loss, and its Bayesian bootstrap; see `MeanEstimator`.
+
+        All items, of equal sampling weight: the unbiased mean of w_m times the loss. Otherwise the
+        same divided by the sum of the weights, as how many of the asked are there is chance.
+        """
+        labels, keys = self.labels[rows], self.predictions.keys[rows]
+        known = np.flatnonzero(labels >= 0)
+        if not len(known):
+            return float("nan"), np.full(size, np.nan)
+        known = known[np.argsort(keys[known])]
+        sampling = self.predictions.weight[rows]
+        weight, lure = self._weights(rows, known) * sampling[known], self.weights[rows[known]]
+        unbiased = len(rows) == self.predictions.n_items and bool((sampling == sampling[0]).all())
+        norm = weight if unbiased else weight * lure
+        loss = weight * lure * np.abs(best - values[known, labels[known]])
+        side = 1.0 if best > 0 else -1.0
+        plain = best - side * float(loss.sum() / norm.sum())
+
+        drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
+        place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
+        mass = drawn.mass * (weight**2).sum() / weight.sum()
+        # What has not been seen weighs what it would have weighed: much, where no loss is expected.
+        heavy = self.weights[rows[place]]
+        unseen = (mass * np.abs(best - values[place])).sum(axis=1) * heavy
+        total = mass.sum(axis=1) * (1.0 if unbiased else heavy)
+        sums = np.empty((2, size))
+        for draw in spans(size, max(_BLOCK // len(known), 1)):
+            streams = np.arange(draw.start, draw.stop)
+            e = exponentials(keys[known], streams, self.salt ^ _ROWS_SALT)
+            sums[:, draw] = loss @ e, norm @ e
+        draws = best - side * (sums[0] + unseen) / (sums[1] + total)
+        if not population and len(known) == len(rows):
+            draws = np.full(size, plain)
+        return plain, draws
+
+    def _weights(self, rows: Ints, known: Ints) -> Floats:
+        """How many items each known one stands for: the asked for the pool, others for one."""
+        asked = self.asked[rows[known]]
+        pool = float((~self.predictions.labeled[rows]).sum())
+        return np.where(asked, pool / max(int(asked.sum()), 1), 1.0)

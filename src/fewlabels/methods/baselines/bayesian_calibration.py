@@ -1,0 +1,289 @@
+"""Bayesian calibration: each classifier's scores are recalibrated by the labels, by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.simplex import CLIP, softmax, two_classes
+from fewlabels.methods.base import (
+    FittedLabelModel,
+    LabelModel,
+    check_count,
+    probabilities_of,
+    with_probabilities,
+)
+from fewlabels.methods.per_model import fit_each
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+FEW_EFFECTIVE = 100
+"""Effective sample size below which the draws are too few of a kind to stand for a posterior."""
+
+
+@dataclass(frozen=True)
+class BayesianCalibration(LabelModel):
+    """Logit P(y=1|s) = a log s - b log(1-s) + c for every classifier, from its labels.
+
+    Two classes only. The posterior of (log a, log b, c) is drawn by importance sampling; metrics
+    are averages over the draws. Source: Ji, Smyth, Steyvers (2020), section 3, for one group;
+    the map is beta calibration, Kull, Silva Filho, Flach (2017).
+
+    Parameters
+    ----------
+    slope_sd, offset_sd
+        Prior standard deviations of log a and log b, and of c, all centred at 0: the classifier is
+        taken to be calibrated until labels say otherwise. The defaults are those of a single group
+        under the hierarchical prior of the source's released code: a group's mean has standard
+        deviation .4 (2 for c), and its deviation from that is half-normal with scale .15 (.75), so
+        together sqrt(.4^2 + .15^2) = .43 and sqrt(2^2 + .75^2) = 2.14.
+    n_draws
+        Parameter draws.
+    proposals
+        Proposals of the importance sampler.
+    """
+
+    slope_sd: float = 0.43
+    offset_sd: float = 2.14
+    n_draws: int = 200
+    proposals: int = 1000
+
+    def __post_init__(self) -> None:
+        check_count("n_draws", self.n_draws)
+        check_count("proposals", self.proposals)
+        for name in ("slope_sd", "offset_sd"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+                raise UsageError(f"`{name}` must be a positive number; got {value!r}")
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Draw every classifier's calibration map.
+
+        Raises
+        ------
+        InputError
+            If there are more than two classes.
+        """
+        if predictions.n_classes != 2:
+            raise InputError(
+                f"method 'bayesian-calibration' is for two classes, and these predictions have "
+                f"{predictions.n_classes}; use method 'tempered-ensemble', 'ssme-kde' or "
+                "'dawid-skene'"
+            )
+        served, _ = with_probabilities(predictions, "bayesian-calibration")
+        return fit_each(_BetaCalibration(self), served, rng)
+
+
+@dataclass(frozen=True)
+class _BetaCalibration(LabelModel):
+    """The calibration map of one classifier."""
+
+    settings: BayesianCalibration
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        served, p = with_probabilities(predictions, "bayesian-calibration")
+        there = ~np.isnan(p[:, 0, 0])
+        informed = np.flatnonzero(there & (served.evidence != 0).any(axis=1))
+        # By their keys, so that the order of the rows does not show in the last digits.
+        informed = informed[np.argsort(served.keys[informed])]
+        settings = self.settings
+        found = sample_posterior(
+            log_scores(p[informed, 0, 1]),
+            served.evidence[informed],
+            np.array([settings.slope_sd, settings.slope_sd, settings.offset_sd]),
+            size=settings.n_draws,
+            proposals=settings.proposals,
+            rng=rng,
+        )
+        return _FittedBetaCalibration(
+            served.models, p[there, 0, 1], found, len(informed), int(rng.integers(2**63))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedBetaCalibration(FittedLabelModel):
+    models: tuple[str, ...]
+    scores: Floats
+    found: BetaPosterior
+    n_informed: int
+    salt: int
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of class 1 among the items fitted to, per draw (D,): stands in for a score."""
+
+        def total(rows: slice) -> Floats:
+            z = logits(self.found.draws, log_scores(self.scores[rows]))
+            return expit(z, out=z).sum(axis=0)
+
+        n = len(self.scores)
+        return np.sum(list(map_blocks(total, spans(n, 4096))), axis=0) / n
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
+        slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
+        return LabelPosterior(
+            None,
+            _CalibrationDraws(self, scores, predictions.evidence),
+            predictions.keys,
+            salt=self.salt,
+            value_from="draws",
+            status=self._status(),
+            warnings=self._warnings(),
+            diagnostics={
+                "a": float(slopes[:, 0].mean()),
+                "b": float(slopes[:, 1].mean()),
+                "c": float(offset.mean()),
+                "effective_sample_size": self.found.effective_sample_size,
+            },
+        )
+
+    def _status(self) -> Status:
+        if not self.found.converged or self.found.effective_sample_size < FEW_EFFECTIVE:
+            return Status.NOT_CONVERGED
+        return Status.OK if self.n_informed else Status.ASSUMPTION
+
+    def _warnings(self) -> tuple[str, ...]:
+        said = []
+        if not self.n_informed:
+            said.append(
+                "assumption: no labels; the estimates rest on the prior belief that the classifier "
+                "is calibrated"
+            )
+        if not self.found.converged:
+            said.append("not-converged: the mode of the calibration map was not reached")
+        if self.found.effective_sample_size < FEW_EFFECTIVE:
+            said.append(
+                f"not-converged: fewer than {FEW_EFFECTIVE} effective draws of the calibration map"
+            )
+        return tuple(said)
+
+
+@dataclass(frozen=True, eq=False)
+class _CalibrationDraws:
+    fitted: _FittedBetaCalibration
+    scores: Floats
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.fitted.found.draws)
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        scores, evidence = self.scores[rows], self.evidence[rows]
+        z = logits(self.fitted.found.draws[index], log_scores(scores))
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            z[missing] = logit(self.fitted.shares[index])
+        # A known label is evidence without end, whose probability is exactly 0 or 1.
+        z += (evidence[:, 1] - evidence[:, 0])[:, None]
+        return two_classes(expit(z, out=z))
+
+
+# --- the posterior of the calibration map -----------------------------------------------------
+#
+# Mode, importance sampling, resampling.
+
+
+_FREEDOM = 5
+"""Degrees of freedom of the proposals: tails heavier than those of any posterior here."""
+
+_BLOCK = 2**21
+
+
+class BetaPosterior(NamedTuple):
+    """Draws (D, 3) of log a, log b and c, equally weighted, and how they came about."""
+
+    draws: Floats
+    mode: Floats
+    effective_sample_size: float
+    converged: bool
+
+
+def log_scores(s: Floats) -> Floats:
+    """Log s and log(1 - s) of P(class 1), (n,) -> (n, 2)."""
+    s = np.clip(s, CLIP, 1 - CLIP)
+    return np.column_stack([np.log(s), np.log1p(-s)])
+
+
+def logits(theta: Floats, x: Floats) -> Floats:
+    """Calibrated log-odds a log s - b log(1 - s) + c, (D, 3) and (n, 2) -> (n, D).
+
+    Source: Kull, Silva Filho, Flach (2017), equation 6; theta = (log a, log b, c).
+    """
+    slopes = np.exp(theta[:, :2]) * (1.0, -1.0)
+    out: Floats = x @ slopes.T
+    out += theta[:, 2]
+    return out
+
+
+def log_posterior(theta: Floats, x: Floats, evidence: Floats, sds: Floats) -> Floats:
+    """Unnormalised log posterior of parameters (D, 3), priors N(0, sds^2): (D,).
+
+    The likelihood of an item is sum_k exp(evidence_k) P(y = k | s), evidence (n, 2).
+    """
+    out: Floats = -0.5 * ((theta / sds) ** 2).sum(axis=1)
+    for block in spans(len(x), max(_BLOCK // len(theta), 1)):
+        z = logits(theta, x[block])
+        told = evidence[block]
+        out += (np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)).sum(axis=0)
+    return out
+
+
+def slope_and_curvature(
+    theta: Floats, x: Floats, evidence: Floats, sds: Floats
+) -> tuple[Floats, Floats]:
+    """Gradient (3,) and Hessian (3, 3) of the log posterior at one theta (3,)."""
+    z = logits(theta[None], x)[:, 0]
+    p, known = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
+    # dz/dtheta: a log s and -b log(1 - s), which are also their own second derivatives.
+    inner = np.column_stack([x * np.exp(theta[:2]) * (1.0, -1.0), np.ones(len(x))])
+    error = known - p
+    bend = known * (1 - known) - p * (1 - p)
+    hessian = inner.T @ (inner * bend[:, None]) - np.diag(sds**-2.0)
+    hessian[[0, 1], [0, 1]] += error @ inner[:, :2]
+    return error @ inner - theta / sds**2, hessian
+
+
+def sample_posterior(
+    x: Floats,
+    evidence: Floats,
+    sds: Floats,
+    *,
+    size: int,
+    proposals: int,
+    rng: np.random.Generator,
+) -> BetaPosterior:
+    """Draws by importance sampling from a multivariate t around the mode, then resampling.
+
+    Three parameters: the t covers the posterior well, and systematic resampling leaves little
+    Monte Carlo error, so no chain has to be run or judged.
+    """
+    found = minimize(
+        lambda t: -log_posterior(t[None], x, evidence, sds)[0],
+        np.zeros(3),
+        jac=lambda t: -slope_and_curvature(t, x, evidence, sds)[0],
+        hess=lambda t: -slope_and_curvature(t, x, evidence, sds)[1],
+        method="trust-exact",
+        options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
+    )
+    values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, sds)[1])
+    # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
+    root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
+    t = rng.standard_normal((proposals, 3))
+    t /= np.sqrt(rng.chisquare(_FREEDOM, size=(proposals, 1)) / _FREEDOM)
+    theta = found.x + t @ root.T
+    log_proposal = -(_FREEDOM + 3) / 2 * np.log1p((t**2).sum(axis=1) / _FREEDOM)
+    weights = softmax(log_posterior(theta, x, evidence, sds) - log_proposal, axis=0)
+    points = (np.arange(size) + rng.random()) / size
+    chosen = np.minimum(np.searchsorted(np.cumsum(weights), points), proposals - 1)
+    return BetaPosterior(theta[chosen], found.x, float(1 / (weights**2).sum()), bool(found.success))

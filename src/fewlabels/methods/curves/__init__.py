@@ -1,0 +1,1 @@
+"""One classifier whose score orders the items: curves that only fall or rise."""

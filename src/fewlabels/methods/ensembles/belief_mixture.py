@@ -1,0 +1,656 @@
+"""What the ensembles share: a mixture of beliefs about classifiers, weighed by labels.
+
+A belief is a Gaussian prior of the coefficients of
+
+    P(y = k | s_i) = softmax_k(a_k + (b + c_k) f_ik + h g_ik + sum_j w_j d_ijk + sum_j v_j e_ijk)
+
+with f an index: between the linear and the log pool of the classifiers (g is half their gap,
+kernels/pooling.py), one classifier alone, the pool without it, a latent class that no label
+taught, or what reference items taught. d_j is how classifier j deviates, and e_j its vote. Every
+belief is fitted to the labels by Newton's method; its posterior weight is its prior weight times
+its evidence (Laplace).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import InputError, Status
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
+from fewlabels.kernels.simplex import softmax
+from fewlabels.methods.base import FittedLabelModel, with_probabilities
+from fewlabels.methods.ensembles.informants import Informants
+from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
+from fewlabels.posterior import LabelPosterior, ParameterDraws
+from fewlabels.predictions import Predictions
+
+WEIGHED_ITEMS = 2_000
+"""Beliefs are weighed by so many labels at most; those that then count are fitted to all."""
+
+MOST_LEADERS = 20
+"""Of more classifiers only those with most predictions lead by themselves."""
+
+MOST_EACH = 50
+"""Of more classifiers only those with most predictions have a coefficient of their own."""
+
+POOL_ITEMS = 20_000
+"""Constants of pools, maps and latent classes are found on so many items."""
+
+SKEWED_UP_TO, CANDIDATES = 500, 8
+"""With so many labels at most, draws are chosen among so many candidates for each."""
+
+_NEVER_DRAWN = 1e-5
+
+
+DIAGNOSTICS = {
+    "slope": "by how much the pool is sharpened (above 1) or softened (below 1)",
+    "slope_sd": "how uncertain that slope is",
+    "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
+    "confident as the mean of the probabilities",
+    "agreement": "how often two classifiers predict the same class",
+    "anchor": "the slope that this agreement suggests",
+    "component_weights": "how far the labels favour each of the beliefs",
+    "answered_by": "what the answer rests on: all classifiers pooled, one alone, all but one, or "
+    "what their agreement says without any label; and the share that the labels give it",
+    "parameter_draws": "how many draws of the coefficients the estimates average over",
+}
+"""What the diagnostics of a mixture with anchored beliefs mean."""
+
+IndexName = Literal[
+    "raw",
+    "calibrated",
+    "latent",
+    "votes",
+    "own",
+    "tempered",
+    "rank",
+    "without",
+    "reference",
+    "ordinal",
+]
+_LEADERS = ("own", "tempered", "rank", "without")
+
+
+class Belief(NamedTuple):
+    """One prior: its weight, mean and sd of the slope b, and sds of all else (0: left out).
+
+    Slope and its sd are multiples of the agreement slope where `anchored`. The sds of offsets
+    are those of a difference between two classes; those of deviations and votes, of their sum
+    over the classifiers. An index of one classifier stands for as many beliefs as there are
+    classifiers, which share the weight.
+    """
+
+    weight: float
+    pool: IndexName
+    anchored: bool
+    slope: float
+    slope_sd: float
+    offset_sd: float
+    gap_sd: float = 0.0
+    deviation_sd: float = 0.0
+    vote_sd: float = 0.0
+    class_slope_sd: float = 0.0
+
+
+# --- coefficients ---------------------------------------------------------------------------
+
+
+class _Term(NamedTuple):
+    """A coefficient: its feature, mean and sd; one for every class where `by_class`."""
+
+    feature: Feature
+    mean: float
+    sd: float
+    by_class: bool = False
+
+
+class _Member(NamedTuple):
+    """A belief about one index: which belief it is, its share of that, and its coefficients."""
+
+    belief: int
+    share: float
+    basis: Feature
+    offset_sd: float
+    terms: tuple[_Term, ...]
+
+
+def _members(beliefs: Sequence[Belief], index: PooledIndex, coverage: Floats) -> list[_Member]:
+    """The members of the mixture; coverage (M,) says on how many items classifiers speak."""
+    order = np.argsort(-coverage, kind="stable")
+    leaders = [index.models[j] for j in np.sort(order[:MOST_LEADERS])]
+    each = [index.models[j] for j in np.sort(order[:MOST_EACH])]
+    share = 1 / np.sqrt(len(index.models))
+    out = []
+    for number, belief in enumerate(beliefs):
+        kind, k = belief.pool, index.informants
+        if kind in _LEADERS:
+            own = leaders if kind != "without" or len(index.models) > 2 else []
+            indices = [Feature(kind, model) for model in own]
+        elif kind in ("raw", "calibrated"):
+            indices = [Feature("pool", kind)]
+        else:
+            there = {
+                "latent": k.latent is not None,
+                "votes": k.voted is not None,
+                "reference": index.reference is not None,
+                "ordinal": k.ordered,
+            }
+            indices = [Feature(kind)] if there[kind] else []
+        for feature in indices:
+            pool: PoolName = "calibrated" if kind in ("calibrated", "without") else "raw"
+            anchor = index.anchors[pool] if belief.anchored else 1.0
+            ratio = index.ratios[kind] if kind in ("raw", "calibrated") else 1.0
+            terms = [_Term(feature, belief.slope * anchor, belief.slope_sd * anchor)]
+            if belief.gap_sd:
+                terms.append(_Term(Feature("gap", kind), 0.0, belief.gap_sd))
+            if belief.class_slope_sd:
+                terms.append(_Term(feature, 0.0, belief.class_slope_sd, by_class=True))
+            sizes = {"deviation": belief.deviation_sd * ratio, "vote": belief.vote_sd}
+            terms += [
+                _Term(Feature(name, model), 0.0, sd * share)
+                for name, sd in sizes.items()
+                if sd > 0
+                for model in each
+            ]
+            out.append(_Member(number, 1 / len(indices), feature, belief.offset_sd, tuple(terms)))
+    return out
+
+
+class _Columns:
+    """Where coefficients stand: offsets (K), one for every feature, K for those by class."""
+
+    def __init__(self, n_classes: int, members: Sequence[_Member]) -> None:
+        self.n_classes = n_classes
+        terms = [term for member in members for term in member.terms]
+        self.features = tuple(dict.fromkeys(term.feature for term in terms))
+        self.by_class = tuple(dict.fromkeys(t.feature for t in terms if t.by_class))
+        start = n_classes
+        self._of_feature = {f: start + place for place, f in enumerate(self.features)}
+        start += len(self.features)
+        self._by_class = {f: start + n_classes * place for place, f in enumerate(self.by_class)}
+        self.width = start + n_classes * len(self.by_class)
+
+    def of(self, term: _Term) -> list[int]:
+        """The columns of a term."""
+        if term.by_class:
+            return [self._by_class[term.feature] + c for c in range(self.n_classes)]
+        return [self._of_feature[term.feature]]
+
+    def prior(self, member: _Member) -> tuple[Ints, Floats, Floats]:
+        """Columns of a member's coefficients, their means and sds, all (p,)."""
+        k = self.n_classes
+        found = [(c, 0.0, member.offset_sd / np.sqrt(2)) for c in range(k)]
+        found += [(column, t.mean, t.sd) for t in member.terms for column in self.of(t)]
+        where, means, sds = zip(*(f for f in found if f[2] > 0), strict=True)
+        return np.array(where), np.array(means), np.array(sds)
+
+    def design(self, features: Floats) -> Floats:
+        """All columns of items with features (n, K, F), (n, K, width)."""
+        n, k, count = features.shape
+        out = np.zeros((n, k, self.width))
+        out[:, np.arange(k), np.arange(k)] = 1.0
+        out[:, :, k : k + count] = features
+        for feature, start in self._by_class.items():
+            values = features[:, :, self.features.index(feature)]
+            out[:, np.arange(k), start + np.arange(k)] = values
+        return out
+
+    def by_feature(self, beta: Floats) -> tuple[Floats, Floats]:
+        """Of coefficients (width, D): offsets (K, D), and those of every feature, (K, F, D)."""
+        k, count = self.n_classes, len(self.features)
+        slopes = np.repeat(beta[None, k : k + count], k, axis=0)
+        for feature, start in self._by_class.items():
+            slopes[:, self.features.index(feature)] += beta[start : start + k]
+        return beta[:k], slopes
+
+    def used(self, beta: Floats) -> tuple[Feature, ...]:
+        """Features with a coefficient other than 0 in some draw, beta (D, width)."""
+        _, slopes = self.by_feature(beta.T)
+        some = (slopes != 0).any(axis=(0, 2))
+        return tuple(f for f, s in zip(self.features, some, strict=True) if s)
+
+
+class _Fit(NamedTuple):
+    """A member's columns (p,), its posterior mode, and its prior means and precisions (p,)."""
+
+    columns: Ints
+    mode: Mode
+    mean: Floats
+    precision: Floats
+
+
+def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
+    """Posterior weights of beliefs: prior weight times evidence."""
+    with np.errstate(divide="ignore"):
+        return softmax(np.log(np.asarray(weights, dtype=float)) + log_evidence, axis=0)
+
+
+def _chosen(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
+    """Places (size,) in proportion to weights as nearly as whole numbers allow, in order.
+
+    Systematic sampling, which leaves less Monte Carlo error than drawing them.
+    """
+    points = (np.arange(size) + rng.random()) / size
+    found = np.searchsorted(np.cumsum(weights), points * weights.sum())
+    return np.minimum(found, len(weights) - 1)
+
+
+# --- the fitted model -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBeliefs(FittedLabelModel):
+    """Draws of the coefficients for values and for intervals, and how they came about."""
+
+    method: str
+    index: PooledIndex
+    columns: _Columns
+    draws: Floats
+    interval_draws: Floats
+    salt: int
+    diagnostics: Mapping[str, Any]
+    converged: bool
+    n_labels: float
+    inflation: float
+    assumption: str
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        """Posterior of the labels of any items of the same classifiers."""
+        served = predictions.select_models(self.index.models)
+        if served.probabilities is None and not self.index.informants.every_kind:
+            raise InputError(
+                f"method {self.method!r} needs class probabilities, and these items have none"
+            )
+        used = self.columns.used(np.concatenate([self.draws, self.interval_draws]))
+        design = _Design(self.index.matrix(served, used), self.columns, used)
+        parameters, of_intervals = (
+            _Draws(design, predictions.evidence, draws)
+            for draws in (self.draws, self.interval_draws)
+        )
+        return LabelPosterior(
+            None,
+            parameters,
+            predictions.keys,
+            salt=self.salt,
+            interval_parameters=of_intervals,
+            inflation=self.inflation,
+            status=self._status(),
+            warnings=self._warnings(),
+            diagnostics=self.diagnostics,
+        )
+
+    def _status(self) -> Status:
+        if not self.converged:
+            return Status.NOT_CONVERGED
+        return Status.OK if self.n_labels else Status.ASSUMPTION
+
+    def _warnings(self) -> tuple[str, ...]:
+        if not self.converged:
+            return ("not-converged: Newton's method did not reach the posterior mode",)
+        if not self.n_labels:
+            return (f"assumption: no labels; the estimates rest on {self.assumption}",)
+        return ()
+
+
+def fit_beliefs(
+    method: str,
+    beliefs: Sequence[Belief],
+    interval_weights: Sequence[float],
+    n_draws: int,
+    predictions: Predictions,
+    rng: np.random.Generator,
+    *,
+    assumption: str,
+    inflation: Callable[[float], float] = lambda n_labels: 1.0,
+    copies_agree: bool = True,
+    every_kind: bool = False,
+    reference: Predictions | None = None,
+) -> FittedBeliefs:
+    """Fit every belief to the labels, weigh them, and draw coefficients.
+
+    Parameters
+    ----------
+    interval_weights
+        Prior weights of the beliefs for intervals, which take twice as many draws.
+    inflation
+        By how much intervals are wider, about the estimate, than the draws make them: a function
+        of how many labels there are.
+    assumption
+        What estimates rest on where there is no label, in words.
+    copies_agree
+        Whether classifiers that vote alike on every item count as agreeing.
+    every_kind
+        Whether classifiers that give scores or votes are learned from as well.
+    reference
+        Labeled items of the same classifiers from elsewhere.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives probabilities, and these are all that is learned from.
+    """
+    ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
+    few = ground.some(WEIGHED_ITEMS)
+    fits = ground.fit(ground.members, few)
+    log_evidence = np.array([fit.mode.log_evidence for fit in fits])
+    salt = int(rng.integers(2**63))
+    weights, of_intervals = (
+        weigh([prior[m.belief] * m.share for m in ground.members], log_evidence)
+        for prior in ([b.weight for b in beliefs], interval_weights)
+    )
+    drawn = np.flatnonzero(np.maximum(weights, of_intervals) > _NEVER_DRAWN)
+    if few is not None:
+        for place, fit in zip(drawn, ground.fit([ground.members[d] for d in drawn]), strict=True):
+            fits[place] = fit
+    draws, whose = ground.draw(fits, weights, n_draws, rng)
+    return FittedBeliefs(
+        method=method,
+        index=ground.index,
+        columns=ground.columns,
+        draws=draws,
+        interval_draws=ground.draw(fits, of_intervals, 2 * n_draws, rng)[0],
+        salt=salt,
+        diagnostics=_diagnostics(ground, beliefs, weights, draws, whose),
+        converged=all(fit.mode.converged for fit in fits),
+        n_labels=ground.n_labels,
+        inflation=inflation(ground.n_labels),
+        assumption=assumption,
+    )
+
+
+# --- what the answer rests on ---------------------------------------------------------------
+
+
+def _diagnostics(
+    ground: _Evidence, beliefs: Sequence[Belief], weights: Floats, draws: Floats, whose: Ints
+) -> dict[str, Any]:
+    by_belief = np.zeros(len(beliefs))
+    np.add.at(by_belief, [m.belief for m in ground.members], weights)
+    slopes = [
+        draw[ground.columns.of(ground.members[w].terms[0])[0]]
+        for draw, w in zip(draws, whose, strict=True)
+        if ground.members[w].basis.kind == "pool"
+    ]
+    found: dict[str, Any] = {
+        "slope": float(np.mean(slopes)) if slopes else float("nan"),
+        "slope_sd": float(np.std(slopes)) if slopes else float("nan"),
+        "log_pool_scale": ground.index.pools["raw"].log_scale,
+        "component_weights": by_belief.tolist(),
+        "parameter_draws": len(draws),
+    }
+    if "calibrated" in ground.index.pools:
+        found |= {"agreement": ground.index.agreement, "anchor": ground.index.anchors["raw"]}
+    if ground.index.informants.every_kind:
+        found["answered_by"] = _answered_by(ground.members, weights, bool(ground.n_labels))
+    if ground.index.reference is not None:
+        share = sum(w for m, w in zip(ground.members, weights, strict=True)
+                    if m.basis.kind == "reference")  # fmt: skip
+        found["reference"] = {"weight": float(share)}
+    return found
+
+
+_ANSWERS = {
+    "pool": "all classifiers pooled",
+    "latent": "what the classifiers' scores share",
+    "votes": "what the classifiers' votes agree on",
+    "reference": "the reference",
+    "ordinal": "how near the grades are",
+}
+
+
+def _answered_by(
+    members: Sequence[_Member], weights: Floats, labeled: bool
+) -> list[dict[str, Any]]:
+    """Shares of the answer by what it rests on, the largest first, in words."""
+    shares: dict[str, float] = {}
+    for member, weight in zip(members, weights, strict=True):
+        kind, of = member.basis
+        name = _ANSWERS.get(kind) or (f"all but {of}" if kind == "without" else f"{of} alone")
+        shares[name] = shares.get(name, 0.0) + float(weight)
+    who = "the labels trust" if labeled else "before any label the answer rests on"
+    return [
+        {"member": name, "share": share, "says": f"{who} {name}: {share:.0%}"}
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
+        if share >= _LEAST_SAID
+    ]
+
+
+_LEAST_SAID = 0.005
+
+
+# --- what beliefs are fitted to -------------------------------------------------------------
+
+
+def _worth(predictions: Predictions, rows: Ints) -> float:
+    """How many labels the rows with evidence are: rows that share an item's weight are one.
+
+    Those of which nothing is said are none; weighted up they count no more than once.
+    """
+    weight = predictions.weight * _spoken_of(predictions)
+    others = np.delete(weight, rows)
+    usual = others[others > 0].mean() if (others > 0).any() else weight.max(initial=0.0)
+    count = np.count_nonzero(weight[rows])
+    return float(min(count, weight[rows].sum() / usual)) if count else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """What members are fitted to: all columns (n, K, width) and evidence (n, K) of known labels."""
+
+    index: PooledIndex
+    members: list[_Member]
+    columns: _Columns
+    design: Floats
+    evidence: Floats
+    keys: UInts
+    n_labels: float
+
+    @staticmethod
+    def of(
+        method: str, beliefs: Sequence[Belief], predictions: Predictions, copies_agree: bool,
+        every_kind: bool, reference: Predictions | None = None,
+    ) -> _Evidence:  # fmt: skip
+        served = predictions if every_kind else with_probabilities(predictions, method)[0]
+        some = served.take(_by_identity(served))
+        informants = Informants.of(some, every_kind=every_kind)
+        said = informants.said(some)
+        names = tuple(dict.fromkeys(b.pool for b in beliefs if b.pool in ("raw", "calibrated")))
+        if every_kind:
+            names = ("raw", "calibrated")
+        index = PooledIndex.of(
+            informants,
+            said,
+            names,
+            copies_agree=copies_agree,
+            reference=None if reference is None else ReferenceMap.of(reference),
+        )
+        coverage = (~np.isnan(said.probabilities[:, :, 0])).sum(axis=0)
+        members = _members(beliefs, index, coverage)
+        columns = _Columns(served.n_classes, members)
+        evidence = served.evidence
+        rows = np.flatnonzero((evidence != 0).any(axis=1))
+        features = np.zeros((0, served.n_classes, len(columns.features)))
+        if len(rows):
+            # What is said of an item does not depend on its weight, which may be nothing.
+            whole = served.with_evidence(None, np.ones(served.n_items))
+            features = index.matrix(whole.take(rows), columns.features)
+        return _Evidence(
+            index,
+            members,
+            columns,
+            columns.design(features),
+            evidence[rows],
+            served.keys[rows],
+            _worth(served, rows),
+        )
+
+    def some(self, most: int) -> Ints | None:
+        """Some of the labels, chosen by the items' identity; None: there are no more."""
+        if len(self.keys) <= most:
+            return None
+        return np.sort(np.argsort(self.keys, kind="stable")[:most])
+
+    def fit(self, members: Sequence[_Member], rows: Ints | None = None) -> list[_Fit]:
+        """Modes of members given all labels, or some."""
+        priors = [self.columns.prior(member) for member in members]
+        design, evidence = self.design, self.evidence
+        if rows is not None:
+            design, evidence = design[rows], evidence[rows]
+        fits: dict[int, _Fit] = {}
+        for size in {len(where) for where, _, _ in priors}:
+            alike = [place for place, prior in enumerate(priors) if len(prior[0]) == size]
+            columns = np.stack([priors[a][0] for a in alike])
+            means = np.stack([priors[a][1] for a in alike])
+            sds = np.stack([priors[a][2] for a in alike])
+            modes = fit_maps(design, evidence, columns, means, sds**-2.0)
+            for place, mode in zip(alike, modes, strict=True):
+                where, mean, sd = priors[place]
+                fits[place] = _Fit(where, mode, mean, sd**-2.0)
+        return [fits[place] for place in range(len(members))]
+
+    def draw(
+        self, fits: Sequence[_Fit], weights: Floats, size: int, rng: np.random.Generator
+    ) -> tuple[Floats, Ints]:
+        """Coefficient draws (size, width) of the mixture, and whose; 0 is what is left out."""
+        chosen = _chosen(weights, size, rng)
+        out = np.zeros((size, self.columns.width))
+        for number in np.unique(chosen):
+            rows = np.flatnonzero(chosen == number)
+            out[np.ix_(rows, fits[number].columns)] = self._of_member(fits[number], len(rows), rng)
+        order = rng.permutation(size)
+        return out[order], chosen[order]
+
+    def _of_member(self, fit: _Fit, size: int, rng: np.random.Generator) -> Floats:
+        """Draws (size, p) from the posterior of one member.
+
+        The normal at the mode misses how skewed the posterior is with few labels. Of more such
+        draws than are needed, those are kept that posterior over normal density favours. Ensembles
+        of probabilities alone are defined with the normal, and keep it.
+        """
+        skewed = self.index.informants.every_kind and 0 < len(self.evidence) <= SKEWED_UP_TO
+        mode = fit.mode
+        more = CANDIDATES * size if skewed else size
+        half = rng.standard_normal(((more + 1) // 2, len(fit.columns)))
+        # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
+        normal = np.concatenate([half, -half])[:more]
+        root = np.linalg.cholesky(mode.hessian)
+        drawn: Floats = mode.coefficients + np.linalg.solve(root.T, normal.T).T
+        if not skewed:
+            return drawn
+        design = self.design[:, :, fit.columns]
+        ratio = log_posterior(design, self.evidence, fit.mean, fit.precision, drawn)
+        ratio += 0.5 * (normal**2).sum(axis=1)
+        weights = np.exp(ratio - ratio.max())
+        # No draw stands for very many (truncated importance sampling; Ionides 2008).
+        weights = np.minimum(weights, weights.mean() * np.sqrt(more))
+        return drawn[_chosen(weights, size, rng)]
+
+
+def _spoken_of(predictions: Predictions) -> Bools:
+    """Items of which some classifier says something, (n,)."""
+    said = predictions.has_hard | predictions.provides("ranking")
+    return np.asarray(said.any(axis=1))
+
+
+def _by_identity(predictions: Predictions) -> Ints:
+    """Some of the items of which anything is said, whatever their order."""
+    if predictions.n_items <= POOL_ITEMS:
+        return np.arange(predictions.n_items)
+    given = np.flatnonzero(_spoken_of(predictions))
+    return given[np.argsort(predictions.keys[given], kind="stable")[:POOL_ITEMS]]
+
+
+def each_belief(
+    beliefs: Sequence[Belief],
+    size: int,
+    predictions: Predictions,
+    rng: np.random.Generator,
+    reference: Predictions | None = None,
+) -> Iterator[tuple[float, ParameterDraws]]:
+    """Log evidence of every belief by itself, and draws of its coefficients.
+
+    A belief without an index here (the latent class of one classifier) has evidence -inf.
+    """
+    ground = _Evidence.of("beliefs", beliefs, predictions, False, True, reference)
+    columns = ground.columns
+    fits = ground.fit(ground.members)
+    design = _Design(ground.index.matrix(predictions, columns.features), columns, columns.features)
+    for number in range(len(beliefs)):
+        own = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
+        if not own:
+            yield -np.inf, _Draws(design, predictions.evidence, np.zeros((size, columns.width)))
+            continue
+        evidence = np.array([fit.mode.log_evidence for fit in own])
+        draws, _ = ground.draw(own, softmax(evidence, axis=0), size, rng)
+        top = evidence.max()
+        yield (
+            float(top + np.log(np.exp(evidence - top).mean())),
+            _Draws(design, predictions.evidence, draws),
+        )
+
+
+class _Design:
+    """Features of n items: a product with coefficients is all. Of two classes their difference."""
+
+    def __init__(self, features: Floats, columns: _Columns, used: Sequence[Feature]) -> None:
+        self.columns = columns
+        self.places = np.array([columns.features.index(f) for f in used], dtype=np.int64)
+        self.two = features.shape[1] == 2
+        if self.two:
+            # Indices by class are centred, so a class's slope counts half in the difference.
+            self.matrices = (features[:, 1] - features[:, 0])[None]
+        else:
+            self.matrices = np.ascontiguousarray(features.swapaxes(0, 1))
+
+    def logits(self, rows: Ints | slice, beta: Floats) -> Iterator[Floats]:
+        """Log odds (b, D) of two classes, else logits of every class; of draws beta (width, D)."""
+        offsets, slopes = self.columns.by_feature(beta)
+        if self.two:
+            yield self.matrices[0][rows] @ slopes[:, self.places].mean(axis=0) + (
+                offsets[1] - offsets[0]
+            )
+            return
+        for matrix, offset, slope in zip(self.matrices, offsets, slopes, strict=True):
+            yield matrix[rows] @ slope[self.places] + offset
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    design: _Design
+    evidence: Floats
+    coefficients: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.coefficients)
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        logits = self.design.logits(rows, self.coefficients[index].T)
+        evidence = self.evidence[rows]
+        out = np.empty((len(evidence), evidence.shape[1], len(index)))
+        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        if self.design.two:
+            # The difference of two logits says it all, at half the work.
+            gap = next(logits)
+            gap[informed] += (evidence[informed, 1] - evidence[informed, 0])[:, None]
+            _logistic(gap, out=out[:, 1])
+            np.subtract(1, out[:, 1], out=out[:, 0])
+            return out
+        for k, of_class in enumerate(logits):
+            out[:, k] = of_class
+        out[informed] += evidence[informed][:, :, None]
+        return softmax(out, out=out)
+
+
+def _logistic(z: Floats, out: Floats) -> None:
+    """1 / (1 + exp(-z)), in place of z and into `out`."""
+    np.negative(z, out=z)
+    with np.errstate(over="ignore"):  # exp of much is infinite, and its reciprocal zero
+        np.exp(z, out=z)
+    z += 1
+    np.reciprocal(z, out=out)

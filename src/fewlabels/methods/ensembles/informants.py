@@ -1,0 +1,549 @@
+"""Informants: what every classifier says of an item's class, whatever it says it in.
+
+A probability is taken as it is, a score by a rising map, a vote as P(class | vote). Maps and
+P(class | vote) come from latent classes that explain what all classifiers say, known labels kept;
+ensembles recalibrate all of it by the labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Number
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit, ndtri
+
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.pooling import agreement_anchor, calibrated_pool, centred_logs
+from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import by_group
+from fewlabels.methods.scores import score_of
+from fewlabels.methods.votes.data import domains_of, item_domains
+from fewlabels.predictions import Predictions
+
+Kind = Literal["probability", "score", "vote"]
+
+_VOTER = 0.8
+"""How often a voter is right, before anything is known of it."""
+
+_SHRINKAGE = 0.8
+"""Log P(class | vote) is taken by this share: the same votes told how often they are right."""
+
+_RIDGE = 1e-3
+
+_DOMAIN_ITEMS = 50
+
+
+class Said(NamedTuple):
+    """What is said of n items, and how the latent classes take it.
+
+    P(class | what classifier j says) (n, M, K), NaN where nothing; votes (n, M), -1 where none;
+    all votes as `ballots`.
+    """
+
+    probabilities: Floats
+    votes: Ints
+    ranked: Ranked
+    ballots: Ballots
+
+
+@dataclass(frozen=True, eq=False)
+class Informants:
+    """The kinds of the classifiers, their maps, and the latent classes that nobody labeled.
+
+    `normal` holds the normal scores of each classifier that ranks, by class; `slopes` (M, 2) the
+    log odds a + b z of those that give scores; `tables` (M, K votes, K) P(class | vote). `ordered`
+    says whether the classes are three numbers or more, which may be grades. `floors` (M,) are what
+    a probability of exactly 0 stands for.
+    """
+
+    models: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    normal: tuple[tuple[NormalScores, ...], ...]
+    slopes: Floats
+    tables: Floats
+    latent: LatentClasses | None
+    voted: VotedClasses | None
+
+    floors: Floats
+    every_kind: bool = True
+    ordered: bool = False
+    domains: tuple[str | None, ...] = (None,)
+
+    @staticmethod
+    def of(some: Predictions, *, every_kind: bool = True) -> Informants:
+        """Learn maps and latent classes from what is said of the items, and their labels.
+
+        Without `every_kind` only probabilities are taken, as they are.
+        """
+        k, m = some.n_classes, some.n_models
+        nothing, flat = np.zeros((m, 2)), np.full((m, k, k), 1 / k)
+        if not every_kind:
+            alike: tuple[Kind, ...] = tuple("probability" for _ in range(m))
+            return Informants(
+                some.models, alike, (), nothing, flat, None, None, np.zeros(m), every_kind=False
+            )
+        floors = _floors(some)
+        kinds = _kinds(some)
+        values = _values(some, kinds)
+        normal = tuple(
+            tuple(NormalScores.of(values[:, j, c]) for c in range(values.shape[2]))
+            for j in range(m)
+        )
+        ranked = _ranked(some, kinds, normal, values)
+        start = _start(some, kinds, ranked, floors)
+        ranks = m > 1 and k <= MOST_CLASSES and any(kind != "vote" for kind in kinds)
+        domains = _large_domains(some)
+        votes = _ballots(some, domains) if some.has_hard.any(axis=0).sum() > 1 else None
+        tables, slopes = flat, nothing
+        if set(kinds) != {"probability"}:
+            r = start
+            if ranks:
+                r = LatentClasses.of(ranked, start, some.labels).responsibilities(ranked)
+            elif votes is not None:
+                r = softmax(VotedClasses.of(votes, start, some.labels).index(votes))
+            rows = np.flatnonzero(some.labeled)
+            r[rows] = np.eye(k)[some.labels[rows]]
+            tables = np.stack([_table(some.hard[:, j], r) for j in range(m)])
+            slopes = np.array(
+                [
+                    _line(ranked.scores[:, j, 0], r) if kind == "score" else (0.0, 0.0)
+                    for j, kind in enumerate(kinds)
+                ]
+            )
+        return Informants(
+            some.models,
+            kinds,
+            normal,
+            slopes,
+            tables,
+            LatentClasses.of(ranked, start) if ranks else None,
+            None if votes is None else VotedClasses.of(votes, start),
+            floors,
+            domains=domains,
+            ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
+        )
+
+    def said(self, predictions: Predictions) -> Said:
+        """What these classifiers say of any items."""
+        served = predictions.select_models(self.models)
+        n, m, k = served.n_items, len(self.models), served.n_classes
+        hard = served.hard
+        out = np.full((n, m, k), np.nan)
+        if served.probabilities is not None:
+            out[:] = served.probabilities
+        if not self.every_kind:
+            votes = np.where(np.isnan(out[:, :, 0]), -1, np.argmax(np.nan_to_num(out), axis=2))
+            nobody = Ranked(np.empty((n, m, 0)), np.empty((n, 0), dtype=np.int64))
+            return Said(out, votes, nobody, _ballots(served, self.domains))
+        values = _values(served, self.kinds)
+        ranked = _ranked(served, self.kinds, self.normal, values)
+        out = _floored(out, self.floors)
+        for j, kind in enumerate(self.kinds):
+            if kind == "vote":
+                out[:, j] = np.nan
+            if kind == "score" and k == 2:
+                p = expit(self.slopes[j, 0] + self.slopes[j, 1] * ranked.scores[:, j, 0])
+                out[:, j] = np.stack([1 - p, p], axis=1)
+            silent = np.isnan(out[:, j, 0]) & (hard[:, j] >= 0)
+            if silent.any():
+                out[silent, j] = self.tables[j][hard[silent, j]]
+        votes = hard.astype(np.int64)
+        if (votes < 0).any():
+            unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
+            votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
+        return Said(out, votes, ranked, _ballots(served, self.domains))
+
+    def latent_index(self, said: Said, name: str) -> Floats:
+        """Centred logs of P(class) that no label taught, (n, K), by "latent" or by "votes"."""
+        if name == "latent":
+            assert self.latent is not None
+            return self.latent.index(said.ranked)
+        assert self.voted is not None
+        return self.voted.index(said.ballots)
+
+
+def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballots:
+    """Votes of every domain by itself; one that was not there when fitted tells nothing."""
+    place = {name: code for code, name in enumerate(domains)}
+    own = item_domains(predictions) if len(domains) > 1 else [None] * predictions.n_items
+    codes = np.array([place.get(name, len(domains)) for name in own], dtype=np.int64)
+    if len(domains) == 1:
+        codes[:] = 0
+    return Ballots.of(predictions.vote_counts, codes, len(domains) + 1)
+
+
+def _large_domains(predictions: Predictions) -> tuple[str | None, ...]:
+    """The domains, where they have items enough for confusion matrices of their own."""
+    domains = domains_of(predictions)
+    return domains if predictions.n_items >= _DOMAIN_ITEMS * len(domains) else (None,)
+
+
+def _floors(predictions: Predictions) -> Floats:
+    """What a probability of exactly 0 means, by classifier (M,): half the least one above it.
+
+    Of five neighbours none: .1 rather than never. Rounded to two digits: .005. The half is shared
+    by the K - 1 classes that can have it. 0 where nothing is exactly 0.
+    """
+    p = predictions.probabilities
+    if p is None:
+        return np.zeros(predictions.n_models)
+    never = (p == 0).any(axis=(0, 2))
+    least = np.where(p > 0, p, 1.0).min(axis=(0, 2), initial=1.0)
+    out: Floats = np.where(never, np.minimum(least, 0.5) / 2 / (p.shape[2] - 1), 0.0)
+    return out
+
+
+def _floored(p: Floats, floors: Floats) -> Floats:
+    """Probabilities (n, M, K) of which none is below its classifier's floor."""
+    if not floors.any():
+        return p
+    raised = np.maximum(p, floors[:, None])
+    out: Floats = raised / raised.sum(axis=2, keepdims=True)
+    return out
+
+
+def _kinds(predictions: Predictions) -> tuple[Kind, ...]:
+    """A classifier whose probabilities are all 0 or 1 votes."""
+    probable = np.asarray(predictions.has_probabilities.any(axis=0))
+    scored = np.asarray(predictions.provides("ranking").any(axis=0))
+    if predictions.probabilities is not None:
+        p = predictions.probabilities
+        verdicts = probable & (np.isnan(p) | (p == 0) | (p == 1)).all(axis=(0, 2))
+        probable, scored = probable & ~verdicts, scored & ~verdicts
+    two = predictions.n_classes == 2
+    return tuple(
+        "probability" if probable[j] else "score" if scored[j] and two else "vote"
+        for j in range(predictions.n_models)
+    )
+
+
+def _values(predictions: Predictions, kinds: tuple[Kind, ...]) -> Floats:
+    """What classifiers rank items by, (n, M, C): of two classes the last one's, else of each."""
+    n, k = predictions.n_items, predictions.n_classes
+    out = np.full((n, len(kinds), 1 if k == 2 else k), np.nan)
+    for j, kind in enumerate(kinds):
+        if kind == "probability":
+            assert predictions.probabilities is not None
+            logs = centred_logs(predictions.probabilities[:, [j]])[:, 0]
+            out[:, j] = logs[:, 1:] if k == 2 else logs
+        elif kind == "score":
+            out[:, j, 0] = score_of(predictions, j)
+    return out
+
+
+def _ranked(
+    predictions: Predictions, kinds: tuple[Kind, ...],
+    normal: tuple[tuple[NormalScores, ...], ...], values: Floats,
+) -> Ranked:  # fmt: skip
+    scores = np.full(values.shape, np.nan)
+    votes = np.full((len(values), len(kinds)), -1)
+    for j, kind in enumerate(kinds):
+        if kind == "vote":
+            votes[:, j] = predictions.hard[:, j]
+        else:
+            for c, score in enumerate(normal[j]):
+                scores[:, j, c] = score(values[:, j, c])
+    return Ranked(scores, votes)
+
+
+def _start(
+    predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked, floors: Floats
+) -> Floats:
+    """P(class) of each item before any model, (n, K): the pool, as sharp as classifiers agree.
+
+    A vote is taken to be right with probability .8; scores count only where there is nothing else,
+    with their normal score for log odds: they may as well fall with the class.
+    """
+    scores_alone = set(kinds) == {"score"}
+    n, k = predictions.n_items, predictions.n_classes
+    p = np.full((n, len(kinds), k), np.nan)
+    for j, kind in enumerate(kinds):
+        if kind == "probability":
+            assert predictions.probabilities is not None
+            p[:, j] = _floored(predictions.probabilities[:, [j]], floors[[j]])[:, 0]
+        elif kind == "score" and scores_alone:
+            odds = expit(ranked.scores[:, j, 0])
+            p[:, j] = np.stack([1 - odds, odds], axis=1)
+        elif kind == "vote":
+            vote = predictions.hard[:, j]
+            p[:, j] = np.where(vote[:, None] == np.arange(k), _VOTER, (1 - _VOTER) / (k - 1))
+            p[vote < 0, j] = np.nan
+    c = centred_logs(p)
+    votes = np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
+    index, _ = calibrated_pool(c).features(c)
+    return softmax(agreement_anchor(index, votes) * index)
+
+
+def _line(z: Floats, r: Floats) -> tuple[float, float]:
+    """Log odds a + b z of the last class that responsibilities (n, 2) make likeliest."""
+    given = ~np.isnan(z)
+    x = np.stack([np.ones(given.sum()), z[given]], axis=1)
+    target, beta = r[given, 1], np.zeros(2)
+    for _ in range(25):
+        p = expit(x @ beta)
+        slope = x.T @ (target - p) - _RIDGE * beta
+        curvature = (x * (p * (1 - p))[:, None]).T @ x + _RIDGE * np.eye(2)
+        step = np.linalg.solve(curvature, slope)
+        beta = beta + np.clip(step, -2, 2)
+    return float(beta[0]), float(beta[1])
+
+
+def _table(votes: Array, r: Floats) -> Floats:
+    """P(class | vote), (K, K), from votes (n,) and responsibilities (n, K)."""
+    k = r.shape[1]
+    prior = np.full((k, k), (1 - _VOTER) / (k - 1))
+    np.fill_diagonal(prior, _VOTER)
+    seen = prior + np.stack([r[votes == v].sum(axis=0) for v in range(k)])
+    logs = _SHRINKAGE * np.log(seen / seen.sum(axis=1, keepdims=True))
+    table = np.exp(logs)
+    out: Floats = table / table.sum(axis=1, keepdims=True)
+    return out
+
+
+# --- rank-normal scores -----------------------------------------------------------------------
+
+
+_MOST_KNOTS = 1024
+_LEAST_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NormalScores:
+    """Increasing knots and their normal scores, sd 1; values between knots lie between scores."""
+
+    knots: Floats
+    scores: Floats
+
+    @staticmethod
+    def of(values: Floats) -> NormalScores:
+        """From the values that are there, (n,); equal values share their mean rank.
+
+        Values that are all the same say nothing: their score is 0.
+        """
+        given = values[np.isfinite(values)]
+        knots, count = np.unique(given, return_counts=True)
+        if len(knots) < 2 or np.ptp(knots) < _LEAST_SPREAD:
+            return NormalScores(np.zeros(1), np.zeros(1))
+        rank = np.cumsum(count) - count / 2
+        scores = ndtri(rank / len(given))
+        scores -= np.average(scores, weights=count)
+        scores /= np.sqrt(np.average(scores**2, weights=count))
+        if len(knots) > _MOST_KNOTS:
+            some = np.unique(np.linspace(0, len(knots) - 1, _MOST_KNOTS).astype(np.int64))
+            knots, scores = knots[some], scores[some]
+        return NormalScores(knots, scores)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Scores of any values, (n,); NaN stays NaN."""
+        out: Floats = np.interp(values, self.knots, self.scores)
+        out[np.isnan(values)] = np.nan
+        return out
+
+
+# --- a latent class, from agreement alone -----------------------------------------------------
+#
+# What several classifiers say of an item, explained without any label. Of two classes,
+# classifiers that rank have normal scores with
+#
+#     z_i | y  ~  N(mu_y, diag(psi) + lambda lambda')
+#
+# (means by class, one factor that they share, as when some items are easy for all) and
+# classifiers that only vote have P(vote | y), independent given the class. More classes are each
+# against the rest, their responsibilities normalised in every step. All by EM, started from a
+# pool. Source: Dawid and Skene (1979) for votes; for the factor McLachlan and Peel (2000),
+# section 8.2.
+
+
+STEPS, VOTE_STEPS = 8, 30
+"""EM stops early where there are scores: later steps, with a factor, leave the classes for what
+else the classifiers share (on made sets the index then ranks worse)."""
+
+FACTOR_SHARE = 0.5
+"""Share of the factor that is believed, for the same reason."""
+
+SMOOTHING = 0.5
+"""Pseudo-votes of each kind under each class."""
+
+MOST_CLASSES = 12
+"""Of more classes scores are not modelled, each against the rest: votes are."""
+
+_LEAST_UNIQUE, _FACTOR_FROM, _MOST_LOG_ODDS = 0.1, 3, 12.0
+
+
+class Ranked(NamedTuple):
+    """What classifiers say: normal scores (n, M, C), NaN where none, and votes (n, M), -1 none.
+
+    C is 1 of two classes (the last one's scores), else the number of classes. Votes are of the
+    classifiers that only vote; others have none here.
+    """
+
+    scores: Floats
+    votes: Array
+
+
+class _Side(NamedTuple):
+    """One class against the rest: means (2, M), uniqueness and loadings (M,), log P(vote | y)."""
+
+    log_odds: float
+    means: Floats
+    unique: Floats
+    loadings: Floats
+    votes: Floats  # (M, 2 votes, 2 classes)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentClasses:
+    """The classes that explain scores and votes best, each against the rest."""
+
+    sides: tuple[_Side, ...]
+
+    @staticmethod
+    def of(said: Ranked, start: Floats, known: Ints | None = None) -> LatentClasses:
+        """Fit to items (n) from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
+        r = _clamped(start, known)
+        scores = np.nan_to_num(said.scores)
+        given = (~np.isnan(said.scores)).astype(np.float64)
+        sides: tuple[_Side, ...] = ()
+        previous: list[_Side | None] = [None] * said.scores.shape[2]
+        for _ in range(STEPS):
+            k = _classes(r)
+            sides = tuple(
+                _maximise(
+                    scores[:, :, c], given[:, :, c], said.votes, r[:, k[c]], k[c], previous[c]
+                )
+                for c in range(len(k))
+            )
+            previous = list(sides)
+            r = _clamped(LatentClasses(sides).responsibilities(said), known)
+        return LatentClasses(sides)
+
+    def log_odds(self, said: Ranked) -> Floats:
+        """Log odds of every class against the rest, (n, C), between -12 and 12."""
+        scores = np.nan_to_num(said.scores)
+        given = (~np.isnan(said.scores)).astype(np.float64)
+        out = np.empty((len(scores), len(self.sides)))
+        for c, side in enumerate(self.sides):
+            k = 1 if len(self.sides) == 1 else c
+            out[:, c] = _expect(side, scores[:, :, c], given[:, :, c], said.votes, k)
+        return np.clip(out, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+
+    def responsibilities(self, said: Ranked) -> Floats:
+        """P(class), (n, K)."""
+        return softmax(self.index(said))
+
+    def index(self, said: Ranked) -> Floats:
+        """Centred logs of P(class), (n, K)."""
+        h = self.log_odds(said)
+        if h.shape[1] == 1:
+            return np.hstack([-h / 2, h / 2])
+        index: Floats = h - h.mean(axis=1, keepdims=True)
+        return index
+
+
+def _classes(r: Floats) -> list[int]:
+    return [1] if r.shape[1] == 2 else list(range(r.shape[1]))
+
+
+def _clamped(r: Floats, known: Ints | None) -> Floats:
+    if known is not None:
+        rows = np.flatnonzero(known >= 0)
+        r = r.copy()
+        r[rows] = np.eye(r.shape[1])[known[rows]]
+    return r
+
+
+def _maximise(
+    z: Floats, given: Floats, votes: Array, r: Floats, k: int, previous: _Side | None
+) -> _Side:
+    both = np.stack([1 - r, r])  # (2, n)
+    size = both @ given
+    means = both @ z / np.maximum(size, 1e-9)
+    # Residuals under either class, weighed by how likely it is: one matrix product for both.
+    left = np.concatenate(
+        [given * (z - m) * np.sqrt(w)[:, None] for m, w in zip(means, both, strict=True)]
+    )
+    together = np.maximum(given.T @ given, 1.0)
+    covariance = left.T @ left / together
+    variance = np.diag(covariance)
+    loadings = np.zeros_like(variance)
+    if (variance > 1e-9).sum() >= _FACTOR_FROM:
+        unique = 0.5 * variance if previous is None else previous.unique
+        values, vectors = np.linalg.eigh(covariance - np.diag(unique))
+        loadings = np.sqrt(FACTOR_SHARE * max(values[-1], 0.0)) * vectors[:, -1]
+    unique = np.maximum(variance - loadings**2, _LEAST_UNIQUE)
+    rates = np.full((votes.shape[1], 2, 2), SMOOTHING)
+    for j in np.flatnonzero((votes >= 0).any(axis=0)):
+        rates[j, 0] += both[:, (votes[:, j] >= 0) & (votes[:, j] != k)].sum(axis=1)
+        rates[j, 1] += both[:, votes[:, j] == k].sum(axis=1)
+    rates = np.log(rates / rates.sum(axis=1, keepdims=True))
+    share = (r.sum() + 0.5) / (len(r) + 1)
+    return _Side(float(np.log(share / (1 - share))), means, unique, loadings, rates)
+
+
+def _expect(side: _Side, z: Floats, given: Floats, votes: Array, k: int) -> Floats:
+    # (diag(psi) + l l')^-1 by Sherman and Morrison, of the classifiers that say something.
+    weight = given / side.unique
+    scaled = weight * side.loadings
+    total = 1 + (scaled * side.loadings).sum(axis=1)
+    fit = np.empty((2, len(z)))
+    for y in (0, 1):
+        gap = z - side.means[y]
+        fit[y] = (weight * gap**2).sum(axis=1) - (scaled * gap).sum(axis=1) ** 2 / total
+    out: Floats = side.log_odds - 0.5 * (fit[1] - fit[0])
+    gain = side.votes[:, :, 1] - side.votes[:, :, 0]  # (M, 2 votes)
+    for j in np.flatnonzero((votes >= 0).any(axis=0)):
+        out += np.where(votes[:, j] >= 0, gain[j][(votes[:, j] == k).astype(int)], 0.0)
+    return out
+
+
+# --- votes alone ----------------------------------------------------------------------------
+
+
+class Ballots(NamedTuple):
+    """Votes of n items, (n, D M K): each of D domains has columns of its own; and domains (n,)."""
+
+    votes: scipy.sparse.csr_matrix
+    domain: Ints
+    n_domains: int
+
+    @staticmethod
+    def of(votes: scipy.sparse.csr_matrix, domain: Ints, n_domains: int) -> Ballots:
+        """From votes (n, M K)."""
+        return Ballots(by_group(votes, domain, n_domains), domain, n_domains)
+
+
+@dataclass(frozen=True, eq=False)
+class VotedClasses:
+    """Confusion matrices of all that vote, by EM, in every domain by itself.
+
+    log P(vote | class) (D M K, K), and log shares of the classes (D, K).
+    """
+
+    log_rates: Floats
+    log_shares: Floats
+
+    @staticmethod
+    def of(ballots: Ballots, start: Floats, known: Ints | None = None) -> VotedClasses:
+        """Fit from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
+        r = _clamped(start, known)
+        k = r.shape[1]
+        by_vote = ballots.votes.T.tocsr()
+        gather = np.eye(ballots.n_domains)[ballots.domain]  # (n, D)
+        for _ in range(VOTE_STEPS):
+            seen = (by_vote @ r).reshape(-1, k, k) + SMOOTHING * 2 / k
+            rates = np.log(seen / seen.sum(axis=1, keepdims=True)).reshape(-1, k)
+            shares = gather.T @ r + 0.5
+            fitted = VotedClasses(rates, np.log(shares / shares.sum(axis=1, keepdims=True)))
+            r = _clamped(softmax(fitted.index(ballots)), known)
+        return fitted
+
+    def index(self, ballots: Ballots) -> Floats:
+        """Centred logs of P(class), (n, K)."""
+        h = ballots.votes @ self.log_rates + self.log_shares[ballots.domain]
+        # Below the likeliest class: about the mean, many votes would tie all classes that lead.
+        h = np.maximum(h - h.max(axis=1, keepdims=True), -2 * _MOST_LOG_ODDS)
+        index: Floats = h - h.mean(axis=1, keepdims=True)
+        return index

@@ -1,0 +1,245 @@
+"""PooledIndex: what the ensembles make of what several classifiers say of an item.
+
+Every feature is a value per class. Pools and what deviates from them serve all ensembles; leaders
+(one classifier alone), the pool without one of them, the latent classes, and what reference items
+taught are further indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.multinomial import fit_map
+from fewlabels.kernels.pooling import (
+    Pool,
+    agreement_anchor,
+    calibrated_pool,
+    centred_logs,
+    deviation_scales,
+    distinct,
+    mean_agreement,
+    raw_pool,
+)
+from fewlabels.methods.ensembles.informants import Informants, Said
+from fewlabels.predictions import Predictions
+
+PoolName = Literal["raw", "calibrated"]
+
+_ROWS = 65_536
+
+
+class Feature(NamedTuple):
+    """What an index is made of: a kind, and the pool or the classifier that it is of.
+
+    Kinds: "pool" and "gap" of a pool (kernels/pooling.py); "deviation" and "vote" of a classifier;
+    "own", "tempered" and "rank", that classifier alone, at its word, tempered towards the others,
+    or by its normal scores; "without", the pool of all others; "latent" and "votes", the latent
+    classes; "reference".
+    """
+
+    kind: str
+    of: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class PooledIndex:
+    """The constants of the pools, fixed when fitted.
+
+    `scales` (M,) bring the classifiers' deviations to the raw pool's root mean square; `ratios`
+    are the root mean squares of the pools in its units, `anchors` their agreement slopes.
+    """
+
+    informants: Informants
+    reference: ReferenceMap | None
+    pools: Mapping[PoolName, Pool]
+    scales: Floats
+    ratios: Mapping[PoolName, float]
+    anchors: Mapping[PoolName, float]
+    agreement: float
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The classifiers."""
+        return self.informants.models
+
+    @staticmethod
+    def of(
+        informants: Informants,
+        said: Said,
+        names: Sequence[PoolName],
+        *,
+        copies_agree: bool = True,
+        reference: ReferenceMap | None = None,
+    ) -> PooledIndex:
+        """Find the constants on what is said of some items.
+
+        Parameters
+        ----------
+        names
+            The pools.
+        copies_agree
+            Whether classifiers that vote alike on every item count as agreeing.
+        """
+        p, votes = said.probabilities, said.votes
+        c = centred_logs(p)
+        counted = votes if copies_agree else votes[:, distinct(votes)]
+        agreement = mean_agreement(counted, p.shape[2])
+        made = {"raw": raw_pool, "calibrated": calibrated_pool}
+        order: tuple[PoolName, ...] = ("raw", *(n for n in names if n != "raw"))
+        some = ~np.isnan(c[:, :, 0]).all(axis=1)
+        pools: dict[PoolName, Pool] = {}
+        ratios: dict[PoolName, float] = {}
+        anchors: dict[PoolName, float] = {}
+        scales = np.zeros(p.shape[1])
+        unit = 1.0
+        for name in order:
+            pool = made[name](c)
+            f, g = pool.features(c)
+            top = f + g  # the linear pool
+            if name == "raw":
+                scales, unit = deviation_scales(c, top[some]), _rms(top[some])
+            pools[name] = pool
+            ratios[name] = _rms(top[some]) / unit if unit > 0 else 1.0
+            anchors[name] = agreement_anchor(f, counted)
+        return PooledIndex(informants, reference, pools, scales, ratios, anchors, agreement)
+
+    def matrix(self, predictions: Predictions, features: Sequence[Feature]) -> Floats:
+        """Features of n items of these classifiers, (n, K, F); 0 where nothing is said."""
+        n, k = predictions.n_items, predictions.n_classes
+        out = np.empty((n, k, len(features)))
+        if not n:
+            return out
+        said = self.informants.said(predictions)
+        whole = {}
+        for feature in features:
+            if feature.kind == "reference":
+                assert self.reference is not None
+                whole[feature.kind] = self.reference.index(predictions)
+            elif feature.kind in ("latent", "votes"):
+                whole[feature.kind] = self.informants.latent_index(said, feature.kind)
+        for rows in spans(n, _ROWS):
+            block = _Block(self, said.probabilities[rows])
+            for place, feature in enumerate(features):
+                if feature.kind in whole:
+                    out[rows, :, place] = whole[feature.kind][rows]
+                else:
+                    out[rows, :, place] = self._feature(block, said, rows, feature)
+        return out
+
+    def _feature(self, block: _Block, said: Said, rows: slice, feature: Feature) -> Floats:
+        """One feature of a block of items, (n, K)."""
+        kind = feature.kind
+        if kind in ("pool", "gap"):
+            return block.pool(feature.of)[kind == "gap"]
+        if kind == "ordinal":
+            return block.ordinal()
+        j = self.models.index(feature.of)
+        c = block.logs[:, j]
+        k = c.shape[1]
+        if kind == "vote":
+            return (said.votes[rows, j][:, None] == np.arange(k)).astype(np.float64)
+        if kind == "deviation":
+            return np.nan_to_num(c) * self.scales[j]
+        if kind == "rank":
+            return self._rank(said, rows, j, c)
+        if kind == "without":
+            others = block.logs.copy()
+            others[:, j] = np.nan
+            return self.pools["calibrated"].features(others)[0]
+        temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
+        other = block.pool("raw" if kind == "own" else "calibrated")[0]
+        return np.where(np.isnan(c), other, c * temperature)
+
+    def _rank(self, said: Said, rows: slice, j: int, c: Floats) -> Floats:
+        z = said.ranked.scores[rows, j]
+        if self.informants.kinds[j] == "vote":  # a vote has no rank: its log odds, of sd 1 or so
+            return np.nan_to_num(c) * self.scales[j]
+        z = np.nan_to_num(z)
+        if z.shape[1] == 1:
+            return np.hstack([-z / 2, z / 2])
+        out: Floats = z - z.mean(axis=1, keepdims=True)
+        return out
+
+
+class _Block:
+    """Centred logs (n, M, K) of a block of items, and its pools when asked for."""
+
+    def __init__(self, index: PooledIndex, probabilities: Floats) -> None:
+        self.index = index
+        self.logs = centred_logs(probabilities)
+        self.probabilities = probabilities
+        self._pools: dict[str, tuple[Floats, Floats]] = {}
+
+    def pool(self, name: str) -> tuple[Floats, Floats]:
+        """Index and gap of a pool, both (n, K)."""
+        if name not in self._pools:
+            self._pools[name] = self.index.pools[name].features(self.logs)  # type: ignore[index]
+        return self._pools[name]
+
+    def ordinal(self) -> Floats:
+        """How near each class is to the mean place of what is said, (n, K); 0 where nothing is."""
+        place = np.arange(self.logs.shape[2])
+        said = self.probabilities @ place  # (n, M)
+        given = ~np.isnan(said)
+        middle = np.nansum(said, axis=1) / np.maximum(given.sum(axis=1), 1)
+        near = -((place - middle[:, None]) ** 2) / 2
+        near[~given.any(axis=1)] = 0.0
+        return near - near.mean(axis=1, keepdims=True)
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt((values**2).mean())) if values.size else 0.0
+
+
+# --- what reference items taught --------------------------------------------------------------
+
+
+_MOST_LOG = 4.0
+_OFFSET_SD, _SLOPE_SD, _RANK_SD = 3.0, 1.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceMap:
+    """P(class | what the classifiers say) among the reference's items.
+
+    A logistic regression on each classifier's centred logs (its prior: their mean) and on its
+    normal scores among the reference's items (prior mean 0).
+    """
+
+    informants: Informants
+    coefficients: Floats
+
+    @staticmethod
+    def of(reference: Predictions) -> ReferenceMap:
+        """Fit to labeled items."""
+        informants = Informants.of(reference)
+        design = _design(informants.said(reference))
+        k, m = reference.n_classes, reference.n_models
+        means = np.r_[np.zeros(k), np.full(m, 1 / m), np.zeros(m)]
+        sds = np.r_[np.full(k, _OFFSET_SD / np.sqrt(2)), np.full(m, _SLOPE_SD)]
+        sds = np.r_[sds, np.full(m, _RANK_SD)]
+        mode = fit_map(design, reference.evidence, means, sds**-2.0)
+        return ReferenceMap(informants, mode.coefficients)
+
+    def index(self, predictions: Predictions) -> Floats:
+        """Centred logs of P(class) of any items of these classifiers, (n, K)."""
+        logits = _design(self.informants.said(predictions)) @ self.coefficients
+        out: Floats = logits - logits.mean(axis=1, keepdims=True)
+        return out
+
+
+def _design(said: Said) -> Floats:
+    """Offsets, logs and normal scores, (n, K, K + 2 M)."""
+    logs = np.clip(np.nan_to_num(centred_logs(said.probabilities)), -_MOST_LOG, _MOST_LOG)
+    n, _, k = logs.shape
+    ranks = np.nan_to_num(said.ranked.scores)
+    if ranks.shape[2] == 1:
+        ranks = np.concatenate([-ranks / 2, ranks / 2], axis=2)
+    constant = np.broadcast_to(np.eye(k), (n, k, k))
+    return np.concatenate([constant, logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)

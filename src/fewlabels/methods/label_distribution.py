@@ -1,0 +1,484 @@
+"""LabelDistribution: what annotators say of an item is a distribution, not one class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fewlabels.errors import FewlabelsError, Status
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.counter_based import uniforms
+from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
+from fewlabels.kernels.simplex import linear_pool
+from fewlabels.methods.base import FittedLabelModel, LabelModel, check_count
+from fewlabels.methods.baselines.labeled import Labeled
+from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ParameterDraws
+from fewlabels.predictions import Predictions
+
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class LabelDistribution(LabelModel):
+    """Any label model, for labels that differ between annotators.
+
+    An item has a distribution Q over classes: what annotators say of it. The label model is
+    fitted to labels drawn from the annotators', several times; it then says f = E[Q |
+    predictions]. Given f, Q is Dirichlet(alpha0 f) (Mimori et al. 2021), so an item with counts h
+    of n labels has mean (alpha0 f + h) / (alpha0 + n). alpha0 is drawn from its posterior under
+    the counts of items that have two labels or more (their eq. 50 with a weak prior for its
+    penalty). f of an item with counts, and alpha0, come from fits that did not see its labels.
+    A known label counts as that of one annotator, where there are no counts, in draws; in the
+    marginals it keeps probability 1.
+
+    Labels of one item are not independent. As many of them are drawn as they are worth, under
+    the concentration of the averaged probabilities (100 at most); without probabilities, one.
+
+    Parameters
+    ----------
+    model
+        The label model that learns from the drawn labels. `Labeled` takes the counts as they are.
+    imputations
+        How often labels are drawn and the model is fitted; once where all annotators of every
+        item agree and one label is drawn of each.
+    """
+
+    model: LabelModel
+    imputations: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("imputations", self.imputations)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Draw labels, fit the model to them, and find the concentration."""
+        told = predictions.as_histograms()
+        assert told.histogram is not None
+        if isinstance(self.model, Labeled):
+            return _FittedCounts(_frequencies(told.histogram), int(rng.integers(2**63)))
+        worth = effective_labels(told.histogram.sum(axis=1), _concentration_of_pool(told))
+        mixed = ((told.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
+        drawn = [
+            _Drawn.of(told, worth, int(rng.integers(2**63)))
+            for _ in range(self.imputations if mixed else 1)
+        ]
+        fits = [self.model.fit(each.predictions, rng) for each in drawn]
+        own = _fold(told)
+        apart = []
+        for fold in range(_FOLDS):
+            number = fold % len(drawn)
+            try:
+                apart.append(self.model.fit(drawn[number].without(own == fold), rng))
+            except FewlabelsError:  # too few labels are left, for this model
+                apart.append(fits[number])
+        whole = _FittedDistribution(tuple(fits), tuple(apart), (), several=False)
+        return replace(
+            whole,
+            concentrations=whole.concentrations_under(told),
+            several=bool((told.histogram.sum(axis=1) >= 2).any()),
+        )
+
+
+def _fold(told: Predictions) -> Ints:
+    """Which fit leaves out an item's labels: by its identity, (n,)."""
+    return (told.keys % np.uint64(_FOLDS)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Items with labels of annotators drawn: a row for each label, of these items (R,)."""
+
+    predictions: Predictions
+    item: Ints
+
+    @staticmethod
+    def of(told: Predictions, worth: Floats, salt: int) -> _Drawn:
+        assert told.histogram is not None
+        wanted = round_at_random(worth, told.keys, salt)
+        item, label = draw_labels_of_annotators(told.histogram, wanted, told.keys, salt)
+        times = np.maximum(wanted, 1)
+        rows = np.repeat(np.arange(told.n_items), times)
+        first = np.cumsum(times) - times
+        labels = np.full(len(rows), -1)
+        labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
+        drawn = told if len(rows) == told.n_items else _rows_of(told, rows)
+        # The rows of an item share its weight.
+        return _Drawn(drawn.with_evidence(labels, told.weight[rows] / times[rows]), rows)
+
+    def without(self, left_out: Bools) -> Predictions:
+        """The same, without the labels of some items (n,)."""
+        labels = np.where(left_out[self.item], -1, self.predictions.labels)
+        return self.predictions.with_evidence(labels)
+
+
+def _rows_of(told: Predictions, rows: Ints) -> Predictions:
+    """Some items whatever they weigh, which may be nothing."""
+    return told.with_evidence(None, np.ones(told.n_items)).take(rows)
+
+
+def _concentration_of_pool(told: Predictions) -> float:
+    """Concentration around the averaged probabilities; 0, so that one label counts, without any."""
+    if told.probabilities is None:
+        return 0.0
+    assert told.histogram is not None
+    rows = np.flatnonzero((told.histogram.sum(axis=1) >= 2) & told.has_probabilities.any(axis=1))
+    if not len(rows):
+        return 0.0
+    even = np.full(told.n_classes, 1 / told.n_classes)
+    pool = linear_pool(told.probabilities[rows], even)
+    return likeliest_concentration(pool, told.histogram[rows], told.keys[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedDistribution(FittedLabelModel):
+    """Fits to all drawn labels, fits that left out a fold's, and draws of the concentration.
+
+    `concentrations` holds those of the posterior of all classifiers, then those of each
+    classifier's own, where it has one.
+    """
+
+    fits: tuple[FittedLabelModel, ...]
+    apart: tuple[FittedLabelModel, ...]
+    concentrations: tuple[Floats, ...]
+    several: bool
+
+    def concentrations_under(self, told: Predictions) -> tuple[Floats, ...]:
+        """Draws (S,) of alpha0 given the items with two labels or more."""
+        assert told.histogram is not None
+        rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
+        counts, keys = told.histogram[rows], told.keys[rows]
+        if not len(rows):
+            anything = self.fits[0].posterior(_rows_of(told, np.arange(1)))
+            return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
+        folds = _Folds.of(told, self.apart, rows)
+        first = next(posterior for posterior in folds.posteriors if posterior is not None)
+        picks = [_everyone, *(_classifier(j) for j in range(len(first.per_model)))]
+        return tuple(concentration_draws(folds.marginals(pick), counts, keys) for pick in picks)
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        told = predictions.as_histograms()
+        assert told.histogram is not None
+        sizes = told.histogram.sum(axis=1)
+        blank = told.with_evidence(None)
+        found = [fit.posterior(blank) for fit in self.fits]
+        folds = _Folds.of(told, self.apart, np.flatnonzero(sizes))
+        counts = told.histogram
+        # Where no item has two labels, how far labels tell is assumed, and they moved f too: allow
+        # for a label's noise as if none had been seen, which is on the wide side.
+        spread_by = sizes if self.several else np.zeros(told.n_items)
+
+        def merged(pick: Pick, concentration: Floats) -> LabelPosterior:
+            annotated = _Annotated(counts, sizes, concentration, folds, pick)
+            return _merged(
+                [pick(f) for f in found], annotated, LabelSpread(spread_by, concentration)
+            )
+
+        whole = merged(_everyone, self.concentrations[0])
+        own = [
+            merged(_classifier(j), self.concentrations[1 + j]) if one is not None else None
+            for j, one in enumerate(found[0].per_model)
+        ]
+        said = whole.warnings
+        if not self.several and (sizes > 0).any():
+            said += (
+                "assumption: no item has two labels, so nothing tells how far annotators' "
+                "distributions are from the probabilities; ask a second annotator about some items",
+            )
+        status = whole.status
+        # As everywhere, a known label has probability 1; draws know that it is one annotator's.
+        alone = np.flatnonzero(predictions.labeled & (sizes == 1))
+        alone = alone[counts[alone, predictions.labels[alone]] == 1]
+        for one in (whole, *(each for each in own if each is not None)):
+            one.probabilities[alone] = counts[alone]
+        return replace(
+            whole,
+            given=whole.probabilities,
+            keys=told.keys,
+            per_model=tuple(own),
+            warnings=said,
+            status=Status.ASSUMPTION if status is Status.OK and not self.several else status,
+            diagnostics=dict(whole.diagnostics)
+            | {
+                "annotator_concentration": float(np.median(self.concentrations[0])),
+                "imputations": len(found),
+            },
+        )
+
+
+Pick = Callable[[LabelPosterior], LabelPosterior]
+
+
+def _everyone(posterior: LabelPosterior) -> LabelPosterior:
+    return posterior
+
+
+def _classifier(j: int) -> Pick:
+    return lambda posterior: posterior.of(j)
+
+
+@dataclass(frozen=True, eq=False)
+class _Folds:
+    """What fits that left out an item's labels say of the items that have any.
+
+    `rows` are these items; `fold` and `place` (n,) say by which of the posteriors, and where in
+    it: -1 for others.
+    """
+
+    posteriors: tuple[LabelPosterior | None, ...]
+    rows: Ints
+    fold: Ints
+    place: Ints
+
+    @staticmethod
+    def of(told: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Folds:
+        fold, place = np.full((2, told.n_items), -1)
+        fold[rows] = _fold(told)[rows]
+        posteriors: list[LabelPosterior | None] = []
+        for number, fit in enumerate(apart):
+            own = np.flatnonzero(fold == number)
+            place[own] = np.arange(len(own))
+            posteriors.append(fit.posterior(_rows_of(told, own)) if len(own) else None)
+        return _Folds(tuple(posteriors), rows, fold, place)
+
+    def marginals(self, pick: Pick) -> Floats:
+        """P(label) of the items with labels, (R, K)."""
+        fold, place = self.fold[self.rows], self.place[self.rows]
+        first = next(p for p in self.posteriors if p is not None)
+        out = np.empty((len(fold), first.probabilities.shape[1]))
+        for number, posterior in enumerate(self.posteriors):
+            if posterior is not None:
+                own = fold == number
+                out[own] = pick(posterior).probabilities[place[own]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Annotated:
+    """Counts (n, K) of the items, their sums (n,), and draws (S,) of the concentration."""
+
+    counts: Floats
+    sizes: Floats
+    concentration: Floats
+    folds: _Folds
+    pick: Pick
+
+    def mean(self, f: Floats) -> Floats:
+        """E[Q | f, counts] in place of f (n, K), the mean over the concentrations."""
+        rows = self.folds.rows
+        if not len(rows):
+            return f
+        share = self.concentration / (self.concentration + self.sizes[rows, None])
+        own = self.counts[rows] / self.sizes[rows, None]
+        share = share.mean(axis=1)[:, None]
+        f[rows] = share * self.folds.marginals(self.pick) + (1 - share) * own
+        return f
+
+    def update(self, f: Floats, index: Ints, rows: Ints | slice, *, of_intervals: bool) -> Floats:
+        """E[Q | f, counts] in place of f (n, K, D), draw by draw."""
+        fold, sizes = self.folds.fold[rows], self.sizes[rows]
+        place = self.folds.place[rows]
+        for number, posterior in enumerate(self.folds.posteriors):
+            own = np.flatnonzero(fold == number)
+            if posterior is not None:  # of no items too: see `first_block`
+                one = self.pick(posterior)
+                draws = (one.interval_parameters if of_intervals else None) or one.parameters
+                f[own] = draws.block(index % draws.size, place[own])
+        told = np.flatnonzero(sizes)
+        a = self.concentration[index % len(self.concentration)]
+        total = a + sizes[told, None]
+        f[told] *= (a / total)[:, None, :]
+        f[told] += self.counts[rows][told][:, :, None] / total[:, None, :]
+        return f
+
+
+def _merged(
+    found: Sequence[LabelPosterior], annotated: _Annotated, spread: LabelSpread
+) -> LabelPosterior:
+    """One posterior of several fits: all of their draws, each item's counts taken in."""
+    first = found[0]
+    of_intervals = [f.interval_parameters for f in found if f.interval_parameters is not None]
+    statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
+    graver = Status.NOT_CONVERGED
+    return replace(
+        first,
+        given=lambda: annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
+        parameters=_Pooled(tuple(f.parameters for f in found), annotated, of_intervals=False),
+        interval_parameters=_Pooled(tuple(of_intervals), annotated, of_intervals=True)
+        if of_intervals
+        else None,
+        label_spread=spread,
+        per_model=(),
+        score_rates=None,
+        vote_rates=None,
+        status=graver if graver in statuses else (statuses or [Status.OK])[0],
+        warnings=tuple(dict.fromkeys(said for f in found for said in f.warnings)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pooled:
+    """Parameter draws of several fits in turn."""
+
+    parts: tuple[ParameterDraws, ...]
+    annotated: _Annotated
+    of_intervals: bool
+
+    @property
+    def size(self) -> int:
+        return max(*(part.size for part in self.parts), len(self.parts))
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """E[Q | draw, counts] of these items, shape (n, K, D)."""
+        turn = index % len(self.parts)
+        out: Floats | None = None
+        for number in np.unique(turn):
+            part, mine = self.parts[number], np.flatnonzero(turn == number)
+            block = part.block(index[mine] % part.size, rows)
+            if len(mine) == len(index):
+                out = block
+                break
+            if out is None:
+                out = np.empty((*block.shape[:2], len(index)))
+            out[:, :, mine] = block
+        assert out is not None
+        return self.annotated.update(out, index, rows, of_intervals=self.of_intervals)
+
+
+def _frequencies(counts: Floats) -> tuple[float, ...]:
+    """How often the classes are named, an item counting once, (K,)."""
+    rows = counts[counts.any(axis=1)]
+    total = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+    return tuple((total / total.sum()).tolist())
+
+
+@dataclass(frozen=True)
+class _FittedCounts(FittedLabelModel):
+    """The annotated items alone, their counts as they are."""
+
+    frequency: tuple[float, ...]
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        told = predictions.as_histograms()
+        assert told.histogram is not None
+        sizes = told.histogram.sum(axis=1)
+        p = np.tile(self.frequency, (told.n_items, 1))
+        rows = np.flatnonzero(sizes)
+        p[rows] = told.histogram[rows] / sizes[rows, None]
+        return LabelPosterior(
+            p,
+            Fixed(p),
+            told.keys,
+            salt=self.salt,
+            value_from="marginals",
+            observed=sizes > 0,
+            label_spread=LabelSpread(np.full(told.n_items, np.inf), np.zeros(1)),
+        )
+
+
+# --- annotators' labels -----------------------------------------------------------------------
+#
+# How much labels of several annotators of one item are worth, and drawing some of them.
+
+
+_MOST_ITEMS = 5_000
+"""Of so many items one number is as good as known."""
+
+_PRIOR_SD = 1.5
+"""Standard deviation of log alpha0 beforehand: .05 to 20, unless the labels know better."""
+
+_DRAWS = 64
+
+_MOST_LABELS = 100.0
+"""No item counts for more, however much its annotators know."""
+
+_SIZE_SALT, _LABEL_SALT = 0xA11E, 0xA11F
+
+
+def effective_labels(sizes: Floats, concentration: float) -> Floats:
+    """How many independent labels the labels of one item are worth, (n,), 1 + alpha0 at most.
+
+    Labels of one item agree beyond what its prediction explains: under a Dirichlet of this
+    concentration around the prediction their correlation is 1 / (1 + alpha0), and the variance of
+    their mean is that of n / (1 + (n - 1) correlation) independent ones (Kish's design effect).
+    """
+    correlation = 1 / (1 + concentration)
+    return np.minimum(sizes / (1 + (np.maximum(sizes, 1) - 1) * correlation), _MOST_LABELS)
+
+
+def round_at_random(sizes: Floats, keys: UInts, salt: int) -> Ints:
+    """Whole numbers (n,) whose expectations are `sizes`, each drawn by the item's own key."""
+    whole = np.floor(sizes)
+    up = uniforms(keys, np.zeros(1), salt ^ _SIZE_SALT)[:, 0] < sizes - whole
+    return (whole + up).astype(np.int64)
+
+
+def draw_labels_of_annotators(
+    histogram: Floats, sizes: Ints, keys: UInts, salt: int
+) -> tuple[Ints, Ints]:
+    """Some labels of every item, drawn without replacement: items (T,), ascending, and classes.
+
+    Parameters
+    ----------
+    histogram
+        Whole counts per class, (n, K).
+    sizes
+        How many labels to draw of each item, (n,), at most as many as it has.
+    keys
+        Identity of each item, (n,), which its draw hangs on.
+    salt
+        Separates draws.
+    """
+    left, rows = histogram.copy(), np.flatnonzero(sizes)
+    items, labels = [rows[:0]], [rows[:0]]
+    for slot in range(int(sizes.max(initial=0))):
+        rows = rows[sizes[rows] > slot]
+        cumulative = np.cumsum(left[rows], axis=1)
+        u = uniforms(keys[rows], np.array([slot]), salt ^ _LABEL_SALT)
+        label = (u * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        left[rows, label] -= 1
+        items.append(rows)
+        labels.append(label)
+    item = np.concatenate(items)
+    order = np.argsort(item, kind="stable")
+    return item[order], np.concatenate(labels)[order]
+
+
+def likeliest_concentration(probabilities: Floats, histogram: Floats, keys: UInts) -> float:
+    """Concentration alpha0 under which histograms (n, K) around probabilities (n, K) are likeliest.
+
+    One for all items, by the likelihood of Mimori et al. (2021), eq. (50), and a normal prior on
+    its logarithm instead of their penalty, which does not fade as labels come in.
+    """
+    grid, log_posterior = _log_posterior(probabilities, histogram, keys)
+    return float(np.exp(grid[log_posterior.argmax()]))
+
+
+def concentration_draws(probabilities: Floats, histogram: Floats, keys: UInts) -> Floats:
+    """Draws of the concentration alpha0 from its posterior, (64,): its quantiles, in a mixed order.
+
+    Items of fewer than two labels say nothing of it. Without any other (n = 0) it is 1: half-way
+    between an item's one label and its prediction, the squared error is a quarter of a label's
+    variance whatever alpha0 truly is, and an alpha0 of 1 claims just that.
+    """
+    if not len(histogram):
+        return np.ones(1)
+    grid, log_posterior = _log_posterior(probabilities, histogram, keys)
+    weight = np.exp(log_posterior - log_posterior.max())
+    cumulative = np.cumsum(weight) / weight.sum()
+    at = (np.arange(_DRAWS) + 0.5) / _DRAWS
+    draws: Floats = np.exp(np.interp(at, cumulative, grid))
+    return np.random.default_rng(0).permutation(draws)
+
+
+def _log_posterior(probabilities: Floats, histogram: Floats, keys: UInts) -> tuple[Floats, Floats]:
+    """Grid of log alpha0 (G,), and the log posterior there up to a constant (G,)."""
+    if len(histogram) > _MOST_ITEMS:
+        chosen = np.sort(np.argsort(keys, kind="stable")[:_MOST_ITEMS])
+        probabilities, histogram = probabilities[chosen], histogram[chosen]
+    grid = np.linspace(-7.0, 12.0, 381)
+    prior = -((grid / _PRIOR_SD) ** 2) / 2
+    found_once = terms(histogram, probabilities)
+    likelihood = [derivatives(found_once, np.full(len(histogram), x)).value.sum() for x in grid]
+    return grid, prior + np.array(likelihood)

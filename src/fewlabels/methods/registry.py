@@ -1,0 +1,161 @@
+"""The methods by name: what each is, assumes and fails at (methods.toml), and how to make one."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
+
+from fewlabels.errors import UsageError, listed, unknown
+from fewlabels.methods.base import LabelModel
+from fewlabels.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's name, its label model, and what people should know before they use it.
+
+    `model` names the class, from `fewlabels.methods` on, which is imported when it is asked for.
+    `exempt` maps a property that the contract tests hold every method to ("items",
+    "classes", "simplex", "clamped") to the reason why this one lacks it; `diagnostics` says in
+    words what its diagnostics mean. `serves` says whether metrics that are not means over items
+    are defined; `learns_from`, what of a classifier it uses; `needs`, without what of the data
+    there is nothing to be had but an error. `chosen_by_score` says whether the items to label may
+    be picked by their scores instead of at random, and why; `counts_rows`, whether it counts how
+    many items a row stands for (`Predictions.multiplicity`). `streams` says what becomes of rows
+    that do not fit into memory: the fitted model applies to any "rows", or all comes from the
+    labeled ones and a "sample" of the others. `guarded` says whether answers move to what labels
+    say where these speak against them (`evaluation/guard.py`): so it is for what "auto" chooses; a
+    paper's method keeps its own.
+    """
+
+    name: str
+    model: str
+    summary: str
+    how: str
+    assumes: tuple[str, ...]
+    fails_when: tuple[str, ...]
+    source: str
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
+    serves: Literal["all metrics", "means"] = "all metrics"
+    learns_from: Literal["probabilities", "hard predictions", "scores", "everything"] = (
+        "probabilities"
+    )
+    needs: frozenset[Literal["labels", "two classes"]] = frozenset()
+    chosen_by_score: str = "no: it takes the labeled items for a random sample"
+    counts_rows: bool = False
+    streams: Literal["rows", "sample"] = "rows"
+    guarded: bool = False
+    exempt: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def make(self) -> type[LabelModel]:
+        """The class of its label model."""
+        module, _, name = self.model.rpartition(".")
+        made: type[LabelModel] = getattr(
+            importlib.import_module(f"fewlabels.methods.{module}"), name
+        )
+        return made
+
+
+def methods_of(text: str) -> dict[str, Method]:
+    """Methods by name, in the order of methods.toml; `like` gives what a later one leaves out."""
+    said: dict[str, dict[str, Any]] = {}
+    for name, own in tomllib.loads(text).items():
+        said[name] = said[own.pop("like")] | own if "like" in own else own
+    return {name: Method(name, **_frozen(values)) for name, values in said.items()}
+
+
+def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"assumes": tuple, "fails_when": tuple, "needs": frozenset}
+    return {key: kinds.get(key, lambda v: v)(value) for key, value in values.items()}
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    methods_of(files("fewlabels.methods").joinpath("methods.toml").read_text(encoding="utf-8"))
+)
+"""Every method by its name."""
+
+
+def resolve(
+    method: str | LabelModel, predictions: Predictions, reference: Predictions | None = None
+) -> tuple[str, LabelModel]:
+    """Name and label model of what was asked for; "auto" looks at the predictions.
+
+    Parameters
+    ----------
+    reference
+        Labeled items from elsewhere, which the label model then holds; with them "auto" is
+        `learned-ensemble`, whatever the predictions.
+
+    Raises
+    ------
+    UsageError
+        If the name is unknown, or the method learns nothing from a reference.
+    """
+    if isinstance(method, LabelModel):
+        kind = f"{type(method).__module__}.{type(method).__qualname__}"
+        known = [m.name for m in METHODS.values() if f"fewlabels.methods.{m.model}" == kind]
+        return (known[0] if known else type(method).__name__), _with_reference(method, reference)
+    check_reference(method, reference)
+    if method == "auto":
+        method = _automatic(predictions) if reference is None else "learned-ensemble"
+    if not isinstance(method, str) or method not in METHODS:
+        raise UsageError(unknown("method", method, ["auto", *METHODS]))
+    return method, _with_reference(METHODS[method].make(), reference)
+
+
+def check_reference(method: Any, reference: object) -> None:
+    """Refuse a method, by its name, that learns nothing from the reference there is.
+
+    Raises
+    ------
+    UsageError
+        One line that says which methods do.
+    """
+    known = METHODS.get(method) if isinstance(method, str) else None
+    if reference is not None and known is not None:
+        _check_takes(known.make(), known.name)
+
+
+def _check_takes(model: LabelModel, name: str) -> None:
+    if not _takes_reference(model):
+        able = [m.name for m in METHODS.values() if _takes_reference(m.make())]
+        raise UsageError(
+            f"method {name!r} learns nothing from reference data; leave `reference` out, or use "
+            f"{listed(['auto', *able])}"
+        )
+
+
+def _takes_reference(model: LabelModel) -> bool:
+    """Whether a label model has the field that holds a reference."""
+    return is_dataclass(model) and any(field.name == "reference" for field in fields(model))
+
+
+def _with_reference(model: LabelModel, reference: Predictions | None) -> LabelModel:
+    """The label model with the reference, if there is one."""
+    if reference is None:
+        return model
+    _check_takes(model, type(model).__name__)
+    return replace(model, reference=reference)  # type: ignore[type-var]
+
+
+def _automatic(predictions: Predictions) -> str:
+    """What the data allow: one mixture for all, curves for one classifier, a model of votes."""
+    votes, ranks = predictions.has_hard.any(axis=0), predictions.provides("ranking").any(axis=0)
+    informants = int((votes | ranks).sum())
+    known = predictions.n_labeled or predictions.n_annotated
+    several = predictions.multiplicity is not None
+    if ranks.any():
+        alone = informants == 1 and predictions.n_classes == 2
+        return "monotone-curves" if alone else "learned-ensemble"
+    # Without a label only votes that agree tell how often voters err.
+    return (
+        "learned-ensemble"
+        if known and informants > 1 and not several
+        else ("labeled" if known and informants < 3 else "vote-selection")
+    )

@@ -1,0 +1,1 @@
+"""Score mixtures for one classifier: SPE (Welinder, Welling and Perona, 2013)."""

@@ -1,0 +1,573 @@
+"""Draws from the posterior of one score mixture: modes, and a ladder of samplers.
+
+Importance sampling comes first because it is quick and says by itself whether it worked (effective
+sample size, Pareto k). A sampler that did not work hands over to the next: the paper's normal with
+independent coordinates; Student's t with the mode's full covariance; a mixture of such over the
+local modes, fitted to the sample so far; Hamiltonian Monte Carlo from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import gammaln
+
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.hmc import hamiltonian_monte_carlo
+from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.methods.spe.mixture import BOUND, ScoreData, ScoreMixture, starting_points
+
+Sampler = Literal["laplace", "diagonal", "full", "mixture", "hmc"]
+
+_MOST_K = 0.7
+_LEAST_SHARE = 0.05
+"""What importance weights must come to: Pareto k at most .7, effective size 5% of the draws."""
+
+_FREEDOM = 5.0
+_DEPTH = 15.0
+"""Local modes that lie further below the highest, in log density, are of no account."""
+
+_PILOT = 4
+_ROUNDS, _PLACES = 4, 8
+_CHAINS, _WARMUP, _LENGTH = 16, 80, 120
+_MOST_R_HAT = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The posterior of one score mixture."""
+
+    mixture: ScoreMixture
+    data: ScoreData
+    ordered: bool
+    """Whether the positive class must have the higher mean score: labels do not say which is."""
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Unnormalised log posterior, (D,)."""
+        out = self.mixture.log_posterior(theta, self.data)
+        return self._within(theta, out)
+
+    def gradient(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The same with its gradient (D, q), for chains: it is -inf beyond the support."""
+        value, slope = self.mixture.value_and_gradient(theta, self.data)
+        value = np.where((np.abs(theta) <= BOUND).all(axis=1) & np.isfinite(value), value, -np.inf)
+        return self._within(theta, value), slope
+
+    def smooth(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log posterior and gradient without the order of the classes, for the ascent."""
+        value, slope = self.mixture.value_and_gradient(theta, self.data)
+        bad = ~(np.isfinite(value) & np.isfinite(slope).all(axis=1))
+        return np.where(bad, -1e200, value), np.where(bad[:, None], 0.0, slope)
+
+    def _within(self, theta: Floats, value: Floats) -> Floats:
+        if not self.ordered:
+            return value
+        some = np.flatnonzero(np.isfinite(value))
+        value[some[~self.mixture.in_order(theta[some])]] = -np.inf
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """The highest mode (q,) first, other local modes after it: (C, q), log densities (C,)."""
+
+    points: Floats
+    values: Floats
+    log_likelihood: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What a sampler came to: an importance sample, or draws of equal weight (D, q)."""
+
+    target: Target
+    modes: Modes
+    sample: ImportanceSample
+    sampler: Sampler
+    trusted: bool
+    pareto_k: dict[str, float] = field(default_factory=dict)
+    chains: Floats | None = None
+    r_hat: float | None = None
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the integral of likelihood times prior, by importance sampling."""
+        return self.sample.log_evidence
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Equally weighted draws, (size, q)."""
+        if self.chains is not None:
+            return self.chains[rng.choice(len(self.chains), size, replace=size > len(self.chains))]
+        return self.sample.points[self.sample.resample(size, rng)]
+
+
+def find_modes(target: Target) -> Modes:
+    """Climb from every start; the highest point is then maximised by L-BFGS-B."""
+    starts = starting_points(target.mixture, target.data)
+    points, values = climb(target.smooth, starts, bound=BOUND, iterations=60)
+    allowed = np.isfinite(target.log_density(points))
+    if not allowed.any():
+        # Every summit has the classes the wrong way round; the starts that have not must do.
+        points, values = starts, target.smooth(starts)[0]
+    inside = np.isfinite(target.log_density(points))
+    if inside.any():
+        points, values = points[inside], values[inside]
+    order = np.argsort(-values, kind="stable")
+    points, values = points[order], values[order]
+    best = summit(target.smooth, points[0], bound=BOUND)
+    if best.value > values[0] and np.isfinite(target.log_density(best.point[None])[0]):
+        points[0], values[0] = best.point, best.value
+    kept = _distinct(points, values)
+    likelihood = float(target.mixture.log_likelihood(points[:1], target.data)[0])
+    return Modes(points[kept], values[kept], likelihood, best.converged and bool(allowed.any()))
+
+
+def _distinct(points: Floats, values: Floats) -> list[int]:
+    """Indices of points that are not the same mode as a higher one, nor far below the first."""
+    kept = [0]
+    for i in range(1, len(points)):
+        apart = all(np.abs(points[i] - points[j]).max() > 0.25 for j in kept)
+        if apart and values[i] > values[0] - _DEPTH:
+            kept.append(i)
+    return kept
+
+
+def unsampled(target: Target, modes: Modes) -> Sampled:
+    """The mode alone, with Laplace's approximation to the evidence: a sample of one point."""
+    root = laplace_root(target.smooth, modes.points[0])
+    log_volume = 0.5 * len(root) * np.log(2 * np.pi) + np.linalg.slogdet(root)[1]
+    sample = ImportanceSample(modes.points[:1], modes.values[:1] + log_volume)
+    return Sampled(target, modes, sample, "laplace", False)
+
+
+def importance_ladder(
+    target: Target, modes: Modes, size: int, first: Sampler, rng: np.random.Generator
+) -> Sampled:
+    """Importance samples of growing care until the weights can be trusted, or the best of them."""
+    k: dict[str, float] = {}
+    mode = modes.points[0]
+    if first == "diagonal":
+        scales = slice_scales(target.log_density, mode)
+        proposal = Proposal.of(mode, np.diag(scales))
+        # It fails more often than not, and a quarter of the draws shows that as well.
+        pilot = ImportanceSample.draw(target.log_density, proposal, -(-size // _PILOT), rng)
+        k["diagonal"] = pilot.pareto_k
+        if trusted(pilot):
+            sample = ImportanceSample.draw(target.log_density, proposal, size, rng)
+            k["diagonal"] = sample.pareto_k
+            if trusted(sample):
+                return Sampled(target, modes, sample, "diagonal", True, k)
+    roots = [laplace_root(target.smooth, point) for point in modes.points]
+    proposal = Proposal.of(mode, roots[0], _FREEDOM)
+    full = ImportanceSample.draw(target.log_density, proposal, size, rng)
+    k["full"] = full.pareto_k
+    if trusted(full):
+        return Sampled(target, modes, full, "full", True, k)
+    pool = AdaptivePool(target.log_density)
+    pool.add(proposal, full.points)
+    found = pool.sample
+    for _ in range(_ROUNDS):
+        proposal = _mixture(modes, roots, found, rng)
+        pool.add(proposal, proposal.draw(size, rng))
+        found = pool.sample
+        if trusted(found):
+            break
+    k["mixture"] = found.pareto_k
+    return Sampled(target, modes, found, "mixture", trusted(found), k)
+
+
+def run_chains(found: Sampled, rng: np.random.Generator) -> Sampled:
+    """Hamiltonian Monte Carlo from the draws of an importance sample that cannot be trusted."""
+    if not np.isfinite(found.sample.log_weights).any():
+        return found
+    start = found.sample.points[found.sample.resample(_CHAINS, rng)]
+    root = _root(
+        found.sample.moments()[1], laplace_root(found.target.smooth, found.modes.points[0])
+    )
+    chains = hamiltonian_monte_carlo(
+        found.target.gradient, start, root, rng, warmup=_WARMUP, size=_LENGTH
+    )
+    r_hat = float(chains.r_hat.max())
+    draws = chains.draws.reshape(-1, start.shape[1])
+    return Sampled(
+        found.target, found.modes, found.sample, "hmc", r_hat <= _MOST_R_HAT, found.pareto_k,
+        draws, r_hat,
+    )  # fmt: skip
+
+
+def trusted(sample: ImportanceSample) -> bool:
+    """Whether the weights of an importance sample can be relied on."""
+    enough = sample.effective_size >= _LEAST_SHARE * len(sample.points)
+    return bool(enough and sample.pareto_k <= _MOST_K)
+
+
+def _mixture(
+    modes: Modes, roots: list[Floats], found: ImportanceSample, rng: np.random.Generator
+) -> Proposal:
+    """Every local mode with its curvature, the moments of the sample, and places it points to.
+
+    The largest weights are cut to the mean weight times the root of the sample's size (Ionides
+    2008), so that a single point does not pass for a distribution.
+    """
+    if not np.isfinite(found.log_evidence):
+        return Proposal(modes.points, np.stack(roots) * 2, np.ones(len(roots)), _FREEDOM)
+    most = np.log(len(found.points)) / 2 + found.log_evidence
+    cut = ImportanceSample(found.points, np.minimum(found.log_weights, most))
+    mean, covariance = cut.moments()
+    root = _root(covariance, roots[0])
+    places = found.points[cut.resample(_PLACES, rng)]
+    heights = np.exp(np.maximum(modes.values - modes.values[0], -3.0))
+    return Proposal(
+        np.concatenate([mean[None], modes.points, places]),
+        np.stack([1.2 * root, *roots, *[0.7 * root] * _PLACES]),
+        np.concatenate([[1.0], heights / heights.sum(), np.full(_PLACES, 2.0 / _PLACES)]),
+        _FREEDOM,
+    )
+
+
+def _root(covariance: Floats, fallback: Floats) -> Floats:
+    """Cholesky factor, of the covariance with a little of the fallback's in it."""
+    floor = 0.02 * fallback @ fallback.T
+    try:
+        root: Floats = np.linalg.cholesky(covariance + floor).astype(np.float64)
+    except np.linalg.LinAlgError:
+        return fallback
+    return root
+
+
+# --- ascent to a mode -------------------------------------------------------------------------
+
+
+Gradient = Callable[[Floats], tuple[Floats, Floats]]
+"""Values (S,) and gradients (S, q) of points (S, q)."""
+
+_LONGEST = 1.0
+_HALVINGS = 12
+
+
+class Summit(NamedTuple):
+    """A maximum (q,), its value, and whether the search ended there by itself."""
+
+    point: Floats
+    value: float
+    converged: bool
+
+
+def climb(
+    target: Gradient, starts: Floats, *, bound: float, iterations: int
+) -> tuple[Floats, Floats]:
+    """Points (S, q) after steps of BFGS from every start, and their values (S,).
+
+    All starts move in step, so that one evaluation serves all: where an evaluation costs little
+    more for ten points than for one, this is several times faster than one search after another.
+    """
+    at = np.clip(starts, -bound, bound)
+    value, slope = target(at)
+    inverse = (
+        np.tile(np.eye(at.shape[1]), (len(at), 1, 1))
+        / (1 + np.abs(slope).max(axis=1))[:, None, None]
+    )
+    going = np.isfinite(value)
+    for _ in range(iterations):
+        if not going.any():
+            break
+        direction = np.einsum("sij,sj->si", inverse, slope)
+        uphill = (direction * slope).sum(axis=1)
+        direction = np.where((uphill > 0)[:, None], direction, slope)
+        direction *= np.minimum(1, _LONGEST / np.maximum(np.abs(direction).max(axis=1), 1e-300))[
+            :, None
+        ]
+        uphill = (direction * slope).sum(axis=1)
+        size = np.where(going, 1.0, 0.0)
+        for _ in range(_HALVINGS):
+            trial = np.clip(at + size[:, None] * direction, -bound, bound)
+            reached, after = target(trial)
+            good = ~going | (reached >= value + 1e-4 * size * uphill)
+            if good.all():
+                break
+            size = np.where(good, size, size / 3)
+        moved = good & going & np.isfinite(reached)
+        inverse = _updated(inverse, trial - at, slope - after, moved)
+        gain = np.where(moved, reached - value, 0.0)
+        at = np.where(moved[:, None], trial, at)
+        slope = np.where(moved[:, None], after, slope)
+        value = np.where(moved, reached, value)
+        going = moved & (gain > 1e-4)
+    return at, value
+
+
+def _updated(inverse: Floats, step: Floats, change: Floats, moved: Bools) -> Floats:
+    """BFGS update of inverse Hessians (S, q, q) of what is minimised."""
+    along = (step * change).sum(axis=1)
+    usable = moved & (along > 1e-12)
+    rho = 1 / np.where(usable, along, 1.0)
+    pushed = np.einsum("sij,sj->si", inverse, change)
+    bend = (change * pushed).sum(axis=1)
+    outer = step[:, :, None] * step[:, None, :]
+    cross = pushed[:, :, None] * step[:, None, :]
+    new = (
+        inverse
+        + (rho + rho**2 * bend)[:, None, None] * outer
+        - rho[:, None, None] * (cross + cross.transpose(0, 2, 1))
+    )
+    return np.where(usable[:, None, None], new, inverse)
+
+
+def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
+    """The maximum that L-BFGS-B finds from one start (q,) within [-bound, bound]."""
+
+    def descend(point: Floats) -> tuple[float, Floats]:
+        value, slope = target(point[None])
+        return -float(value[0]), -slope[0]
+
+    found = minimize(
+        descend,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-bound, bound)] * len(start),
+        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-5},
+    )
+    # A line search that can gain no more digits ends "abnormally" at a maximum all the same.
+    flat = bool(np.abs(found.jac).max() < 1e-2 * (1 + abs(found.fun)) ** 0.5)
+    return Summit(found.x, -float(found.fun), bool(found.success) or flat)
+
+
+# --- importance sampling ----------------------------------------------------------------------
+
+
+LogDensity = Callable[[Floats], Floats]
+"""Unnormalised log density of points (M, q): (M,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A mixture of multivariate Student's t: centres (C, q), roots (C, q, q), weights (C,).
+
+    A root R has covariance R R' (times freedom / (freedom - 2)); infinite freedom is normal.
+    """
+
+    centres: Floats
+    roots: Floats
+    weights: Floats
+    freedom: float = np.inf
+
+    @classmethod
+    def of(cls, centre: Floats, root: Floats, freedom: float = np.inf) -> Proposal:
+        """One component."""
+        return cls(centre[None], root[None], np.ones(1), freedom)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Points, (size, q); every component gives its share of them, to within one."""
+        edges = np.round(np.cumsum(self.weights) / self.weights.sum() * size).astype(int)
+        which = np.searchsorted(edges, np.arange(size), side="right")
+        z = rng.standard_normal((size, self.centres.shape[1]))
+        if np.isfinite(self.freedom):
+            z /= np.sqrt(rng.chisquare(self.freedom, (size, 1)) / self.freedom)
+        for c in range(len(self.centres)):
+            z[which == c] = self.centres[c] + z[which == c] @ self.roots[c].T
+        return z
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Log density of points, (M,)."""
+        q, shares = theta.shape[1], np.log(self.weights / self.weights.sum())
+        parts = np.empty((len(self.centres), len(theta)))
+        for c, (centre, root) in enumerate(zip(self.centres, self.roots, strict=True)):
+            z = np.linalg.solve(root, (theta - centre).T)
+            square = (z**2).sum(axis=0)
+            half = np.linalg.slogdet(root)[1]
+            if np.isfinite(self.freedom):
+                v = self.freedom
+                constant = gammaln((v + q) / 2) - gammaln(v / 2) - 0.5 * q * np.log(v * np.pi)
+                parts[c] = constant - half - (v + q) / 2 * np.log1p(square / v)
+            else:
+                parts[c] = -0.5 * q * np.log(2 * np.pi) - half - 0.5 * square
+            parts[c] += shares[c]
+        return logsumexp(parts, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class ImportanceSample:
+    """Points (M, q) and the log of target over proposal density there, (M,)."""
+
+    points: Floats
+    log_weights: Floats
+
+    @classmethod
+    def draw(
+        cls, target: LogDensity, proposal: Proposal, size: int, rng: np.random.Generator
+    ) -> ImportanceSample:
+        """Draw from a proposal and weigh."""
+        points = proposal.draw(size, rng)
+        return cls(points, target(points) - proposal.log_density(points))
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Self-normalised weights, (M,); all zero where no point has any density."""
+        if not np.isfinite(self.log_weights).any():
+            return np.zeros(len(self.log_weights))
+        return softmax(self.log_weights, axis=0)
+
+    @cached_property
+    def effective_size(self) -> float:
+        """1 / sum of squared weights: how many equal draws they are worth."""
+        total = float((self.weights**2).sum())
+        return 1 / total if total > 0 else 0.0
+
+    @cached_property
+    def pareto_k(self) -> float:
+        """Shape of the weights' tail: beyond .7 the estimates cannot be relied on."""
+        return pareto_shape(self.log_weights)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Log of the target's integral."""
+        if not np.isfinite(self.log_weights).any():
+            return -np.inf
+        return float(logsumexp(self.log_weights, axis=0) - np.log(len(self.log_weights)))
+
+    def resample(self, size: int, rng: np.random.Generator) -> Ints:
+        """Indices of equally weighted points, (size,), by systematic resampling."""
+        at = (np.arange(size) + rng.random()) / size
+        chosen = np.searchsorted(np.cumsum(self.weights), at)
+        return np.minimum(chosen, len(self.weights) - 1)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Weighted mean (q,) and covariance (q, q)."""
+        mean = self.weights @ self.points
+        away = self.points - mean
+        return mean, (away * self.weights[:, None]).T @ away
+
+
+class AdaptivePool:
+    """Points of several proposals, weighed against the mixture of all of them.
+
+    Source: Cornuet, Marin, Mira, Robert (2012), Adaptive multiple importance sampling: a point
+    that one proposal would hardly draw does not weigh much if another one does.
+    """
+
+    def __init__(self, target: LogDensity) -> None:
+        self._target = target
+        self._proposals: list[Proposal] = []
+        self._points: list[Floats] = []
+        self._heights: list[Floats] = []
+
+    def add(self, proposal: Proposal, points: Floats) -> None:
+        """Add points (M, q) drawn from a proposal."""
+        self._proposals.append(proposal)
+        self._points.append(points)
+        self._heights.append(self._target(points))
+
+    @property
+    def sample(self) -> ImportanceSample:
+        """All points so far."""
+        points = np.concatenate(self._points)
+        parts = np.stack([proposal.log_density(points) for proposal in self._proposals])
+        sizes = np.array([len(p) for p in self._points], dtype=np.float64)
+        parts += np.log(sizes / sizes.sum())[:, None]
+        return ImportanceSample(points, np.concatenate(self._heights) - logsumexp(parts, axis=0))
+
+
+def pareto_shape(log_weights: Floats) -> float:
+    """Shape k of a generalised Pareto distribution fitted to the largest weights.
+
+    Source: Vehtari, Simpson, Gelman, Yao, Gabry (2024), Pareto smoothed importance sampling,
+    section 3; the fit is Zhang and Stephens (2009), with their weak prior centred at .5.
+    """
+    size = len(log_weights)
+    length = int(np.ceil(min(0.2 * size, 3 * np.sqrt(size))))
+    if length < 5 or not np.isfinite(log_weights).any():
+        return np.inf
+    log_weights = log_weights - log_weights.max()
+    ordered = np.sort(log_weights)
+    cutoff = max(ordered[-length - 1], np.log(np.finfo(float).tiny))
+    tail = np.exp(ordered[ordered > cutoff]) - np.exp(cutoff)
+    if len(tail) <= 4:
+        return np.inf
+    if tail[-1] - tail[0] <= 1e-12 * tail[-1]:
+        return -np.inf
+    return _fit_pareto(tail)
+
+
+def _fit_pareto(tail: Floats) -> float:
+    """Zhang and Stephens' estimate of the shape from ascending excesses (n,)."""
+    n = len(tail)
+    count = 30 + int(np.sqrt(n))
+    b = 1 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
+    b /= 3 * tail[int(n / 4 + 0.5) - 1]
+    b += 1 / tail[-1]
+    k = np.log1p(-b[:, None] * tail).mean(axis=1)
+    profile = n * (np.log(-b / k) - k - 1)
+    weights = softmax(profile, axis=0)
+    weights = np.where(weights >= 10 * np.finfo(float).eps, weights, 0)
+    best = float((b * weights).sum() / weights.sum())
+    shape = float(np.log1p(-best * tail).mean())
+    return (n * shape + 10 * 0.5) / (n + 10)
+
+
+def slice_scales(target: LogDensity, mode: Floats) -> Floats:
+    """Standard deviation of each coordinate on the slice through a mode, (q,).
+
+    A least-squares parabola through nine points within twice the width at which the density
+    falls by half a unit.
+    """
+    q = len(mode)
+    widths: Floats = np.exp2(np.arange(-12.0, 5.0))
+    axes = np.eye(q)
+
+    def slices(distance: Floats) -> Floats:
+        """Log density at mode + distance (q, m) along each axis, (q, m)."""
+        points = mode + distance[:, :, None] * axes[:, None, :]
+        return target(points.reshape(-1, q)).reshape(distance.shape)
+
+    top = target(mode[None])[0]
+    if not np.isfinite(top):  # beyond the support there is no curvature to find
+        return np.ones(q)
+    away = np.tile(widths, (q, 1))
+    drop = top - 0.5 * (slices(away) + slices(-away))
+    reached = drop >= 0.5
+    first = np.where(reached.any(axis=1), np.argmax(reached, axis=1), len(widths) - 1)
+    rows = np.arange(q)
+    after, before = drop[rows, first], drop[rows, np.maximum(first - 1, 0)]
+    share = np.ones(q)
+    usual = np.isfinite(after) & (after > before) & (before < 0.5) & (first > 0)
+    share[usual] = (0.5 - before[usual]) / (after[usual] - before[usual])
+    # Between two widths the fall grows about as the square of the distance.
+    w = widths[first] * np.sqrt(0.25 + 0.75 * np.clip(share, 0, 1))
+    t = np.linspace(-2, 2, 9)
+    fall = slices(w[:, None] * t) - top
+    usable = np.where(np.isfinite(fall), 1.0, 0.0)
+    # Through the mode the parabola is a t + b t^2.
+    design = np.column_stack([t, t**2])
+    out: Floats = w.astype(np.float64)
+    for k in range(q):
+        weighted = design * usable[k, :, None]
+        bend = np.linalg.lstsq(weighted, np.where(usable[k] > 0, fall[k], 0.0))[0][1]
+        if bend < 0:
+            out[k] = w[k] / np.sqrt(-2 * bend)
+    return out
+
+
+def laplace_root(gradient: Gradient, mode: Floats, *, floor: float = 0.05) -> Floats:
+    """Root (q, q) of the inverse of the negative Hessian at a mode.
+
+    Eigenvalues of the negative Hessian, in units of its diagonal, are at least `floor`: where the
+    curvature is weaker, or the wrong way, a wider proposal would leave the region it stands for.
+    """
+    q, step = len(mode), 1e-4
+    points = np.concatenate([mode + step * np.eye(q), mode - step * np.eye(q)])
+    slopes = gradient(points)[1]
+    hessian = -(slopes[:q] - slopes[q:]) / (2 * step)
+    hessian = (hessian + hessian.T) / 2
+    scale = 1 / np.sqrt(np.maximum(np.diag(hessian), floor))
+    values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
+    root: Floats = (scale[:, None] * vectors / np.sqrt(np.maximum(values, floor))).astype(
+        np.float64
+    )
+    return root

@@ -1,0 +1,492 @@
+"""The mixture of kernel densities behind SSME-KDE: support points, E-step, M-step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.simplex import softmax
+from fewlabels.methods.base import with_evidence
+from fewlabels.methods.em import EMResult, expectation_maximisation
+from fewlabels.posterior import draw_labels
+
+# One stream of randomness per use, all from one seed.
+_SUPPORT_SALT, _START_SALT, _SHARES_SALT, _REFIT_SALT = 0x5099, 0x57A2, 0x54A2, 0x2EF1
+
+_TINY = np.finfo(float).tiny
+
+OFFICIAL_LABEL_WEIGHT = 10.0
+
+
+@dataclass(frozen=True)
+class MixtureOptions:
+    """What of the method's hyperparameters concerns the mixture; see `SSMEKDE`."""
+
+    epochs: int
+    leave_one_out: bool
+    soft_start: bool
+    unlabeled_weight: float
+    official: bool
+
+
+@dataclass(frozen=True, eq=False)
+class KDEMixture:
+    """Densities of K classes by kernels on m support points (m, d), scaled to bandwidth 1.
+
+    `evidence` (m, K) is what is known of their labels, `pool` (m, K) the mean classifier there.
+    `label_scale` weighs informed points so that labels count against unlabeled items as they do
+    among all items; `counts` (m,) says how many items each point stands for, in units of what
+    an uninformed one does on average.
+    """
+
+    options: MixtureOptions
+    points: Floats
+    keys: UInts
+    evidence: Floats
+    pool: Floats
+    label_scale: float
+    counts: Floats
+    salt: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The kernels among the support points may take a gigabyte; they are soon computed anew.
+        return {name: value for name, value in self.__dict__.items() if name != "kernel"}
+
+    @cached_property
+    def informed(self) -> Bools:
+        """Which points have a label, or labels of annotators."""
+        return (self.evidence != 0).any(axis=1)
+
+    @cached_property
+    def kernel(self) -> KernelSums:
+        """Kernels among the support points."""
+        own = np.arange(len(self.points))
+        return KernelSums(self.points, self.points, own, leave_out=self.options.leave_one_out)
+
+    @cached_property
+    def item_weights(self) -> Floats:
+        """Weight of each support point in the densities, (m,)."""
+        if self.options.official:
+            weights = np.where(self.informed, OFFICIAL_LABEL_WEIGHT * self.label_scale, 1.0)
+        else:
+            weights = np.where(self.informed, self.label_scale, self.options.unlabeled_weight)
+        return weights * self.counts
+
+    def places(self, keys: UInts) -> Ints:
+        """Place of each item among the support points, -1 where it is none, (n,)."""
+        order, ordered = self._by_key
+        place = np.minimum(np.searchsorted(ordered, keys), len(order) - 1)
+        found: Ints = np.where(ordered[place] == keys, order[place], -1)
+        return found
+
+    @cached_property
+    def _by_key(self) -> tuple[Ints, UInts]:
+        order = np.argsort(self.keys)
+        return order, self.keys[order]
+
+    def fit(self) -> EMResult:
+        """EM from the method's own start, every item counting once."""
+        return self._run(np.ones((len(self.points), 1)), first_stream=0)
+
+    def refit(self, size: int) -> tuple[EMResult, Floats]:
+        """EM of `size` bootstrap replicates at once: new starts, Exp(1) row weights (m, size)."""
+        rows = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
+        return self._run(rows, first_stream=1), rows
+
+    def starting_labels(self) -> Floats:
+        """Class weights that EM starts from, (m, K)."""
+        return self._start(1, 0)[:, :, 0]
+
+    def weighted(self, responsibilities: Floats, row_weights: Floats) -> Floats:
+        """Class weights (m, K, B) of the kernels."""
+        return responsibilities * (self.item_weights[:, None, None] * row_weights[:, None, :])
+
+    def log_density(self, kernel: KernelSums, weights: Floats) -> Floats:
+        """Log P(scores | class) of the kernel's queries up to a factor per query, (n, K, B)."""
+        total = np.broadcast_to(weights.sum(axis=0), (len(kernel.queries), *weights.shape[1:]))
+        if self.options.leave_one_out:
+            # A point's weight leaves the normaliser as its kernel leaves the sum.
+            mine = np.flatnonzero(kernel.own >= 0)
+            total = total.copy()
+            total[mine] -= weights[kernel.own[mine]]
+        with np.errstate(divide="ignore"):
+            return np.log(kernel.times(weights)) - np.log(np.maximum(total, _TINY))
+
+    def _run(self, row_weights: Floats, first_stream: int) -> EMResult:
+        counter = iter(range(self.options.epochs))
+
+        def step(w: Floats) -> Floats:
+            weights = self.weighted(w, row_weights)
+            density = self.log_density(self.kernel, weights)
+            if self.options.official:
+                shares = self._drawn_shares(w, next(counter), first_stream)
+                return posterior(density, shares)
+            return posterior(density, class_shares(weights), self.evidence)
+
+        start = self._start(row_weights.shape[1], first_stream)
+        return expectation_maximisation(step, start, iterations=self.options.epochs)
+
+    def _start(self, size: int, first_stream: int) -> Floats:
+        pool = np.repeat(with_evidence(self.pool, self.evidence)[:, :, None], size, axis=2)
+        if self.options.soft_start:
+            return pool
+        streams = np.arange(first_stream, first_stream + size)
+        return self._one_hot(draw_labels(pool, self.keys, streams, self.salt ^ _START_SALT))
+
+    def _drawn_shares(self, w: Floats, epoch: int, first_stream: int) -> Floats:
+        """Class shares of one drawn assignment, known labels kept (the released code's)."""
+        streams = 1000 * epoch + first_stream + np.arange(w.shape[2])
+        total = w.sum(axis=1, keepdims=True)
+        p = w / np.where(total > 0, total, 1.0)
+        labels = draw_labels(p, self.keys, streams, self.salt ^ _SHARES_SALT)
+        known = np.flatnonzero(self.informed)
+        labels[known] = np.argmax(self.evidence[known], axis=1)[:, None]
+        return self._one_hot(labels).mean(axis=0)
+
+    def _one_hot(self, labels: Ints) -> Floats:
+        classes = np.arange(self.evidence.shape[1])
+        return (labels[:, None, :] == classes[None, :, None]).astype(np.float64)
+
+
+def class_shares(weights: Floats) -> Floats:
+    """Share of each class among the weights (m, K, B): (K, B)."""
+    out: Floats = weights.sum(axis=0) / weights.sum(axis=(0, 1))
+    return out
+
+
+def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = None) -> Floats:
+    """P(class | scores, evidence), (n, K, B)."""
+    with np.errstate(divide="ignore"):
+        log_shares = np.log(shares)
+    logits = log_density + log_shares
+    nowhere = np.isneginf(logits.max(axis=1, keepdims=True))
+    logits = np.where(nowhere, log_shares, logits)
+    if evidence is not None:
+        known = np.flatnonzero((evidence != 0).any(axis=1))
+        # A known label wins even where its class has no density at all.
+        logits[known] = np.maximum(logits[known], -1e6) + evidence[known][:, :, None]
+    return softmax(logits, out=logits)
+
+
+@dataclass(frozen=True, eq=False)
+class EMRuns:
+    """B runs of EM side by side: what they found of m support points, and say of other items.
+
+    `responsibilities` (m, K, B) are those of the support points; any other item's E-step is made
+    of `sums`, which the kernels' class weights go into, and of their totals (K, B).
+    """
+
+    responsibilities: Floats
+    sums: SupportSums
+    totals: Floats
+
+    @staticmethod
+    def of(mixture: KDEMixture, results: Sequence[tuple[EMResult, Floats]]) -> EMRuns:
+        """Results of EM side by side, each with the row weights (m, b) that it was found with."""
+        weights = np.concatenate([mixture.weighted(r.before, w) for r, w in results], axis=2)
+        sums = SupportSums(mixture.points, weights.reshape(len(weights), -1))
+        found = np.concatenate([result.responsibilities for result, _ in results], axis=2)
+        return EMRuns(found, sums, weights.sum(axis=0))
+
+    def e_step(self, points: Floats, evidence: Floats) -> Array:
+        """P(label) (n, K, B) of items that are no support points, given evidence (n, K).
+
+        In single precision.
+        """
+        sums = self.sums.of(points).reshape(len(points), *self.totals.shape)
+        shares = self.totals / self.totals.sum(axis=0)
+        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        with np.errstate(divide="ignore"):
+            density = np.log(sums[informed]) - np.log(np.maximum(self.totals, _TINY))
+        # Share times density is the sum of the class's kernels over the total of all weights. (A
+        # sum over so short an axis takes five times as long as the additions.)
+        total = reduce(np.add, np.moveaxis(sums, 1, 0))[:, None]
+        if not total.all():
+            sums = np.where(total > 0, sums, shares.astype(sums.dtype))
+            total = np.where(total > 0, total, 1)
+        sums /= total
+        sums[informed] = posterior(density, shares, evidence[informed])
+        return sums
+
+
+class Support(NamedTuple):
+    """Support points among some items.
+
+    `rows` (m,) are their places, `label_scale` is the weight of an informed one against the
+    others, and `counts` (m,) how many items each stands for, in units of what an uninformed one
+    does on average.
+    """
+
+    rows: Ints
+    label_scale: float
+    counts: Floats
+
+
+def choose_support(keys: UInts, informed: Bools, most: int, salt: int, times: Floats) -> Support:
+    """Support points among n items, which weigh as all items do.
+
+    All of them up to `most`; beyond, half as many, of which at most half are informed. Which ones
+    depends on the items' keys alone. `times` (n,) is how many items each stands for: where the
+    items are all labeled ones and a sample of the others, labels would otherwise weigh far more
+    than they do among all items.
+    """
+    n = len(keys)
+    if n <= most:
+        return _weighed(np.arange(n), informed, times)
+    size = max(most // 2, 2)
+    place = uniforms(keys, np.arange(1), salt ^ _SUPPORT_SALT)[:, 0]
+    n_informed = int(informed.sum())
+    take = min(n_informed, max(size // 2, size - (n - n_informed)))
+    parts = []
+    for mask, count in ((informed, take), (~informed, size - take)):
+        rows = np.flatnonzero(mask)
+        parts.append(rows[np.argsort(place[rows], kind="stable")[:count]])
+    return _weighed(np.sort(np.concatenate(parts)), informed, times)
+
+
+def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
+    """Support points that weigh as the items do that they stand for."""
+    counts, inside = times[chosen], informed[chosen]
+    labeled, others = counts[inside].sum(), int((~inside).sum())
+    if not others:
+        return Support(chosen, 1.0, counts / (counts.mean() if len(counts) else 1.0))
+    unit = counts[~inside].mean()
+    counts = np.where(inside, counts, counts / unit)
+    if not labeled:
+        return Support(chosen, 1.0, counts)
+    taken = others / times[~informed].sum(), labeled / times[informed].sum()
+    return Support(chosen, float(taken[0] / taken[1]), counts)
+
+
+# --- sums of kernels --------------------------------------------------------------------------
+#
+# Gaussian kernels over support points, for many weightings at once.
+
+
+CACHE_BYTES = 1.3e9
+_DOUBLE_BYTES = 1.5e8
+_ROWS = 256
+_FEW = 64
+"""Rows of a block where few are expected: those that single precision does not serve."""
+
+POINTS = 1000
+"""Support points at a time: 256 x 1000 kernels fit the cache of a core. A power of two would not
+do: rows of one page's length fall on the same lines of the cache, which costs twice the time."""
+
+SINGLE_REACH = 1e4
+"""Largest |x|^2 / 2 of a query, from the centre, up to which single precision serves: exponents of
+kernels that count are then right to about 1e-3."""
+
+WEAK = 1e-25
+"""Sums below this, in units of the largest weight, are computed anew, in units of the largest
+kernel: single precision ends at 1e-38."""
+
+
+@dataclass(eq=False)
+class KernelSums:
+    """exp(-|x_i - z_j|^2 / 2) of query rows x (n, d) and support rows z (m, d), times weights.
+
+    Every query's sums are divided by its largest kernel, a factor that is the same for all
+    weightings: nothing underflows, however narrow the kernels, and ratios between weightings
+    (all that a posterior needs) are unchanged.
+
+    `own` (n,) gives each query's own place in the support, or -1; with `leave_out` that kernel
+    is left out. Exponents are computed in double precision (the released code's bandwidth puts
+    |z|^2 / 2 at 4e5, where single precision is wrong even for a point and itself).
+
+    A matrix that fits in `CACHE_BYTES` is kept, in double precision where it is small, else in
+    single precision (relative error 1e-7); otherwise it is computed anew for each product.
+    """
+
+    queries: Floats
+    support: Floats
+    own: Ints
+    leave_out: bool = False
+    keep: bool = True
+    _matrix: Array | None = field(default=None, init=False)
+    _left: Floats = field(init=False)
+    _right: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        # One matrix product gives the exponent: [x, -|x|^2/2, 1] . [z, 1, -|z|^2/2].
+        centre = self.support.mean(axis=0)
+        self._left = _augment(self.queries - centre, first=True)
+        self._right = np.ascontiguousarray(_augment(self.support - centre, first=False).T)
+        n, m = len(self.queries), len(self.support)
+        if self.keep and 4 * n * m <= CACHE_BYTES:
+            self._matrix = np.empty(
+                (n, m), np.float64 if 8 * n * m <= _DOUBLE_BYTES else np.float32
+            )
+            for _ in map_blocks(self._fill, spans(n, _ROWS)):
+                pass
+
+    def times(self, weights: Floats) -> Floats:
+        """Sums over the support: (n, ...) for weights (m, ...)."""
+        flat = weights.reshape(len(weights), -1)
+        out = np.empty((len(self.queries), flat.shape[1]))
+        cast = flat if self._matrix is None else flat.astype(self._matrix.dtype)
+        rows = _ROWS if self._matrix is None else 4 * _ROWS
+
+        def multiply(block: slice) -> None:
+            kernel = self.block(block) if self._matrix is None else self._matrix[block]
+            out[block] = kernel @ cast
+
+        for _ in map_blocks(multiply, spans(len(out), rows)):
+            pass
+        return out.reshape(len(out), *weights.shape[1:])
+
+    def block(self, rows: slice) -> Floats:
+        """Kernels of some of the queries, each row divided by its largest: (b, m)."""
+        exponent = self._left[rows] @ self._right
+        own = self.own[rows]
+        mine = np.flatnonzero(own >= 0)
+        # A point's distance to itself is zero, whatever the rounding of the product says.
+        exponent[mine, own[mine]] = -np.inf if self.leave_out else 0.0
+        top = exponent.max(axis=1, keepdims=True)
+        exponent -= np.where(np.isfinite(top), top, 0.0)
+        return np.exp(exponent, out=exponent)
+
+    def self_share(self, rows: Ints) -> tuple[float, float]:
+        """Median over `rows` of a point's own share of its density, and of effective neighbours.
+
+        Effective neighbours are (sum of kernels)^2 / sum of squared kernels.
+        """
+        whole = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
+
+        def measure(block: slice) -> Floats:
+            kernel = whole.block(block)
+            total = kernel.sum(axis=1)
+            own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
+            return np.stack([own / total, total**2 / (kernel**2).sum(axis=1)])
+
+        parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
+        if not parts:
+            return float("nan"), float("nan")
+        share, neighbours = np.median(np.concatenate(parts, axis=1), axis=1)
+        return float(share), float(neighbours)
+
+    def _fill(self, rows: slice) -> None:
+        assert self._matrix is not None
+        self._matrix[rows] = self.block(rows)
+
+
+class SupportSums:
+    """Weights (m, C) times exp(-|x_i - z_j|^2 / 2), summed over support rows z (m, d).
+
+    For queries that are no support points, however many: what the support and its weights need is
+    done once, and the pass is in single precision (relative error about 1e-6 of a sum). Every
+    query's sums share a factor, as in `KernelSums`. A query far from the centre, or from all of the
+    support, has its exponents in double precision and its sums divided by its largest kernel.
+
+    All products are of full blocks, so that no sum depends on what else a query comes with.
+    """
+
+    def __init__(self, support: Floats, weights: Floats) -> None:
+        # A point that weighs nothing must not set the scale of a query.
+        used = weights.any(axis=1)
+        if used.any():
+            support, weights = support[used], weights[used]
+        self._centre: Floats = support.mean(axis=0)
+        self._columns = weights.shape[1]
+        self._ones = np.ones(self._columns, np.float32)
+        right = _augment(support - self._centre, first=False).T
+        cast = (weights / (weights.max(initial=0.0) or 1.0)).astype(np.float32)
+        self._blocks = [
+            _Block(
+                np.ascontiguousarray(right[:, b]),
+                np.ascontiguousarray(right[:, b], np.float32),
+                np.ascontiguousarray(cast[b]),
+            )
+            for b in spans(len(support), POINTS)
+        ]
+
+    def of(self, queries: Floats) -> Array:
+        """Sums (n, C) of queries (n, d), in single precision, each row up to a factor of its own.
+
+        This is the work of one thread.
+        """
+        left = _augment(queries - self._centre, first=True)
+        out = np.empty((len(left), self._columns), np.float32)
+        # Support points may be farther off: their kernels at a query within reach are nothing.
+        far = -left[:, -2] > SINGLE_REACH
+        near = np.flatnonzero(~far)
+        if len(near) == len(out):
+            out = self._near(left.astype(np.float32))[: len(near)]
+        else:
+            out[near] = self._near(left[near].astype(np.float32))[: len(near)]
+        far[near[~(out[near] @ self._ones > WEAK)]] = True
+        rows = np.flatnonzero(far)
+        out[rows] = self._exact(left[rows])[: len(rows)]
+        return out
+
+    def _near(self, left: Array) -> Array:
+        """Sums of queries that single precision serves, and of the padding."""
+        left = _padded(left, _ROWS)
+        out = np.zeros((len(left), self._columns), np.float32)
+        kernels, part = _Memory(self._blocks, _ROWS, np.float32), np.empty_like(out[:_ROWS])
+        for rows in spans(len(left), _ROWS):
+            for block in self._blocks:
+                kernel = kernels.of(block)
+                np.matmul(left[rows], block.single, out=kernel)
+                np.exp(kernel, out=kernel)
+                out[rows] += np.matmul(kernel, block.weights, out=part)
+        return out
+
+    def _exact(self, left: Floats) -> Array:
+        """Sums of any queries, with exponents in double precision, and of the padding."""
+        left = _padded(left, _FEW)
+        out = np.zeros((len(left), self._columns), np.float32)
+        exponents = _Memory(self._blocks, _FEW, np.float64)
+        kernels = _Memory(self._blocks, _FEW, np.float32)
+        part = np.empty_like(out[:_FEW])
+        for rows in spans(len(left), _FEW):
+            top = np.full((_FEW, 1), -np.inf)
+            for block in self._blocks:
+                exponent, kernel = exponents.of(block), kernels.of(block)
+                np.matmul(left[rows], block.double, out=exponent)
+                higher = np.maximum(top, exponent.max(axis=1, keepdims=True))
+                out[rows] *= np.exp(top - higher).astype(np.float32)
+                top = higher
+                np.subtract(exponent, top, out=kernel, casting="same_kind")
+                np.exp(kernel, out=kernel)
+                out[rows] += np.matmul(kernel, block.weights, out=part)
+        return out
+
+
+class _Block(NamedTuple):
+    """Some support points, augmented (d + 2, p), in both precisions, and their weights (p, C)."""
+
+    double: Floats
+    single: Array
+    weights: Array
+
+
+class _Memory:
+    """One (rows, p) array for every p that blocks have, used again and again."""
+
+    def __init__(self, blocks: list[_Block], rows: int, dtype: type[np.floating]) -> None:
+        sizes = {block.single.shape[1] for block in blocks}
+        self._arrays = {p: np.empty((rows, p), dtype) for p in sizes}
+
+    def of(self, block: _Block) -> Array:
+        """The array for this block's kernels."""
+        return self._arrays[block.single.shape[1]]
+
+
+def _padded(left: Array, rows: int) -> Array:
+    """Rows filled up with zeros to whole blocks of `rows`."""
+    missing = -len(left) % rows
+    return np.concatenate([left, np.zeros((missing, left.shape[1]), left.dtype)])
+
+
+def _augment(x: Floats, *, first: bool) -> Floats:
+    half = -0.5 * (x**2).sum(axis=1, keepdims=True)
+    one = np.ones_like(half)
+    return np.concatenate([x, half, one] if first else [x, one, half], axis=1)

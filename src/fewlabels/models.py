@@ -1,0 +1,71 @@
+"""Label models: one method, or one family of them, per file."""
+
+from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.baselines.active_testing import ActiveTesting
+from fewlabels.methods.baselines.autoeval import AutoEval
+from fewlabels.methods.baselines.bayesian_calibration import BayesianCalibration
+from fewlabels.methods.baselines.ensemble import Ensemble
+from fewlabels.methods.baselines.labeled import Labeled
+from fewlabels.methods.baselines.pseudo_label import PseudoLabel
+from fewlabels.methods.bee.bee import (
+    BEE,
+    CBCC,
+    CBEE,
+    HCBEE,
+    ConfusionBEE,
+    ConfusionCBEE,
+    ConfusionHCBEE,
+)
+from fewlabels.methods.bee.constraints import Constraints
+from fewlabels.methods.bee.selection import VoteSelection
+from fewlabels.methods.curves.monotone_curves import MonotoneCurves
+from fewlabels.methods.ensembles.ensembles import (
+    AgreementEnsemble,
+    LearnedEnsemble,
+    TemperedEnsemble,
+)
+from fewlabels.methods.label_distribution import LabelDistribution
+from fewlabels.methods.registry import METHODS, Method, resolve
+from fewlabels.methods.spe.spe import SPE
+from fewlabels.methods.ssme.flow import SSMEFlow
+from fewlabels.methods.ssme.kde import SSMEKDE, SSMEKDEMarginal
+from fewlabels.methods.votes.agreement_rates import AgreementRates
+from fewlabels.methods.votes.crowd_svm import CrowdSVM
+from fewlabels.methods.votes.dawid_skene import DawidSkene
+from fewlabels.methods.votes.majority_vote import MajorityVote
+
+__all__ = [
+    "BEE",
+    "CBCC",
+    "CBEE",
+    "HCBEE",
+    "METHODS",
+    "SPE",
+    "SSMEKDE",
+    "ActiveTesting",
+    "AgreementEnsemble",
+    "AgreementRates",
+    "AutoEval",
+    "BayesianCalibration",
+    "ConfusionBEE",
+    "ConfusionCBEE",
+    "ConfusionHCBEE",
+    "Constraints",
+    "CrowdSVM",
+    "DawidSkene",
+    "Ensemble",
+    "FittedLabelModel",
+    "LabelDistribution",
+    "LabelModel",
+    "Labeled",
+    "LearnedEnsemble",
+    "MajorityVote",
+    "Method",
+    "MonotoneCurves",
+    "PseudoLabel",
+    "SSMEFlow",
+    "SSMEKDEMarginal",
+    "TemperedEnsemble",
+    "VoteSelection",
+    "resolve",
+]

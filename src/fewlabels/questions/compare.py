@@ -1,0 +1,256 @@
+"""fl.compare: which classifier is best, how far that is known, and how they fail together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fewlabels import report
+from fewlabels.comparison import Comparison, Difference, GroupGap, Together
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import UsageError, quoted, unknown
+from fewlabels.estimates import Estimates
+from fewlabels.estimating import estimated
+from fewlabels.evaluation.differences import (
+    comparison,
+    errors_together,
+    gap,
+    group_gaps,
+)
+from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.methods.base import LabelModel
+from fewlabels.metrics.registry import resolve
+from fewlabels.pipeline import Question, aligned_reference, check_settings
+from fewlabels.shown import Shown, plain_values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons(Shown):
+    """What `fewlabels.compare` returns.
+
+    `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
+    maps (metric, column) to the gaps between the groups of a column, a classifier each; `together`
+    maps a group to how these classifiers fail together. A group in which there is nothing to
+    compare is left out, and `warnings` say so.
+    """
+
+    estimates: Estimates
+    comparisons: Mapping[tuple[str, str | None], Comparison]
+    group_gaps: Mapping[tuple[str, str], tuple[GroupGap, ...]]
+    together: Mapping[str | None, Together]
+    warnings: tuple[str, ...]
+
+    _page = "comparison"
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.to_dict()
+
+    def get(self, metric: str, group: str | None = None) -> Comparison:
+        """The comparison by one metric, of all items or of a group.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        found = self.comparisons.get((metric, group))
+        if found is None:
+            of = "of all items" if group is None else f"in group {quoted(group)}"
+            metrics = ", ".join(dict.fromkeys(m for m, _ in self.comparisons))
+            raise UsageError(f"no comparison by {quoted(metric)} {of}; compared by: {metrics}")
+        return found
+
+    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+        """Metric of a classifier in one group minus that in another, with the interval.
+
+        Raises
+        ------
+        UsageError
+            If there is no such classifier, metric or group.
+        """
+        return gap(self.estimates, model, metric, group_a, group_b)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the command line as a dictionary; NaN and infinities are None."""
+        out = self.estimates.to_dict()
+        for name in ("estimates", "comparison", "diagnostics"):
+            del out[name]
+        gaps = [
+            {"metric": metric, "column": column, **dataclasses.asdict(of_model)}
+            for (metric, column), found in self.group_gaps.items()
+            for of_model in found
+        ]
+        compared = [
+            found.to_dict() | {"standings": self._standings(found)}
+            for found in self.comparisons.values()
+        ]
+        together = [found.to_dict() for found in self.together.values()]
+        parts = {"comparisons": compared, "group_gaps": gaps, "together": together}
+        plain: dict[str, Any] = plain_values(out | parts | {"warnings": self.warnings})
+        return plain
+
+    def _standings(self, found: Comparison) -> list[dict[str, Any]]:
+        """Places in the ranking, with the intervals of the values."""
+        out = []
+        for standing in found.standings:
+            row = self.estimates.get(standing.model, found.metric, found.group)
+            out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
+        return out
+
+    def summary(self, width: int = 80) -> str:
+        """The comparison as text of at most `width` columns."""
+        return report.render_comparison(self.to_dict(), width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the comparison as one self-contained HTML file."""
+        report.save_page("comparison", self.to_dict(), path)
+
+
+def compare(
+    predictions: Any,
+    metric: str | Sequence[str] | None = None,
+    *,
+    method: str | LabelModel = "auto",
+    by: str | Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    confidence_level: float = 0.95,
+    estimand: Estimand = "population",
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    reference: Any = None,
+    columns: Any = None,
+    positive: Any = None,
+) -> Comparisons:
+    """Compare the classifiers: ranking, paired differences, gaps between groups, joint errors.
+
+    Parameters
+    ----------
+    predictions
+        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
+        that `read_predictions` would read. Or the estimates of `fewlabels.estimate`: then those
+        are compared, by `metric` or by every one that ranks, and the other settings are theirs.
+    metric
+        By which metric, or several; None: accuracy, or roc_auc where there are scores alone.
+    models
+        Names of the classifiers to compare, two or more; None: all. The method still learns from
+        all of them.
+    method, by, confidence_level, estimand, random_state, workers, progress
+        As for `fewlabels.estimate`.
+    reference, columns, positive
+        As for `fewlabels.estimate`.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it: also where a metric says of no value
+        that it is better, or there are not two classifiers to compare.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> noise = rng.normal(size=(500, 2)) * [1.0, 2.5]
+    >>> score = 1 / (1 + np.exp(-(3 * truth[:, None] - 1.5 + noise)))
+    >>> labels = np.where(np.arange(500) < 50, truth, -1)
+    >>> found = fl.compare(fl.Predictions(score, labels, models=["large", "small"]))
+    >>> found.get("accuracy").standings[0].model
+    'large'
+    """
+    if metric is not None:
+        check_ranking([metric] if isinstance(metric, str) else metric)
+    if isinstance(predictions, Estimates):
+        asked = [metric] if isinstance(metric, str) else metric
+        chosen = None if models is None else _chosen(models, predictions.models)
+        with using_workers(workers):
+            return compared(predictions, chosen, asked)
+    given = predictions_of(predictions, columns, positive)
+    elsewhere = aligned_reference(reference, given, method, columns=columns)
+    usual = "accuracy" if given.has_hard.any() else "roc_auc"
+    asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
+    chosen = None if models is None else _chosen(models, given.models)
+    check_settings(confidence_level, estimand, workers)
+    question = Question(
+        method, asked, by, confidence_level, estimand, random_state=random_state, details=False
+    )
+    estimates = estimated(question.about(given, elsewhere), given, workers, progress)
+    with using_workers(workers):
+        return compared(estimates, chosen)
+
+
+def check_ranking(metrics: Sequence[str]) -> None:
+    """Refuse unknown metrics, and those that rank nobody.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
+    for name, metric in resolve(metrics).items():
+        if not metric.direction:
+            raise UsageError(
+                f"metric {quoted(name)} does not say whether larger or smaller is better; compare "
+                "by another one"
+            )
+
+
+def _chosen(models: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
+    for name in names:
+        if name not in known:
+            raise UsageError(unknown("model", name, known))
+    if len(names) < 2:
+        raise UsageError(
+            f"`models` names {len(names)} classifier{'s' * (not names)}; name two or more, or "
+            "leave it out to compare all"
+        )
+    return names
+
+
+def compared(
+    estimates: Estimates,
+    models: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Comparisons:
+    """Everything that can be compared in these estimates, by some of their metrics.
+
+    Raises
+    ------
+    UsageError
+        If, on all items, there is nothing to compare by one of the metrics.
+    """
+    comparisons: dict[tuple[str, str | None], Comparison] = {}
+    together: dict[str | None, Together] = {}
+    said = list(estimates.warnings)
+    if metrics is None:
+        metrics = [name for name, direction in estimates.directions.items() if direction]
+    for size in estimates.groups:
+        for metric in metrics:
+            try:
+                comparisons[metric, size.group] = comparison(estimates, metric, size.group, models)
+            except UsageError as nothing:
+                if size.group is None:
+                    raise
+                said.append(str(nothing))
+    gaps = {
+        (metric, column): tuple(
+            of_model
+            for of_model in group_gaps(estimates, metric, column)
+            if models is None or of_model.model in models
+        )
+        for metric in metrics
+        for column in estimates.group_rows
+    }
+    for size in estimates.groups:
+        try:
+            together[size.group] = errors_together(estimates, size.group, models)
+        except UsageError as nothing:
+            if size.group is None:
+                said.append(str(nothing))
+    return Comparisons(estimates, comparisons, gaps, together, tuple(said))

@@ -1,0 +1,246 @@
+"""One question: how well one classifier tells one class from the rest, and by which posterior.
+
+`curve`, `threshold` and `label_next` take the same arguments; `Question.of` checks them, fits the
+method, and says what every answer says: whom it is about, and what speaks against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fewlabels.checks.arguments import seed_of
+from fewlabels.checks.arrays import class_index
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import (
+    InputError,
+    Status,
+    UsageError,
+    gravest_first,
+    listed,
+    no_level,
+    plain_name,
+    quoted,
+    unknown,
+)
+from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
+from fewlabels.evaluation.groups import Group
+from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
+from fewlabels.evaluation.status import Verdict, judge
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import Progress, silent
+from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import METHODS
+from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.methods.scores import is_probability, score_of
+from fewlabels.metrics.registry import METRICS
+from fewlabels.pipeline import check_settings
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+AUTO = "monotone-curves"
+"""The method for the scores of one classifier."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question:
+    """What is asked of one classifier, and the posterior by which it is judged.
+
+    `predictions` are what the posterior is of, and `positive` is the class in question among
+    their classes; `classes` are all that were given. `scores` (n,) rank the items, in the units of
+    the file; NaN = missing. `binary` holds the one classifier and two classes, the one in question
+    last.
+    """
+
+    predictions: Predictions
+    posterior: LabelPosterior
+    positive: int
+    classes: tuple[Any, ...]
+    scores: Floats
+    binary: Predictions
+    probability: bool
+    method: str
+    estimand: Estimand
+    level: float
+    seed: int
+    progress: Progress
+
+    @staticmethod
+    def of(
+        predictions: Any,
+        columns: Any,
+        model: str | None,
+        method: str | LabelModel,
+        positive: Any,
+        *,
+        level: Any,
+        estimand: Estimand,
+        random_state: Any,
+        workers: Any,
+        progress: Progress | None,
+    ) -> Question:
+        """Check what is asked, and fit the method.
+
+        Method "auto" sees the one classifier, and the class against the rest; any other sees all
+        classifiers and classes. See `fewlabels.curve` for the arguments.
+
+        Raises
+        ------
+        UsageError
+            If an argument is not one, it is not clear which classifier or class is meant, or the
+            method forms no posterior.
+        InputError
+            If the classifier has neither probabilities nor scores.
+        """
+        predictions = predictions_of(predictions, columns, positive, against_rest=False)
+        if level is None:
+            raise UsageError(no_level(None))
+        check_settings(level, estimand, workers)
+        refuse_multiplicity(predictions, "this question")
+        seed = seed_of(random_state)
+        name = _classifier(predictions, model)
+        k = _positive(predictions, positive)
+        j = predictions.models.index(name)
+        probability = is_probability(predictions, j)
+        if not probability and k == 0:
+            raise UsageError(
+                f"the scores of {quoted(name)} rank class {quoted(predictions.classes[1])} "
+                "upwards; ask for that class, or provide probabilities"
+            )
+        called, label_model = resolve_method(AUTO if method == "auto" else method, predictions)
+        alone = predictions.select_models([name])
+        several = predictions.n_classes > 2
+        binary = alone.with_positive(predictions.classes[k]) if several or k == 0 else alone
+        fitted, scores = predictions, score_of(predictions, j, k)
+        if method == "auto":
+            # As asked, but for the order of two classes: to reverse them would change nothing.
+            fitted, j, k = (binary, 0, 1) if several else (alone, 0, k)
+        known = METHODS.get(called)
+        posterior = None
+        if known is None or known.serves != "means":
+            posterior = label_model.infer(fitted, np.random.default_rng(seed)).of(j)
+        if posterior is None or posterior.means is not None:
+            raise UsageError(
+                f"method {called!r} estimates means of metrics and forms no posterior over labels, "
+                "which curves and thresholds need; use 'auto', 'tempered-ensemble' or 'labeled'"
+            )
+        return Question(
+            predictions=fitted, posterior=posterior, positive=k, classes=predictions.classes,
+            scores=scores, binary=binary, probability=probability, method=called,
+            estimand=estimand, level=float(level), seed=seed,
+            progress=progress or silent,
+        )  # fmt: skip
+
+    @property
+    def model(self) -> str:
+        """Name of the classifier."""
+        return self.binary.models[0]
+
+    @property
+    def n_draws(self) -> int:
+        """How many draws intervals use."""
+        return n_interval_draws(self.level)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Items that count: with a score, and of positive weight; ascending."""
+        return np.flatnonzero(~np.isnan(self.scores) & (self.predictions.weight > 0))
+
+    @cached_property
+    def answered(self) -> Ints:
+        """Those of `rows` that the posterior speaks about."""
+        observed = self.posterior.observed
+        return self.rows if observed is None else self.rows[observed[self.rows]]
+
+    @cached_property
+    def labels(self) -> Ints:
+        """Label of each of `rows`: 1 the class in question, 0 another, -1 unknown."""
+        return self.binary.labels[self.rows]
+
+    def facts(self) -> Mapping[str, Any]:
+        """The fields of an `Answer`, but for what says how far to trust it."""
+        return {
+            "model": self.model,
+            "positive": plain_name(self.binary.classes[1]),
+            "classes": tuple(plain_name(c) for c in self.classes),
+            "method": self.method,
+            "estimand": self.estimand,
+            "confidence_level": self.level,
+            "seed": self.seed,
+            "n_items": len(self.rows),
+            "n_labeled": int((self.labels >= 0).sum()),
+            "n_labeled_positive": int((self.labels == 1).sum()),
+            "unit": "probability" if self.probability else "score",
+            "diagnostics": dict(self.posterior.diagnostics),
+        }
+
+    def verdict(self, metric: str, value: float) -> Verdict:
+        """Status of an answer that stands or falls with a metric of rankings, of this value."""
+        everything = Group(None, self.rows)
+        verdict = judge(self.binary, self.posterior, everything, METRICS[metric], self.model, value)
+        if verdict.status is Status.OK and not self._informed:
+            return Verdict(Status.ASSUMPTION)  # `warnings` say why
+        return verdict
+
+    @property
+    def _informed(self) -> bool:
+        """Whether anything is known of any item's label."""
+        return bool(self.binary.n_labeled or self.binary.n_annotated)
+
+    def warnings(self, *more: str | None) -> tuple[str, ...]:
+        """What a person should know: of the input, of the method's fit, then `more`; each once."""
+        binary, labels_only = self.binary, self.posterior.observed is not None
+        notes = list(binary.notes)
+        if not self._informed:
+            prior = " (the prior alone)" if self.method == AUTO else ""
+            notes.append(
+                "assumption: no labels at all, so the answer is what the method believes beforehand"
+                f"{prior}"
+            )
+        notes += absent_classes(binary.classes, binary.labels[binary.labeled])
+        if binary.n_annotated and not labels_only:
+            notes.append(annotators_weigh_in(binary))
+        left_out = len(self.scores) - len(self.rows)
+        if left_out:
+            notes.append(
+                f"{left_out:,} of {len(self.scores):,} items are left out: {self.model} gives "
+                "no score there, or their weight is 0"
+            )
+        if labels_only and binary.n_labeled:
+            notes.append("only the labeled items are used")
+        notes += extreme_ends(self.level)
+        gravest = gravest_first([*notes, *self.posterior.warnings])
+        return tuple(dict.fromkeys([*gravest, *filter(None, more)]))
+
+
+def _classifier(predictions: Predictions, model: str | None) -> str:
+    """The classifier that is meant."""
+    ranks = predictions.provides("ranking").any(axis=0)
+    names = [predictions.models[j] for j in np.flatnonzero(ranks)]
+    if model is not None and model not in predictions.models:
+        raise UsageError(unknown("model", model, predictions.models))
+    if not names or (model is not None and model not in names):
+        who = "no classifier gives any" if not names else f"{quoted(model)} gives none"
+        raise InputError(
+            "a curve or threshold needs class probabilities (columns p__<model>__<class>) or "
+            f"scores (columns s__<model>), and {who}; hard predictions have no threshold to move"
+        )
+    if model is None and len(names) > 1:
+        raise UsageError(f"`model` must name one of the classifiers: {listed(names, 60)}")
+    return model or names[0]
+
+
+def _positive(predictions: Predictions, positive: Any) -> int:
+    """Index of the class that is meant; of two, the last where nothing is said."""
+    classes = predictions.classes
+    if positive is not None:
+        return class_index(positive, classes)
+    if len(classes) > 2:
+        raise UsageError(
+            f"`positive` must name the class that is set against the rest: {listed(classes)}"
+        )
+    return len(classes) - 1

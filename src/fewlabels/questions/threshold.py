@@ -1,0 +1,295 @@
+"""threshold(): where to put one classifier's threshold, and how probably it meets conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fewlabels import report
+from fewlabels.errors import Status
+from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.blocks import Progress, using_workers
+from fewlabels.methods.base import LabelModel
+from fewlabels.questions.answer import Answer, Interval, summarise
+from fewlabels.questions.condition import Comparison, Condition, checked_cost, conditions_of
+from fewlabels.questions.counts import Counts, Points, points_of
+from fewlabels.questions.question import Question
+from fewlabels.questions.rates import Rates
+from fewlabels.shown import frame
+from fewlabels.shown import plain_values as plain
+
+SHOWN = (
+    "precision",
+    "recall",
+    "specificity",
+    "fpr",
+    "f1",
+    "accuracy",
+    "predicted_positive_rate",
+)
+"""Rates that are given at the best threshold; `cost` as well where it is asked about."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Thresholds(Answer):
+    """What `fewlabels.threshold` returns.
+
+    Attributes
+    ----------
+    thresholds, probability
+        Every threshold, ascending, in the units of the file, and the probability that the
+        conditions hold there, (G,).
+    best
+        The threshold with the largest probability; of several in a row the middle one, of several
+        such rows the longest. Where no draw meets the conditions anywhere, the nearest: that with
+        the smallest expected `shortfall`. NaN where there is no threshold to choose.
+    best_probability
+        The probability there, 0 where no draw meets the conditions anywhere.
+    met
+        Whether any draw meets them anywhere.
+    shortfall
+        How far the rates at `best` are from the bounds, on average over the draws and in sum over
+        the conditions (a cost: as a share of the largest cost).
+    rates
+        Name -> rate at `best`, with its interval.
+    conditions
+        The conditions in words.
+    """
+
+    _page = "threshold"
+
+    thresholds: Floats
+    probability: Floats
+    best: float
+    best_probability: float
+    met: bool
+    shortfall: float
+    rates: Mapping[str, Interval]
+    conditions: tuple[str, ...]
+
+    def for_probability(self, probability: float) -> tuple[float, float] | None:
+        """The widest range of thresholds that all meet the conditions with this probability.
+
+        Lowest and highest threshold, None where there is none; what lies between two thresholds
+        calls the same items positive as the higher of them.
+        """
+        ranges = _runs(self.probability >= probability - 1e-12)
+        if not ranges:
+            return None
+        ends = [
+            (float(self.thresholds[r.start]), float(self.thresholds[r.stop - 1])) for r in ranges
+        ]
+        return max(ends, key=lambda end: end[1] - end[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Thresholds and probabilities, and the best of them; plain values."""
+        names = ("thresholds", "probability", "best", "best_probability", "met")
+        out: dict[str, Any] = plain({name: getattr(self, name) for name in names})
+        return out
+
+    def report(self) -> dict[str, Any]:
+        """Everything, as a dictionary of plain values."""
+        rates = {name: rate._asdict() for name, rate in self.rates.items()}
+        return self._report(
+            "threshold",
+            {
+                "conditions": self.conditions,
+                "best": self.best,
+                "best_probability": self.best_probability,
+                "met": self.met,
+                "shortfall": self.shortfall,
+                "rates": rates,
+                "thresholds": self.thresholds,
+                "probability": self.probability,
+            },
+        )
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Thresholds and probabilities as a table: "pandas", "polars" or "pyarrow"."""
+        return frame({"threshold": self.thresholds, "probability": self.probability}, backend)
+
+    def summary(self, width: int = 80) -> str:
+        """The answer as text."""
+        return report.render_threshold(self.report(), width=width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the report as one self-contained HTML file."""
+        report.save_page("threshold", self.report(), path)
+
+
+def threshold(
+    predictions: Any,
+    model: str | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    *,
+    min_specificity: float | None = None,
+    min_f1: float | None = None,
+    min_accuracy: float | None = None,
+    max_fpr: float | None = None,
+    max_cost: float | None = None,
+    cost: tuple[float, float] = (1.0, 1.0),
+    condition: str | Callable[[Mapping[str, Floats]], Any] | Sequence[Any] | None = None,
+    method: str | LabelModel = "auto",
+    confidence_level: float = 0.95,
+    estimand: Estimand = "population",
+    positive: Any = None,
+    random_state: int | None = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    columns: Any = None,
+) -> Thresholds:
+    """Find thresholds that meet conditions, with the probability that they do.
+
+    Parameters
+    ----------
+    predictions, model
+        As for `fewlabels.curve`.
+    min_precision, min_recall, min_specificity, min_f1, min_accuracy, max_fpr
+        What the rates must be at least, or at most; between 0 and 1.
+    max_cost
+        What a decision may cost on average, per item.
+    cost
+        Cost of a false positive and of a false negative.
+    condition
+        More conditions: comparisons in text, joined by `and`, of precision, recall (tpr),
+        specificity (tnr), fpr, fnr, f1, accuracy, balanced_accuracy, npv,
+        predicted_positive_rate, prevalence and cost ("precision >= 0.8 and fpr <= 0.05"); a
+        function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
+        (G, D); or several of these. All conditions must hold. An undefined rate meets none.
+    method, confidence_level, estimand, positive, random_state, workers, progress, columns
+        As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+
+    Notes
+    -----
+    The probability at a threshold is the share of label draws in which the conditions hold there
+    (Welinder, Welling, Perona 2013, section 3.3). Thresholds are the distinct scores; of more
+    than 20,000, about 4,000 of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(500) < 0.3
+    >>> score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
+    >>> labels = np.where(np.arange(500) < 20, truth, -1)
+    >>> predictions = fl.Predictions(score[:, None], labels, models=["detector"])
+    >>> found = fl.threshold(predictions, min_recall=0.5, method="bayesian-calibration")
+    >>> found.conditions, found.met
+    (('recall >= 0.5',), True)
+    """
+    costs = checked_cost(cost)
+    bounds: dict[str, tuple[str, str, float | None]] = {
+        "min_precision": ("precision", ">=", min_precision),
+        "min_recall": ("recall", ">=", min_recall),
+        "min_specificity": ("specificity", ">=", min_specificity),
+        "min_f1": ("f1", ">=", min_f1),
+        "min_accuracy": ("accuracy", ">=", min_accuracy),
+        "max_fpr": ("fpr", "<=", max_fpr),
+        "max_cost": ("cost", "<=", max_cost),
+    }
+    conditions = conditions_of(bounds, condition, costs)
+    with using_workers(workers):
+        question = Question.of(
+            predictions, columns, model, method, positive, level=confidence_level,
+            estimand=estimand, random_state=random_state, workers=workers, progress=progress,
+        )  # fmt: skip
+        points = points_of(question).kept()
+        probability, shortfall = _tally(question, points, conditions, costs)
+        thresholds, top = points.thresholds[::-1], float(probability.max(initial=0.0))
+        best = lack = math.nan
+        if len(thresholds):
+            nearest = probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12
+            place = _middle(nearest)
+            best, lack = float(thresholds[place]), float(shortfall[place])
+        rates = _rates(question, points, best, conditions, costs)
+    verdict = question.verdict("average_precision", 0.0)
+    status, unmet = verdict.status, None
+    if math.isnan(best):
+        status, unmet = Status.UNDEFINED, "undefined: there is no item to put a threshold at"
+    elif not top:
+        wanted = " and ".join(one.text for one in conditions)
+        unmet = (
+            f"no draw meets {wanted} at any threshold; the nearest is {best:.6g}, where the rates "
+            f"lack {lack:.3g} on average"
+        )
+    return Thresholds(
+        **question.facts(),
+        thresholds=thresholds,
+        probability=probability,
+        best=best,
+        best_probability=top,
+        met=top > 0,
+        shortfall=lack,
+        rates=rates,
+        conditions=tuple(one.text for one in conditions),
+        status=status,
+        warnings=question.warnings(verdict.reason, unmet),
+    )
+
+
+def _tally(
+    question: Question, points: Points, conditions: Sequence[Condition], costs: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Probability that the conditions hold, and their mean shortfall, at the cuts upwards, (G,)."""
+
+    def tally(counts: Counts) -> tuple[Floats, Floats]:
+        rates = Rates(counts, costs)
+        holds: Bools = np.logical_and.reduce([one.holds(rates) for one in conditions])
+        lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in conditions], axis=0)
+        return holds.sum(axis=1).astype(np.float64), lacks
+
+    chunks = points.interval.each(tally, question.progress)
+    probability, shortfall = (
+        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*chunks, strict=True)
+    )
+    return probability, shortfall
+
+
+def _runs(mask: Bools) -> list[slice]:
+    """Unbroken stretches of True."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    return [slice(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
+
+
+def _middle(mask: Bools) -> int:
+    """Middle of the longest stretch of True, by the number of cuts: units do not matter."""
+    longest = max(_runs(mask), key=lambda run: run.stop - run.start)
+    return int(longest.start + longest.stop - 1) // 2
+
+
+def _rates(
+    question: Question,
+    points: Points,
+    best: float,
+    conditions: Sequence[Condition],
+    costs: tuple[float, float],
+) -> dict[str, Interval]:
+    """Rates at one threshold, with their intervals; NaN where there is no threshold."""
+    about = [one.rate for one in conditions if isinstance(one, Comparison)]
+    names = [*SHOWN, *(["cost"] if "cost" in about or costs != (1.0, 1.0) else [])]
+    if math.isnan(best):
+        return dict.fromkeys(names, Interval(math.nan, math.nan, math.nan))
+    cut = int(np.flatnonzero(points.thresholds == best)[0])
+
+    def at_best(counts: Counts) -> list[Floats]:
+        rates = Rates(counts.at(cut), costs)
+        return [rates[name][0] for name in names]
+
+    values, drawn = points.measure(at_best, question.progress)
+    return {
+        name: summarise(value, draws, question.level, max(costs) if name == "cost" else 1.0)
+        for name, value, draws in zip(names, values, drawn, strict=True)
+    }

@@ -1,0 +1,118 @@
+"""Checkpoints: what a long run knows so far, in a file that is whole or not there."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fewlabels import __version__
+from fewlabels.errors import InputError, UsageError, one_line, quoted
+from fewlabels.streaming.packing import pack, unpack
+
+FOLDER_VARIABLE = "FEWLABELS_CHECKPOINTS"
+_DRAFT = ".part"
+
+
+def default_folder() -> Path:
+    """Where checkpoints are kept unless a caller says otherwise.
+
+    $FEWLABELS_CHECKPOINTS, else fewlabels/checkpoints in $XDG_CACHE_HOME, else in ~/.cache, else
+    (a user without a home) in the folder of temporary files.
+    """
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(os.path.expanduser(chosen)).absolute()
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification: a path that is not absolute is to be ignored.
+    if not os.path.isabs(cache):
+        try:
+            cache = str(Path.home() / ".cache")
+        except RuntimeError:
+            cache = tempfile.gettempdir()
+    return Path(cache) / "fewlabels" / "checkpoints"
+
+
+class Checkpoint:
+    """One file of a folder, replaced as a whole whenever something is saved.
+
+    Parameters
+    ----------
+    folder
+        Made when the first value is saved.
+    key
+        Tells this run from others: a name that a file can have, such as a digest of all that the
+        answer depends on.
+    warn
+        Told, once, in one line, if a value cannot be saved.
+
+    Raises
+    ------
+    UsageError
+        If `key` cannot be the name of a file.
+    """
+
+    def __init__(self, folder: Path, key: str, warn: Callable[[str], object] | None = None) -> None:
+        if not key or Path(key).name != key or key.startswith("."):
+            raise UsageError(
+                f"`key` must be the name of a file without a folder; got {quoted(key)}"
+            )
+        self.path = folder / f"{key}.checkpoint"
+        self._key = key
+        self._warn = warn
+
+    def save(self, value: Mapping[str, Any]) -> None:
+        """Replace what was saved by `value`, which `pack` must know how to pack.
+
+        A run must not end because its checkpoint cannot be written (a full disk, say): then the
+        older one stays, `warn` is told the first time, and the next `save` tries again.
+        """
+        try:
+            self._replace(pack({"version": __version__, "key": self._key, "value": dict(value)}))
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or "out of memory"
+            warn, self._warn = self._warn, None
+            if warn is not None:
+                warn(
+                    f"no checkpoint in {one_line(str(self.path.parent))}: {reason}; the run goes "
+                    f"on, but cannot be resumed from here; set {FOLDER_VARIABLE} to another folder"
+                )
+
+    def load(self) -> dict[str, Any] | None:
+        """What was saved; None if nothing was, or it is damaged or of another fewlabels."""
+        try:
+            saved = unpack(self.path.read_bytes())
+        except (OSError, InputError):
+            return None
+        if not isinstance(saved, dict) or not isinstance(saved.get("value"), dict):
+            return None
+        ours = saved.get("version") == __version__ and saved.get("key") == self._key
+        return saved["value"] if ours else None
+
+    def clear(self) -> None:
+        """Delete the file, and the drafts that runs with this key left when they were killed."""
+        drafts = self.path.parent.glob(f".{glob.escape(self._key)}.*{_DRAFT}")
+        with suppress(OSError):
+            for path in [self.path, *drafts]:
+                path.unlink(missing_ok=True)
+
+    def _replace(self, packed: bytes) -> None:
+        """Write a draft beside the file, make sure that the disk has it, put it in its place."""
+        folder = self.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        # A name of its own: two runs with one key, on two machines perhaps, must not mix.
+        number, draft = tempfile.mkstemp(_DRAFT, f".{self._key}.", folder)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(packed)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)
+            raise

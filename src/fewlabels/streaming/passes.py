@@ -1,0 +1,240 @@
+"""A pass over all units: results added in the order of the units, checkpoints, progress."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+from fewlabels.data.sources import BadFile
+from fewlabels.errors import InputError
+from fewlabels.streaming.checkpoint import Checkpoint
+from fewlabels.streaming.executors import Executor, Failed
+from fewlabels.streaming.units import Unit
+from fewlabels.streaming.work import Piece, pieces
+
+R = TypeVar("R")
+
+SECONDS_BETWEEN = 5.0
+"""Seconds between checkpoints, at least: a state takes a while to write."""
+
+
+class Progress(NamedTuple):
+    """How far a pass is; bytes are of the files, and rows those of the units that are done."""
+
+    step: str
+    done_bytes: int
+    all_bytes: int
+    rows: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Rows per second; NaN before any is done."""
+        return self.rows / self.seconds if self.rows and self.seconds > 0 else float("nan")
+
+    @property
+    def seconds_left(self) -> float:
+        """At the pace so far; NaN before any is done."""
+        if not self.done_bytes:
+            return float("nan")
+        return self.seconds * (self.all_bytes - self.done_bytes) / self.done_bytes
+
+
+class State(Protocol):
+    """What results of units are added to."""
+
+    def take(self, result: Any) -> int:
+        """Add the result of the next unit; how many rows it has."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a checkpoint."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class Again(Exception):  # noqa: N818 - not an error: a file turned out bad after it was counted in
+    """All passes must be done again, without some file."""
+
+
+@dataclass(eq=False)
+class Passes:
+    """Runs passes over the units of a layout.
+
+    A pass may depend on what the ones before it found: its checkpoint is good for the very units
+    that those have seen, and a file that turns out bad in it is one that they counted in.
+
+    Parameters
+    ----------
+    checkpoint
+        Makes the checkpoint of a pass by its name; None keeps none.
+    resume
+        Whether to go on from checkpoints.
+    skip
+        Whether files that cannot be read are left out; `bad` are those.
+    """
+
+    executor: Executor
+    units: tuple[Unit, ...]
+    checkpoint: Callable[[str], Checkpoint] | None = None
+    resume: bool = False
+    skip: bool = False
+    progress: Callable[[Progress], None] | None = None
+    bad: dict[str, BadFile] = field(default_factory=dict)
+    resumed: list[str] = field(default_factory=list)
+    _before: str = ""  # digest of the units of the passes that came before
+
+    @property
+    def used(self) -> list[Unit]:
+        """The units of files that are not left out."""
+        return [unit for unit in self.units if unit.path not in self.bad]
+
+    def run(
+        self,
+        step: str,
+        function: Callable[[Piece], R],
+        empty: Callable[[], S],
+        restored: Callable[[Mapping[str, Any]], S],
+        n_rows: Sequence[int] | None = None,
+        begin: Callable[[int], bool] | None = None,
+    ) -> S:
+        """The sum of a function's results over all units.
+
+        Parameters
+        ----------
+        step
+            What the pass is called.
+        restored
+            Makes a state of what its `to_dict` gave.
+        n_rows
+            How many rows each unit has, where that is known.
+        begin
+            Told, before any work, how many units are done already; says whether what they left
+            elsewhere is still there. If not, they are done again, and it is told 0.
+
+        Raises
+        ------
+        FewlabelsError
+            What a unit answered, if it is not to be skipped; a checkpoint then says how far it got.
+        Again
+            If a file that passes before this one counted in is to be left out from now on.
+        """
+        saved = self._saved(step)
+        done = 0 if saved is None else len(saved["done"])
+        if begin is not None and not begin(done) and done:
+            saved, done = None, 0
+            begin(0)
+        if saved is None:
+            state = empty()
+        else:
+            self.bad |= self._bad_of(saved)
+            state = restored(saved["state"])
+            self.resumed.append(f"{step}: {done} of {len(self.used)} parts were done already")
+        self._fold(step, function, state, done, n_rows)
+        self._before = _digest(self.used)
+        return state
+
+    def _fold(
+        self, step: str, function: Callable[[Piece], R], state: State, start: int,
+        n_rows: Sequence[int] | None,
+    ) -> None:  # fmt: skip
+        units = self.used
+        saved = begun = time.monotonic()
+        rows, done = 0, sum(unit.n_bytes for unit in units[:start])
+        before, total = done, sum(unit.n_bytes for unit in units)
+        taken = units[:start]
+        todo = pieces(units, n_rows)[start:]
+        answers = self.executor.map(function, todo)
+        for piece, answer in zip(todo, answers, strict=True):
+            unit = piece.unit
+            done += unit.n_bytes
+            if unit.path in self.bad:
+                continue  # the rest of a file that is left out
+            if isinstance(answer, Failed):
+                self._save(step, state, taken)
+                self._leave_out(unit, answer, taken)
+                continue
+            rows += state.take(answer)
+            taken.append(unit)
+            now = time.monotonic()
+            if self.progress is not None:
+                self.progress(Progress(step, done - before, total - before, rows, now - begun))
+            if now - saved > SECONDS_BETWEEN:
+                self._save(step, state, taken)
+                saved = time.monotonic()
+        self._save(step, state, taken)
+
+    def _leave_out(self, unit: Unit, answer: Failed, taken: Sequence[Unit]) -> None:
+        """Note that a file is bad, or raise why that does not do."""
+        # What is no fault of the data (a disk that is full, say) is none of this file either.
+        if not self.skip or not isinstance(answer.error, InputError):
+            raise answer.error
+        reason = str(answer.error).removeprefix(f"{unit.name}: ")
+        self.bad[unit.path] = BadFile(unit.name, reason)
+        if self._before or any(other.path == unit.path for other in taken):
+            self._before = ""
+            raise Again
+
+    def _save(self, step: str, state: State, taken: Sequence[Unit]) -> None:
+        if self.checkpoint is None:
+            return
+        stamps = {unit.path: unit.stamp for unit in self.units}
+        value = {
+            "before": self._before,
+            "done": [_print(unit) for unit in taken],
+            "bad": [[p, *stamps[p], bad.name, bad.reason] for p, bad in self.bad.items()],
+            "state": state.to_dict(),
+        }
+        self.checkpoint(step).save(value)
+
+    def _saved(self, step: str) -> Mapping[str, Any] | None:
+        """A checkpoint that a run over these units would have made, too."""
+        saved = None
+        if self.resume and self.checkpoint is not None:
+            saved = self.checkpoint(step).load()
+        if saved is None or saved["before"] != self._before:
+            return None
+        bad = self._bad_of(saved)
+        if len(bad) < len(saved["bad"]) or (bad and not self.skip):
+            return None
+        if self._before and bad.keys() - self.bad.keys():
+            return None
+        used = [_print(unit) for unit in self.used if unit.path not in bad]
+        done = saved["done"]
+        return saved if done == used[: len(done)] else None
+
+    def _bad_of(self, saved: Mapping[str, Any]) -> dict[str, BadFile]:
+        """The files that a checkpoint left out and that are still as they were then."""
+        stamps = {unit.path: unit.stamp for unit in self.units}
+        return {
+            path: BadFile(name, reason)
+            for path, size, written, name, reason in saved["bad"]
+            if stamps.get(path) == (size, written)
+        }
+
+    def clear(self, steps: Sequence[str]) -> None:
+        """Delete the checkpoints: the work is done."""
+        if self.checkpoint is not None:
+            for step in steps:
+                self.checkpoint(step).clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.executor.close()
+
+
+def _print(unit: Unit) -> list[Any]:
+    """What tells a unit from another, or from what its file was before."""
+    return [unit.path, unit.start, unit.stop, *unit.stamp]
+
+
+def _digest(units: Sequence[Unit]) -> str:
+    """What tells these units from others."""
+    said = json.dumps([_print(unit) for unit in units])
+    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,286 @@
+"""Units to batches of `Predictions`, in memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.checks.arrays import sampling_weight
+from fewlabels.data.assemble import arguments_of, class_columns
+from fewlabels.data.classes import Classes, decide_classes
+from fewlabels.data.columnar import parquet_batches
+from fewlabels.data.delimited import open_delimited
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.read import build, told_by_rows
+from fewlabels.data.roles import Roles
+from fewlabels.data.table import Place, Table, readable, refuse_mixed, row_place, told_of
+from fewlabels.errors import InputError, UsageError, quoted, unknown
+from fewlabels.kernels.arrays import Floats
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.units import Layout, Unit
+
+BATCH_ROWS = 65_536
+"""Rows of a batch; the last one of a unit has what is left."""
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a unit.
+
+    `predictions` leaves the sampling weights out; `weight`, shape (n,), are those as they stand,
+    None where there is no such column; `first_row` is the place in the unit, from 0.
+    """
+
+    predictions: Predictions
+    weight: Floats | None
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads units of a layout; `groups` are the other columns to keep as groups.
+
+    Raises
+    ------
+    UsageError
+        If a group is no column that can be one.
+    """
+
+    layout: Layout
+    classes: Classes
+    groups: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = self.layout.roles.groups
+        for name in self.groups:
+            if name not in known:
+                raise UsageError(unknown("group", name, known))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a warning about all units; a batch notes what it is about its rows."""
+        return (*self.classes.notes, *self.layout.roles.notes, *self.layout.notes)
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit, `BATCH_ROWS` at a time.
+
+        Raises
+        ------
+        InputError
+            If a cell does not hold what its column's role asks for, the file is damaged, or it
+            has changed since it was laid out.
+        """
+        with told_of(unit.name):
+            yield from self._batches(_tables(unit, self._roles))
+
+    def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
+        """Rows that somebody else has read, `BATCH_ROWS` at a time.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or a cell does not hold what its column's role asks for.
+        """
+        names = tuple(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
+        yield from self._batches(_in_batches(_chosen(parts, names), names, _row_of_parts))
+
+    def _refuse_other_formats(self, table: Table) -> None:
+        """Refuse rows whose percentages are those of no other rows, or the other way round."""
+        for column in set(self.layout.roles.numeric) & (table.scaled ^ self.classes.scaled):
+            if (~np.isnan(table.numbers(column))).any():
+                refuse_mixed(column)
+
+    @property
+    def _roles(self) -> Roles:
+        # Asked for by the caller: a column that cannot be a group is no longer left out.
+        return replace(self.layout.roles, groups=self.groups, groups_asked=True)
+
+    def _batches(self, tables: Iterable[Table]) -> Iterator[Batch]:
+        roles, first = self._roles, 0
+        for table in tables:
+            arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
+            self._refuse_other_formats(table)
+            weight = _raw_weight(arguments.pop("weight"), roles, table.place)
+            arguments["notes"] = ()
+            yield Batch(build(arguments, roles, table.place), weight, first)
+            first += table.n_rows
+
+
+def _chosen(
+    parts: Iterable[pa.RecordBatch | pa.Table], names: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The columns of some names, as record batches."""
+    for part in parts:
+        lacking = [name for name in names if name not in part.schema.names]
+        if lacking:
+            raise InputError(f"there is no column {quoted(lacking[0])} in a part of the rows")
+        table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+        yield from table.select(list(names)).to_batches()
+
+
+def _row_of_parts(row: int) -> str:
+    return f"row {row + 1} of a part"
+
+
+def find_classes(
+    layout: Layout, options: ColumnOptions, *, skip_bad_files: bool = False
+) -> Classes:
+    """Decide on the classes; labels and votes are read where the columns do not name them.
+
+    Parameters
+    ----------
+    skip_bad_files
+        Whether units that cannot be read are passed over, as they will be when they are read in
+        full.
+
+    Raises
+    ------
+    InputError
+        If the columns disagree about the classes, there is but one, or a unit cannot be read.
+    """
+    seen: dict[str, Counter[str]] = {}
+    head = _head(layout)
+    if _named_by_cells(layout.roles, options):
+        for unit in layout.units:
+            try:
+                for column, texts in occurring(unit, layout.roles).items():
+                    seen.setdefault(column, Counter()).update(texts)
+            except InputError:
+                if not skip_bad_files:
+                    raise
+    elif head is not None:
+        texts_of_head = class_columns(head, layout.roles)
+        seen = {column: Counter(names.counts()) for column, names in texts_of_head.items()}
+    with told_of(layout.name):
+        classes = decide_classes(layout.roles, options, seen).positive_last()
+    if head is None:
+        return classes
+    # How numbers are written is told by the first rows; rows that differ are refused.
+    wrong: list[InputError] = []
+    roles = replace(layout.roles, groups=(), item=None)
+    arguments_of(head, roles, classes, class_columns(head, roles), wrong)
+    notes = [note for note in head.notes if "renormalised" not in note]
+    return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
+
+
+def _head(layout: Layout) -> Table | None:
+    """The first rows of the first unit that can be read, None where there is none."""
+    for unit in layout.units:
+        try:
+            with told_of(unit.name):
+                return next(_tables(unit, replace(layout.roles, groups=(), item=None)), None)
+        except InputError:
+            continue  # said where it is read in full
+    return None
+
+
+def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
+    """Whether neither the caller nor the columns name all classes."""
+    by_columns = {c for by_class in roles.probabilities.values() for c in by_class}
+    return options.classes is None and len(by_columns | set(roles.histogram)) < 2
+
+
+def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
+    """The texts of labels and of hard predictions in a unit, and in how many rows each is.
+
+    Raises
+    ------
+    InputError
+        If the unit cannot be read.
+    """
+    only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
+    only = replace(only, domain=None, item=None, groups=(), confidence={})
+    seen: dict[str, Counter[str]] = {}
+    with told_of(unit.name):
+        for table in _tables(unit, only) if only.text else ():
+            for column, names in class_columns(table, only).items():
+                seen.setdefault(column, Counter()).update(names.counts())
+    return seen
+
+
+def _raw_weight(weight: Floats | None, roles: Roles, place: Place) -> Floats | None:
+    if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
+        with told_by_rows(roles, place):
+            sampling_weight(weight, len(weight))  # which refuses them
+    return weight
+
+
+def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
+    """The columns of a unit that have a role, `BATCH_ROWS` rows at a time."""
+    _refuse_changed(unit)
+    names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
+    parts: Iterator[pa.RecordBatch]
+    comma = False
+    if unit.kind == "Parquet":
+        parts = _row_groups(unit, roles, names)
+        place = partial(_further, row_place, unit.first_row or 0)
+    else:
+        file = open_delimited(Path(unit.path), unit.name)
+        parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
+        place = partial(file.place, unit.start)
+        comma = file.delimiter == ";"
+    yield from _in_batches(parts, names, place, decimal_comma=comma)
+
+
+def _in_batches(
+    parts: Iterable[pa.RecordBatch],
+    names: tuple[str, ...],
+    place: Place,
+    *,
+    decimal_comma: bool = False,
+) -> Iterator[Table]:
+    first = 0
+    for held in _regrouped(parts, BATCH_ROWS):
+        where = partial(_further, place, first)
+        yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
+        first += sum(map(len, held))
+
+
+def _further(place: Place, first: int, row: int) -> str:
+    """Where a row is of a part whose first row is the one of that number."""
+    return place(first + row)
+
+
+def _refuse_changed(unit: Unit) -> None:
+    try:
+        status = os.stat(unit.path)
+    except OSError as error:
+        raise InputError(f"cannot be read any more: {error.strerror}") from None
+    if unit.stamp != (status.st_size, status.st_mtime_ns):
+        raise InputError("has changed since it was opened first; start again, when it is complete")
+
+
+def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Columns of the row groups of a unit of Parquet."""
+    coded = [column for column in (roles.label, *roles.votes.values()) if column is not None]
+    groups, n_rows = range(unit.start, unit.stop), 0
+    with readable("Parquet"):
+        for part in parquet_batches(Path(unit.path), names, groups, rows=BATCH_ROWS, coded=coded):
+            n_rows += len(part)
+            yield part
+        if n_rows != unit.n_rows:
+            raise ValueError(f"{n_rows} rows where {unit.n_rows} are announced")
+
+
+def _regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+    """The same rows in batches of one size, so that these do not depend on how a file is stored."""
+    held: list[pa.RecordBatch] = []
+    missing = size
+    for part in parts:
+        start = 0
+        while start < len(part):
+            held.append(part.slice(start, missing))
+            start += len(held[-1])
+            missing -= len(held[-1])
+            if not missing:
+                yield held
+                held, missing = [], size
+    if held:
+        yield held

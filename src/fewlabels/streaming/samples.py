@@ -1,0 +1,250 @@
+"""What label models are fitted to, and what noise and small differences are measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import InputError
+from fewlabels.evaluation.groups import all_and_groups, values_of
+from fewlabels.kernels.annotator_accuracy import annotator_accuracy
+from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
+from fewlabels.kernels.counter_based import mix
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.rows import Rows
+from fewlabels.streaming.scan import (
+    HEAVY,
+    LABELED_ROWS,
+    MODEL_ROWS,
+    SUPPORT_ROWS,
+    Scan,
+    informed_rows,
+)
+from fewlabels.streaming.sketch import BottomSample, spread_out
+
+_MIX_SALT = 0x5A3B1E
+
+
+@dataclass(frozen=True, eq=False)
+class HeavyRows:
+    """Rows that make up a large part of all, counted by themselves: ranks (h,), counts (h,)."""
+
+    ranks: UInts
+    counts: Ints
+    rows: Rows | None
+
+    @staticmethod
+    def of(repeated: BottomSample, counts: Ints, which: Bools, total: int) -> HeavyRows:
+        """Those of some repeated rows that are heavy among `total`, by their counts."""
+        found = np.flatnonzero(which & (counts * HEAVY >= total))
+        rows = None if repeated.rows is None else repeated.rows.take(found)
+        return HeavyRows(repeated.ranks[found], counts[found], rows)
+
+    @staticmethod
+    def none() -> HeavyRows:
+        """No row is."""
+        return HeavyRows(np.empty(0, np.uint64), np.empty(0, np.int64), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Some of the rows of a stream.
+
+    `fitted_to` holds the labeled rows and a sample of the others, each row with the number of
+    those that it stands for (`multiplicity`); `known` holds the same rows, each for itself.
+    `sample` is a sample of all rows, `of_groups` has one per group that has rows, and `of_models`
+    rows on which a classifier says something, where it does so on too few of the sample.
+    """
+
+    fitted_to: Predictions
+    known: Predictions
+    sample: Predictions
+    of_groups: dict[str, Predictions]
+    of_models: dict[int, Predictions]
+    accuracy: float
+
+    def rows_of(self, group: str | None) -> Predictions:
+        """The sample of a group's rows; of all, where it is None."""
+        return self.sample if group is None else self.of_groups[group]
+
+
+def samples_of(
+    scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
+) -> Samples:
+    """Choose the rows: which ones depends on the rows alone, not on order or partition.
+
+    Parameters
+    ----------
+    counts
+        How often each of the scan's repeated rows occurs in all; None where all rows are held.
+    """
+    accuracy = 0.9
+    if scan.agree[1]:
+        accuracy = annotator_accuracy(*scan.agree, scan.plan.n_classes)
+    heavy = _Heavy(scan, counts, models, classes)
+    n_informed = scan.size.labeled + scan.size.annotated
+    n_others = scan.size.items - n_informed
+    parts = [
+        (part, total)
+        for part, total in (
+            (sampled(scan.informed, heavy.informed, LABELED_ROWS, n_informed), n_informed),
+            (sampled(scan.others, heavy.others, SUPPORT_ROWS, n_others), n_others),
+        )
+        if part is not None and len(part)
+    ]
+    if not parts:
+        raise InputError("every row has weight 0; give at least one a positive weight")
+    stands_for = np.concatenate([np.full(len(part), total / len(part)) for part, total in parts])
+    chosen = Rows.joined([part for part, _ in parts])
+
+    def made(rows: Rows) -> Predictions:
+        return with_keys(rows.predictions(models, classes), accuracy)
+
+    known = made(chosen)
+    sample = made(_sample_of_all(scan, heavy.all))
+    of_groups = {
+        name: made(rows)
+        for name, (size, kept) in scan.groups.items()
+        if (rows := sampled(kept, heavy.group(name, size.items), kept.size, size.items))
+    }
+    of_models = {j: made(rows) for j, rows in _of_models(scan, sample)}
+    more = [*_of_unseen_groups(known, of_groups), *_of_unseen_models(known, of_models)]
+    weighted = chosen.weight is not None
+    told = [Rows.of(rows, rows.weight if weighted else None).take(np.arange(1)) for rows in more]
+    if told:
+        known = made(Rows.joined([chosen, *told]))
+        stands_for = np.concatenate([stands_for, np.ones(len(told))])
+    fitted_to = known
+    if not (stands_for == 1).all():
+        fitted_to = with_keys(known.with_multiplicity(stands_for), accuracy)
+    return Samples(
+        fitted_to,
+        known,
+        sample,
+        of_groups,
+        of_models,
+        accuracy,
+    )
+
+
+def _of_models(scan: Scan, sample: Predictions) -> Iterator[tuple[int, Rows]]:
+    """Rows of the classifiers that say something of too few rows of the sample."""
+    says = (sample.has_hard | sample.provides("ranking")).sum(axis=0)
+    for j, sketch in enumerate(scan.models):
+        if says[j] < min(MODEL_ROWS, scan.model_rows[j]) and sketch.rows is not None:
+            rows = sampled(sketch, HeavyRows.none(), MODEL_ROWS, int(scan.model_rows[j]))
+            if rows is not None:
+                yield j, rows
+
+
+def _of_unseen_groups(
+    known: Predictions, of_groups: Mapping[str, Predictions]
+) -> Iterator[Predictions]:
+    """Rows of the groups that have none among those known: each is to be told of."""
+    for name, rows in of_groups.items():
+        column = next(c for c in _columns(rows) if name.startswith(f"{c}="))
+        if name not in {f"{column}={value}" for value in values_of(known, column)[1]}:
+            yield rows
+
+
+def _of_unseen_models(
+    known: Predictions, of_models: Mapping[int, Predictions]
+) -> Iterator[Predictions]:
+    """Rows of the classifiers that say nothing of those known."""
+    says = np.asarray((known.has_hard | known.provides("ranking")).any(axis=0))
+    yield from (rows for j, rows in of_models.items() if not says[j])
+
+
+def _columns(rows: Predictions) -> list[str]:
+    domain = ["domain"] if rows.domain is not None else []
+    return sorted([*rows.groups, *domain], key=len, reverse=True)
+
+
+class _Heavy:
+    """The repeated rows of a scan that are heavy among some of the rows."""
+
+    def __init__(
+        self, scan: Scan, counts: Ints | None, models: Sequence[str], classes: Sequence[Any]
+    ) -> None:
+        self.repeated = scan.repeated
+        self.counts = counts
+        self.rows: Predictions | None = None
+        self.members: dict[str | None, Ints] = {}
+        if counts is not None and scan.repeated.rows is not None and len(counts):
+            rows = replace(scan.repeated.rows, arrays=_without_weight(scan.repeated.rows))
+            self.rows = rows.predictions(models, classes)
+            self.members = {g.name: g.rows for g in all_and_groups(self.rows, scan.plan.by or None)}
+        n_informed = scan.size.labeled + scan.size.annotated
+        informed = np.zeros(0, dtype=bool) if self.rows is None else informed_rows(self.rows)
+        whole = scan.informed.complete and scan.others.complete
+        self.informed = self._of(informed, n_informed, scan.informed.complete)
+        self.others = self._of(~informed, scan.size.items - n_informed, scan.others.complete)
+        self.all = self._of(np.ones_like(informed), scan.size.items, whole)
+
+    def group(self, name: str, total: int) -> HeavyRows:
+        """Those among the rows of a group."""
+        if self.rows is None:
+            return HeavyRows.none()
+        which = np.zeros(self.rows.n_items, dtype=bool)
+        which[self.members.get(name, np.empty(0, dtype=np.int64))] = True
+        return self._of(which, total, False)
+
+    def _of(self, which: Bools, total: int, complete: bool) -> HeavyRows:
+        if self.rows is None or self.counts is None or complete:
+            return HeavyRows.none()
+        return HeavyRows.of(self.repeated, self.counts, which, total)
+
+
+def _without_weight(rows: Rows) -> dict[str, Array]:
+    return {name: array for name, array in rows.arrays.items() if name != "weight"}
+
+
+def with_keys(given: Predictions, accuracy: float) -> Predictions:
+    """The items with keys that tell equal ones apart, and the accuracy of all annotators."""
+    part = given.as_part(accuracy)
+    part.__dict__["keys"] = given.keys
+    return part
+
+
+def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> Rows | None:
+    """At most so many of `total` rows, of which these were kept, in the order of their ranks."""
+    if kept.rows is None:
+        return None
+    light = ~np.isin(kept.ranks, heavy.ranks)
+    ranks, counts, rows = kept.ranks[light], kept.counts[light], kept.rows.take(light)
+    share = min(1.0, most / max(total, 1))
+    copies_heavy = np.maximum(np.round(heavy.counts * share), 1).astype(np.int64)
+    room = max(most - int(copies_heavy.sum()), 0)
+    if kept.complete and counts.sum() > room:
+        copies = spread_out(counts, room)
+    else:
+        copies = np.diff(np.minimum(np.cumsum(counts), room), prepend=0)
+    if heavy.rows is None or not len(heavy.ranks):
+        return rows.take(np.repeat(np.arange(len(ranks)), copies))
+    every = np.concatenate([ranks, heavy.ranks])
+    both, times = Rows.joined([rows, heavy.rows]), np.concatenate([copies, copies_heavy])
+    order = np.argsort(every)
+    return both.take(np.repeat(order, times[order]))
+
+
+def _sample_of_all(scan: Scan, heavy: HeavyRows) -> Rows:
+    """A sample of labeled and other rows alike."""
+    both = BottomSample.empty(SUPPORT_ROWS)
+    for part in (scan.informed, scan.others):
+        both.merge(part)
+    found = sampled(both, heavy, SUPPORT_ROWS, scan.size.items)
+    assert found is not None
+    return found
+
+
+def mixed(rows: Predictions, most: int) -> Ints:
+    """Places of at most so many rows of a sample, without regard to what they say.
+
+    Not those of smallest key: rows are in a sample because their keys are small, and copies are
+    there whatever theirs.
+    """
+    again = mix(rows.keys ^ np.uint64(_MIX_SALT))
+    return np.sort(np.argsort(again, kind="stable")[:most])

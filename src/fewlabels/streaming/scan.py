@@ -1,0 +1,314 @@
+"""The first pass: what must be known of all rows before a label model can be fitted to some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.evaluation.groups import MAX_GROUPS, values_of
+from fewlabels.kernels.annotator_accuracy import agreement
+from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
+from fewlabels.kernels.counter_based import alone, hash_columns, hash_strings
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.confidences import BINS, histograms
+from fewlabels.streaming.patterns import VotePatterns
+from fewlabels.streaming.reading import Batch
+from fewlabels.streaming.rows import Rows
+from fewlabels.streaming.sketch import BottomSample
+
+SUPPORT_ROWS = 20_000
+"""Rows without a label that label models are fitted to, and rows that noise is measured on."""
+
+LABELED_ROWS = 200_000
+"""Rows with a label, or annotators' counts, that label models are fitted to at most."""
+
+GROUP_ROWS = 2_000
+"""Rows of every group that its noise is measured on."""
+
+MODEL_ROWS = 500
+"""Rows of every classifier: one that predicts on few may be missing from every other sample."""
+
+HEAVY = 256
+"""A row that makes up one in so many of all is counted by itself: a sample of distinct rows would
+take or leave all of its copies."""
+
+_MODEL_BYTES = 2**26
+
+_BUCKETS = 4096
+
+
+@dataclass(eq=False)
+class Size:
+    """Rows, labeled ones, those with annotators' counts but no label, and those of some weight."""
+
+    items: int = 0
+    labeled: int = 0
+    annotated: int = 0
+    weighty: int = 0
+
+    def add(self, more: Size) -> None:
+        """Count more."""
+        self.items += more.items
+        self.labeled += more.labeled
+        self.annotated += more.annotated
+        self.weighty += more.weighty
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What to look for: groups to tell apart, distinct rows of votes, quantiles of confidences."""
+
+    by: tuple[str, ...]
+    n_models: int
+    n_classes: int
+    patterns: bool = False
+    groups_in_patterns: bool = False
+    confidences: bool = False
+
+    @property
+    def keeps_models(self) -> bool:
+        """Whether rows of every classifier are kept; of very many they would take too much."""
+        return 8 * MODEL_ROWS * self.n_models**2 * self.n_classes <= _MODEL_BYTES
+
+    def empty(self) -> Scan:
+        """Nothing seen yet."""
+        return Scan(
+            plan=self,
+            patterns=VotePatterns.empty() if self.patterns else None,
+            confidences=np.zeros((self.n_models, BINS), dtype=np.int64),
+            model_rows=np.zeros(self.n_models, dtype=np.int64),
+            models=[BottomSample.empty(MODEL_ROWS) for _ in range(self.n_models)],
+        )
+
+
+@dataclass(eq=False)
+class Scan:
+    """Counts of all rows, and some rows: the sum over any parts of the data.
+
+    `informed` are rows with a label or annotators' counts, `others` the rest; `repeated` are rows
+    that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows;
+    `models` are rows on which a classifier says something, of `model_rows` (M,). Rows of weight 0
+    are counted and not kept. `n_rows` is how many rows every part has that was taken in.
+    """
+
+    plan: ScanPlan
+    patterns: VotePatterns | None
+    confidences: Ints
+    model_rows: Ints
+    models: list[BottomSample]
+    size: Size = field(default_factory=Size)
+    agree: tuple[float, float] = (0.0, 0.0)
+    informed: BottomSample = field(default_factory=lambda: BottomSample.empty(LABELED_ROWS))
+    others: BottomSample = field(default_factory=lambda: BottomSample.empty(SUPPORT_ROWS))
+    repeated: BottomSample = field(default_factory=lambda: BottomSample.empty(SUPPORT_ROWS))
+    groups: dict[str, tuple[Size, BottomSample]] = field(default_factory=dict)
+    n_rows: list[int] = field(default_factory=list)
+
+    def update(self, batch: Batch) -> None:
+        """Take in a batch of rows."""
+        given = batch.predictions
+        kept = _Kept.of(batch, self.plan.by)
+        informed = informed_rows(given)
+        self.size.add(
+            Size(given.n_items, given.n_labeled, given.n_annotated, int(kept.there.sum()))
+        )
+        if given.histogram is not None:
+            agree, items, _ = agreement(given.histogram)
+            self.agree = (self.agree[0] + agree, self.agree[1] + items)
+        kept.into(self.informed, informed)
+        kept.into(self.others, ~informed)
+        self._update_models(given, kept)
+        if self.patterns is not None:
+            groups = self.plan.by if self.plan.groups_in_patterns else ()
+            self.patterns.update(given, groups, batch.weight)
+        if self.plan.confidences:
+            self.confidences += histograms(given)
+        self._update_groups(given, kept)
+        if kept.often.any():
+            kept.into(self.repeated, kept.often)
+
+    def _update_models(self, given: Predictions, kept: _Kept) -> None:
+        says = (given.has_hard | given.provides("ranking")) & kept.there[:, None]
+        self.model_rows += says.sum(axis=0)
+        if self.plan.keeps_models:
+            for sketch, mine in zip(self.models, says.T, strict=True):
+                sketch.update(kept.ranks, kept.rows, mine)
+
+    def _update_groups(self, given: Predictions, kept: _Kept) -> None:
+        annotated = np.zeros(given.n_items, dtype=bool)
+        if given.histogram is not None:
+            annotated = given.histogram.any(axis=1) & ~given.labeled
+        for column in self.plan.by:
+            codes, names = values_of(given, column)
+            for code, name in enumerate(names):
+                mine = codes == code
+                size, sketch = self._group(f"{column}={name}")
+                each = (mine, given.labeled & mine, annotated & mine, kept.there & mine)
+                size.add(Size(*(int(rows.sum()) for rows in each)))
+                kept.into(sketch, mine)
+            self._refuse_many(column)
+
+    def _group(self, name: str) -> tuple[Size, BottomSample]:
+        return self.groups.setdefault(name, (Size(), BottomSample.empty(GROUP_ROWS)))
+
+    def _refuse_many(self, column: str) -> None:
+        if len(self.groups) <= MAX_GROUPS:
+            return
+        mine = [name for name in self.groups if name.startswith(f"{column}=")]
+        if len(mine) > MAX_GROUPS:
+            raise UsageError(
+                f"group {column!r} has more than {MAX_GROUPS} values; group them first, or leave "
+                "it out of `by`"
+            )
+
+    def take(self, other: Scan) -> int:
+        """Take in the next part; how many rows it has."""
+        self.merge(other)
+        self.n_rows.append(other.size.items)
+        return other.size.items
+
+    def merge(self, other: Scan) -> None:
+        """Take in what was seen of other rows, which come after these."""
+        self.size.add(other.size)
+        self.model_rows += other.model_rows
+        for sketch, more in zip(self.models, other.models, strict=True):
+            sketch.merge(more)
+        self.agree = (self.agree[0] + other.agree[0], self.agree[1] + other.agree[1])
+        self.informed.merge(other.informed)
+        self.others.merge(other.others)
+        self.repeated.merge(other.repeated)
+        if self.patterns is not None and other.patterns is not None:
+            self.patterns.merge(other.patterns)
+        self.confidences += other.confidences
+        for name, (size, kept) in other.groups.items():
+            own, mine = self._group(name)
+            own.add(size)
+            mine.merge(kept)
+        for column in self.plan.by:
+            self._refuse_many(column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Arrays and plain values, from which `from_dict` makes the same again."""
+        return {
+            "n_rows": list(self.n_rows),
+            "model_rows": self.model_rows,
+            "models": [sketch.to_dict() for sketch in self.models],
+            "patterns": None if self.patterns is None else self.patterns.to_dict(),
+            "confidences": self.confidences if self.plan.confidences else None,
+            "size": self.size.to_dict(),
+            "agree": list(self.agree),
+            "informed": self.informed.to_dict(),
+            "others": self.others.to_dict(),
+            "repeated": self.repeated.to_dict(),
+            "groups": [
+                [name, size.to_dict(), kept.to_dict()] for name, (size, kept) in self.groups.items()
+            ],
+        }
+
+    @staticmethod
+    def from_dict(plan: ScanPlan, value: Mapping[str, Any]) -> Scan:
+        """What `to_dict` gave, of the same plan."""
+        patterns = value["patterns"]
+        counted = value["confidences"]
+        return Scan(
+            plan=plan,
+            n_rows=list(value["n_rows"]),
+            model_rows=value["model_rows"],
+            models=[BottomSample.from_dict(sketch) for sketch in value["models"]],
+            patterns=None if patterns is None else VotePatterns.from_dict(patterns),
+            confidences=plan.empty().confidences if counted is None else counted,
+            size=Size(**value["size"]),
+            agree=(value["agree"][0], value["agree"][1]),
+            informed=BottomSample.from_dict(value["informed"]),
+            others=BottomSample.from_dict(value["others"]),
+            repeated=BottomSample.from_dict(value["repeated"]),
+            groups={
+                name: (Size(**size), BottomSample.from_dict(kept))
+                for name, size, kept in value["groups"]
+            },
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every distinct row is held."""
+        sketches = [self.informed, self.others, *(kept for _, kept in self.groups.values())]
+        return all(sketch.complete for sketch in sketches)
+
+    @property
+    def ordered_groups(self) -> dict[str, tuple[Size, BottomSample]]:
+        """The groups, column by column in the order asked for, then by first appearance."""
+        out: dict[str, tuple[Size, BottomSample]] = {}
+        for column in self.plan.by:
+            for name, group in self.groups.items():
+                if name.startswith(f"{column}="):
+                    out.setdefault(name, group)
+        return out
+
+
+@dataclass(eq=False)
+class _Kept:
+    """Rows of a batch, ranks (n,), which have some weight (n,), and which are frequent (n,)."""
+
+    ranks: UInts
+    rows: Rows
+    there: Bools
+    often: Bools
+
+    @staticmethod
+    def of(batch: Batch, by: Sequence[str]) -> _Kept:
+        n = batch.predictions.n_items
+        there = np.ones(n, dtype=bool) if batch.weight is None else batch.weight > 0
+        rows = Rows.of(batch.predictions, batch.weight)
+        return _Kept(ranks_of(batch, by), rows, there, np.zeros(n, dtype=bool))
+
+    def into(self, sketch: BottomSample, which: Bools) -> None:
+        """Take some rows into a sketch, and mark those that make up much of them."""
+        which = which & self.there
+        sketch.update(self.ranks, self.rows, which)
+        if which.any():
+            self.often[which] |= frequent(self.ranks[which])
+
+
+def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
+    """Rank of every row, (n,): a hash of its content, and in the last bits of weight and groups.
+
+    So rows that differ in these alone are different, and in the order of what the rest says.
+    """
+    given = batch.predictions
+    aside: list[Array] = [] if batch.weight is None else [batch.weight]
+    aside += [hash_strings(given.groups[name]) for name in by if name in given.groups]
+    ranks = alone(given.identity)
+    if not aside:
+        return ranks
+    return ranks ^ (hash_columns(aside, given.n_items) & np.uint64(2**20 - 1))
+
+
+def informed_rows(given: Predictions) -> Bools:
+    """Which rows have a label or annotators' counts, (n,)."""
+    if given.histogram is None:
+        return given.labeled
+    return np.asarray(given.labeled | given.histogram.any(axis=1))
+
+
+def frequent(ranks: UInts) -> Bools:
+    """Rows that make up one in `HEAVY` of these, or more, (n,).
+
+    Whatever makes up one in so many of all rows does so in some batch.
+    """
+    least = max(2, -(-len(ranks) // HEAVY))
+    bucket = (ranks >> np.uint64(52)).astype(np.int64)
+    full = np.bincount(bucket, minlength=_BUCKETS) >= least
+    out = full[bucket]
+    if out.any():
+        there = np.flatnonzero(out)
+        _, place, counts = np.unique(ranks[there], return_inverse=True, return_counts=True)
+        out[there] = counts[place] >= least
+    return out

@@ -1,0 +1,119 @@
+"""Some of very many rows, chosen by what they say: the same ones in any order and partition.
+
+A row's rank is a hash of its content (in memory, the key of a row without equals). The rows of
+smallest rank are a sample of the distinct rows, and how often each occurs is counted exactly: a row
+among the smallest of all has been among the smallest of every part, from its first occurrence on
+(Cohen and Kaplan, 2007, bottom-k sketches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Array, Ints, UInts
+from fewlabels.streaming.rows import Rows
+
+
+@dataclass(eq=False)
+class BottomSample:
+    """The `size` distinct rows of smallest rank, and how often each occurs.
+
+    ranks (r,) ascend; counts (r,); `complete` says that no row has been dropped.
+    """
+
+    size: int
+    ranks: UInts
+    counts: Ints
+    rows: Rows | None = None
+    complete: bool = True
+
+    @staticmethod
+    def empty(size: int) -> BottomSample:
+        """No rows yet."""
+        return BottomSample(size, np.empty(0, np.uint64), np.empty(0, np.int64))
+
+    def update(self, ranks: UInts, rows: Rows, which: Array | None = None) -> None:
+        """Take in rows of these ranks, or those that a mask marks."""
+        inside = np.ones(len(ranks), dtype=bool) if which is None else which.copy()
+        if len(self.ranks) == self.size:
+            low = ranks <= self.ranks[-1]
+            if self.complete and (inside & ~low).any():
+                self.complete = False
+            inside &= low
+        chosen = np.flatnonzero(inside)
+        if len(chosen):
+            distinct, first, counts = np.unique(
+                ranks[chosen], return_index=True, return_counts=True
+            )
+            self.complete &= len(distinct) <= self.size
+            keep = slice(0, self.size)
+            self._take_in(distinct[keep], counts[keep], rows.take(chosen[first[keep]]))
+
+    def merge(self, other: BottomSample) -> None:
+        """Take in the rows of another sketch of the same size."""
+        self.complete &= other.complete
+        if other.rows is not None:
+            self._take_in(other.ranks, other.counts, other.rows)
+
+    def _take_in(self, ranks: UInts, counts: Ints, rows: Rows) -> None:
+        keep = slice(0, self.size)
+        if self.rows is None:
+            self.complete &= len(ranks) <= self.size
+            self.ranks, self.counts, self.rows = ranks[keep], counts[keep], rows.take(keep)
+            return
+        every = np.concatenate([self.ranks, ranks])
+        distinct, first, place = np.unique(every, return_index=True, return_inverse=True)
+        total = np.bincount(
+            place, np.concatenate([self.counts, counts]), minlength=len(distinct)
+        ).astype(np.int64)
+        self.complete &= len(distinct) <= self.size
+        self.ranks, self.counts = distinct[keep], total[keep]
+        self.rows = Rows.joined([self.rows, rows]).take(first[keep])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows its distinct rows stand for."""
+        return int(self.counts.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Arrays and plain values."""
+        return {
+            "size": self.size,
+            "ranks": self.ranks,
+            "counts": self.counts,
+            "rows": None if self.rows is None else self.rows.to_dict(),
+            "complete": self.complete,
+        }
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> BottomSample:
+        """What `to_dict` gave."""
+        rows = value["rows"]
+        return BottomSample(
+            int(value["size"]),
+            value["ranks"],
+            value["counts"],
+            None if rows is None else Rows.from_dict(rows),
+            bool(value["complete"]),
+        )
+
+
+def spread_out(counts: Ints, total: int) -> Ints:
+    """How many of `total` copies each row gets, in proportion to its count: (r,) whole numbers.
+
+    Systematic rounding: sums over any stretch are right to one.
+    """
+    if not len(counts):
+        return counts
+    ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def counts_of(found: UInts, ranks: UInts) -> Ints:
+    """How often each of some ranks, which ascend, is among those found."""
+    place = np.minimum(np.searchsorted(ranks, found), len(ranks) - 1)
+    return np.bincount(place[ranks[place] == found], minlength=len(ranks))

@@ -1,0 +1,200 @@
+"""`estimate_files`: estimates from more rows than fit into memory, in two passes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fewlabels import __version__
+from fewlabels.data.classes import Classes
+from fewlabels.data.inputs import cut_at
+from fewlabels.data.options import ColumnOptions, column_options
+from fewlabels.data.roles import Roles
+from fewlabels.errors import UsageError, unknown
+from fewlabels.estimates import Estimates
+from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.methods.base import LabelModel
+from fewlabels.pipeline import Against, Question, aligned_reference
+from fewlabels.streaming.checkpoint import Checkpoint, default_folder
+from fewlabels.streaming.example import example_of
+from fewlabels.streaming.executors import Engine, open_executor
+from fewlabels.streaming.passes import Passes, Progress
+from fewlabels.streaming.posterior_files import PosteriorFiles
+from fewlabels.streaming.reading import Reader, find_classes
+from fewlabels.streaming.two_passes import STEPS, TALLY, Provenance, in_two_passes
+from fewlabels.streaming.units import Layout, lay_out, skipped_words
+from fewlabels.streaming.work import Feed
+
+
+def estimate_files(
+    source: str | Path,
+    method: str | LabelModel = "auto",
+    metrics: Any = None,
+    by: str | Sequence[str] | None = None,
+    confidence_level: float | None = 0.95,
+    estimand: Estimand = "population",
+    against: Against = "auto",
+    random_state: int | None = 0,
+    *,
+    engine: Engine = "threads",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resume: bool = False,
+    skip_bad_files: bool = False,
+    posterior: str | Path | None = None,
+    checkpoints: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    select: Sequence[str] | None = None,
+    threshold: float | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    reference: Any = None,
+    positive: Any = None,
+    **columns: Any,
+) -> Estimates:
+    """Estimate from Parquet or CSV files of any size, in memory that does not grow with the rows.
+
+    The files are read twice: once for counts and for a sample, which the label model is fitted to;
+    once to apply it to every row. The answer does not depend on the order of rows and files, nor on
+    how rows are spread over files, nor on who does the work (to rounding; docs/scaling.md).
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, or a folder of such files of one kind.
+    method, metrics, by, confidence_level, estimand, against, random_state
+        As in `fewlabels.estimate`.
+    engine, workers
+        "threads" or "processes" of this machine, or "dask", and how many; None: one per processor.
+    scheduler
+        With "dask": the address of a cluster; None starts one on this machine.
+    resume
+        Go on where a run of the same question on the same files stopped.
+    skip_bad_files
+        Leave out files that cannot be read or have other columns; the diagnostics count them.
+    posterior
+        New folder for P(label) of every row as Parquet, one file per part of the data.
+    checkpoints
+        Folder of checkpoints; None: $FEWLABELS_CHECKPOINTS, or the user's cache.
+    progress
+        Called with a `Progress` after every part.
+    select
+        Only these classifiers.
+    threshold, thresholds
+        Where P(positive) makes a prediction positive: for all, and by classifier; as in
+        `Predictions.thresholded`.
+    reference
+        Labeled items of the same classifiers from elsewhere, as in `fewlabels.estimate`; they are
+        read whole.
+    positive
+        The positive class, as in `fewlabels.estimate`.
+    columns
+        As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
+
+    Raises
+    ------
+    InputError, UsageError
+        One line that says what is wrong and how to mend it. Checkpoints stay where they are.
+
+    Examples
+    --------
+    >>> import fewlabels as fl
+    >>> estimates = fl.estimate_files("predictions/", by="country")     # doctest: +SKIP
+    """
+    groups = (by,) if isinstance(by, str) else tuple(by or ())
+    question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
+    options = column_options(positive=positive, **columns)
+    layout = lay_out(source, options, skip_bad_files=skip_bad_files)
+    classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
+    kept = _kept_groups(groups, layout.roles)
+    if posterior is not None and layout.roles.item in layout.roles.groups:
+        kept = tuple(dict.fromkeys((*kept, layout.roles.item or "")))
+    reader = Reader(layout, classes, kept)
+    chosen = None if select is None else tuple(select)
+    feed = Feed(reader, chosen, threshold, thresholds, classes.positive_name)
+    probe = example_of(layout.roles, classes.names)
+    rows = feed.chosen(probe)
+    aligned = aligned_reference(reference, rows, method, **columns)
+    if aligned is not None:
+        aligned = cut_at(aligned, threshold, thresholds)
+    question = question.about(rows, aligned)
+    key = _key(source, question, options, feed, classes)
+    folder = default_folder() if checkpoints is None else Path(checkpoints)
+    written, notes = _written(posterior, layout), list[str]()
+
+    def checkpoint(step: str) -> Checkpoint:
+        name = f"{key}-{STEPS.index(step)}"
+        if step == TALLY and written is not None:
+            # It also says which files are written, which those of another folder are not.
+            place = os.path.realpath(written).encode(errors="surrogateescape")
+            name = f"{name}-{hashlib.blake2b(place, digest_size=6).hexdigest()}"
+        return Checkpoint(folder, name, notes.append)
+
+    def provenance() -> Provenance:
+        skipped = [*layout.skipped, *passes.bad.values()]
+        warnings = [skipped_words(skipped, "the estimates are")] if skipped else []
+        return Provenance(
+            {
+                "engine": engine,
+                "files": len({unit.path for unit in passes.used}),
+                "parts": len(passes.used),
+                "skipped_files": len(skipped),
+                "resumed": list(passes.resumed),
+            },
+            feed.notes,
+            (*warnings, *dict.fromkeys(notes)),
+            layout.reading,
+        )
+
+    def files(method: str, names: tuple[Any, ...]) -> PosteriorFiles:
+        return PosteriorFiles(str(written), method, names, key)
+
+    executor = open_executor(engine, workers, scheduler)
+    passes = Passes(executor, layout.units, checkpoint, resume, skip_bad_files, progress)
+    with passes:
+        _, estimates = in_two_passes(
+            question, feed, rows, passes, provenance,
+            workers=workers, files=None if written is None else files,
+        )  # fmt: skip
+        passes.clear(STEPS)
+        return estimates
+
+
+def _written(posterior: str | Path | None, layout: Layout) -> str | None:
+    """The folder to write to, which must not be one that is read from."""
+    if posterior is None:
+        return None
+    place = os.path.realpath(posterior)
+    if place in {os.path.realpath(os.path.dirname(unit.path)) for unit in layout.units}:
+        raise UsageError(
+            f"--posterior {str(posterior)!r} is the folder that is read from; name a new folder"
+        )
+    return str(posterior)
+
+
+def _kept_groups(groups: Sequence[str], roles: Roles) -> tuple[str, ...]:
+    """The columns to read for the groups asked for; the domain is read anyway."""
+    known = [*roles.groups, *(["domain"] if roles.domain is not None else [])]
+    for name in groups:
+        if name not in known:
+            raise UsageError(unknown("group", name, known, "the files have none"))
+    return tuple(dict.fromkeys(name for name in groups if name in roles.groups))
+
+
+def _key(
+    source: str | Path, question: Question, options: ColumnOptions, feed: Feed, classes: Classes
+) -> str:
+    """What tells a run's checkpoints from those of others."""
+    said = [
+        __version__, str(Path(source).resolve()), repr(question), repr(options),
+        repr((feed.models, feed.threshold, feed.thresholds, feed.positive, classes.names)),
+    ]  # fmt: skip
+    # A reference is not shown in what holds it.
+    for reference in (question.reference, getattr(question.method, "reference", None)):
+        if reference is not None:
+            items = reference.identity.tobytes() + reference.weight.tobytes()
+            said.append(hashlib.blake2b(items, digest_size=12).hexdigest())
+    return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,262 @@
+"""The second pass: metric states of the soft labels of a few parameter draws, which add up.
+
+A state is kept per group, classifier and statistic: confusion counts, calibration bins, bins of
+scores per class, sums of losses. All are linear in the label weights, so states of parts add up,
+and the states of all draws follow from those of a few (streaming/basis.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.evaluation.groups import values_of
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.ranking import LOGIT_BINS
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView, Statistic
+from fewlabels.metrics.plans import Chosen, prepare, view_of
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.basis import CHOSEN_BY, Basis, draws_for
+from fewlabels.streaming.confidences import as_view
+from fewlabels.streaming.reading import Batch
+from fewlabels.streaming.samples import Samples, mixed
+from fewlabels.streaming.scan import Scan
+
+STATE_BYTES = 2**27
+"""What all states may take; rankings take fewer bins where 4096 would take more."""
+
+_FEWEST_BINS, _FEWEST_DRAWS = 512, 8
+_PROBABILITIES = 2**20
+
+
+class Part(NamedTuple):
+    """Classifiers that are judged by one posterior, and its draws that are computed."""
+
+    columns: tuple[int, ...]
+    basis: Basis
+
+
+class Key(NamedTuple):
+    """What a state is of; group None is all rows, `statistic` a number."""
+
+    group: str | None
+    model: int
+    statistic: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """What is the same for every row: the fitted model, its draws, and the metrics' bins.
+
+    `metrics` are those of each classifier, by name, with bins that do not depend on the rows;
+    `statistics` are all of theirs. `distribution` takes annotators' counts for what is judged
+    against.
+    """
+
+    fitted: FittedLabelModel
+    parts: tuple[Part, ...]
+    metrics: tuple[Mapping[str, Metric], ...]
+    statistics: tuple[Statistic, ...]
+    by: tuple[str, ...]
+    accuracy: float
+    distribution: bool = False
+
+    @staticmethod
+    def of(
+        fitted: FittedLabelModel, posterior: LabelPosterior, samples: Samples, chosen: Chosen,
+        scan: Scan, *, distribution: bool,
+    ) -> Scorer:  # fmt: skip
+        """Choose draws and bins by a sample of the rows, of which `posterior` is."""
+        sample = samples.sample
+        together: dict[int, list[int]] = {}
+        for j in range(sample.n_models):
+            together.setdefault(id(posterior.of(j)), []).append(j)
+        ranked = (1 if sample.n_classes == 2 else sample.n_classes) * (1 + len(scan.groups))
+        room = STATE_BYTES // (16 * _FEWEST_BINS * ranked * sample.n_models)
+        most = max(min(draws_for(scan.size.items), room), _FEWEST_DRAWS)
+        rows = mixed(sample, max(CHOSEN_BY // sample.n_classes, 2))
+        parts = tuple(
+            Part(tuple(js), Basis.of(posterior.of(js[0]), rows, most)) for js in together.values()
+        )
+        bins = _bins(parts, ranked)
+        metrics, statistics = [], list[Statistic]()
+        for j in range(sample.n_models):
+            own_rows = samples.of_models.get(j, sample)
+            own = _fixed(own_rows, j, chosen, bins, as_view(scan.confidences[j]))
+            metrics.append(own)
+            for metric in own.values():
+                if metric.statistic not in statistics:
+                    statistics.append(metric.statistic)
+        return Scorer(
+            fitted, parts, tuple(metrics), tuple(statistics), scan.plan.by, samples.accuracy,
+            distribution,
+        )  # fmt: skip
+
+    def posterior(self, rows: Predictions) -> LabelPosterior:
+        """Posterior of the labels of a batch."""
+        return self.fitted.posterior(rows)
+
+    def judged(self, rows: Predictions) -> Predictions:
+        """The rows with what they are judged against."""
+        return rows.as_histograms().as_part(self.accuracy) if self.distribution else rows
+
+    def blocks(self, batch: Batch) -> Iterator[Batch]:
+        """The rows of a batch, so many at a time that their probabilities take little memory."""
+        rows = batch.predictions
+        columns = sum(len(part.basis.chosen) for part in self.parts)
+        height = max(_PROBABILITIES // (rows.n_classes * columns), 256)
+        for block in spans(rows.n_items, height):
+            part = rows if height >= rows.n_items else rows.take(np.arange(block.start, block.stop))
+            weight = None if batch.weight is None else batch.weight[block]
+            yield Batch(part.as_part(self.accuracy), weight, batch.first_row + block.start)
+
+    def number(self, metric: Metric) -> int:
+        """The number of a metric's statistic."""
+        return self.statistics.index(metric.statistic)
+
+
+def _fixed(
+    sample: Predictions, j: int, chosen: Chosen, bins: int, confidences: ScoreView | None
+) -> dict[str, Metric]:
+    """The metrics that a classifier gives what they need, with bins that are fixed.
+
+    Where they lie between quantiles, these are those of `confidences`, which all rows have.
+    """
+    out = {}
+    known: dict[Statistic, Statistic] = {}
+    for name, metric in chosen.items():
+        rows = np.flatnonzero(sample.provides(metric.needs)[:, j])
+        if not len(rows):
+            continue
+        if metric.statistic not in known:
+            view = view_of(sample, rows, j)
+            if metric.statistic.quantiles and confidences is not None:
+                view = confidences
+            known[metric.statistic] = metric.statistic.fixed(view, bins)
+        out[name] = replace(metric, statistic=known[metric.statistic])
+    return out
+
+
+def _bins(parts: Sequence[Part], ranked: int) -> int:
+    """How many bins rankings take, of so many classes and groups, so that all states have room."""
+    width = sum(len(part.columns) * len(part.basis.chosen) for part in parts)
+    bins = LOGIT_BINS
+    while bins > _FEWEST_BINS and 16 * bins * ranked * width > STATE_BYTES:
+        bins //= 2
+    return bins
+
+
+@dataclass(eq=False)
+class Tally:
+    """Sums over rows: states (..., R) by `Key`, and the weight and number of the rows in each."""
+
+    n_rows: int = 0
+    states: dict[Key, Floats] = field(default_factory=dict)
+    mass: dict[Key, float] = field(default_factory=dict)
+
+    def update(self, scorer: Scorer, batch: Batch) -> None:
+        """Add the rows of a batch."""
+        for block in scorer.blocks(batch):
+            self.add(scorer, block, scorer.posterior(block.predictions))
+
+    def add(self, scorer: Scorer, block: Batch, posterior: LabelPosterior) -> None:
+        """Add rows whose posterior is known."""
+        rows, weight = scorer.judged(block.predictions), block.weight
+        self.n_rows += rows.n_items
+        mass = np.ones(rows.n_items) if weight is None else weight
+        groups = list(_groups(rows, scorer.by))
+        for columns, basis in scorer.parts:
+            soft = basis.soft(posterior.of(columns[0]))
+            if weight is not None:
+                soft = soft * weight[:, None, None]
+            for group, place in groups:
+                own = soft if group is None else soft[place]
+                for j in columns:
+                    self._add_states(scorer, rows, group, place, own, mass[place], j)
+
+    def _add_states(
+        self, scorer: Scorer, rows: Predictions, group: str | None, place: Ints, soft: Floats,
+        mass: Floats, j: int,
+    ) -> None:  # fmt: skip
+        for chosen, given in provided(rows, place, scorer.metrics[j], j):
+            whole = given.all()
+            inside = place if whole else place[given]
+            if not len(inside):
+                continue
+            own, weight = (soft, mass) if whole else (soft[given], mass[given])
+            total = float(weight.sum())
+            view = view_of(rows, inside, j)
+            plans = prepare(view, chosen, exact=False)
+            for name, plan in distinct(plans):
+                key = Key(group, j, scorer.number(chosen[name]))
+                state = plan.soft_state(own, weight)
+                if key in self.states:
+                    self.states[key] += state
+                else:
+                    self.states[key] = state
+                self.mass[key] = self.mass.get(key, 0.0) + total
+
+    def take(self, other: Tally) -> int:
+        """Add the sums over other rows; how many these are."""
+        self.n_rows += other.n_rows
+        for key, state in other.states.items():
+            if key in self.states:
+                self.states[key] += state
+            else:
+                self.states[key] = state
+            self.mass[key] = self.mass.get(key, 0.0) + other.mass[key]
+        return other.n_rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Arrays and plain values, from which `from_dict` makes the same again."""
+        return {
+            "n_rows": self.n_rows,
+            "states": [[list(key), state, self.mass[key]] for key, state in self.states.items()],
+        }
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> Tally:
+        """What `to_dict` gave."""
+        out = Tally(int(value["n_rows"]))
+        for key, state, mass in value["states"]:
+            out.states[Key(*key)] = state
+            out.mass[Key(*key)] = float(mass)
+        return out
+
+
+def provided(
+    rows: Predictions, place: Ints, metrics: Chosen, j: int
+) -> Iterator[tuple[Chosen, Floats]]:
+    """Metrics that need the same of classifier j, and where it gives that among some rows."""
+    by_mask: dict[bytes, tuple[dict[str, Metric], Any]] = {}
+    masks: dict[Needs, Any] = {}
+    for name, metric in metrics.items():
+        if metric.needs not in masks:
+            masks[metric.needs] = rows.provides(metric.needs)[place, j]
+        mask = masks[metric.needs]
+        chosen, _ = by_mask.setdefault(mask.tobytes(), ({}, mask))
+        chosen[name] = metric
+    yield from by_mask.values()
+
+
+def distinct(plans: Mapping[str, Plan]) -> list[tuple[str, Plan]]:
+    """Plans, each once, under the name of the first metric that it is of."""
+    found: dict[int, tuple[str, Plan]] = {}
+    for name, plan in plans.items():
+        found.setdefault(id(plan), (name, plan))
+    return list(found.values())
+
+
+def _groups(rows: Predictions, by: Sequence[str]) -> Iterator[tuple[str | None, Ints]]:
+    """All rows, and those of each group."""
+    yield None, np.arange(rows.n_items)
+    for column in by:
+        codes, names = values_of(rows, column)
+        for code, name in enumerate(names):
+            yield f"{column}={name}", np.flatnonzero(codes == code)

@@ -1,0 +1,325 @@
+"""An estimate from parts: all rows are scanned, the label model is fitted to some, all are tallied.
+
+The scan holds counts and a sample of the rows. What is fitted to these gives P(label) of any row,
+under a few parameter draws that serve as a basis of all; the tally sums metric states of the basis
+over all rows, and measuring finishes it (`streaming/measure.py`). The rest of the way is that of
+items in memory (`pipeline.answered`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import UsageError
+from fewlabels.estimates import Estimates, GroupSize
+from fewlabels.evaluation.details import details_of
+from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.groups import Group, all_and_groups, groups_by_column
+from fewlabels.evaluation.item_variance import design_effect
+from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.registry import METHODS
+from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.metrics.registry import resolve as resolve_metrics
+from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answered
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.measure import Measurer
+from fewlabels.streaming.passes import Again, Passes
+from fewlabels.streaming.posterior_files import PosteriorFiles
+from fewlabels.streaming.samples import Samples, samples_of, with_keys
+from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size
+from fewlabels.streaming.tally import Scorer, Tally
+from fewlabels.streaming.work import Counts, Rows, count_unit, scan_unit, tally_unit
+
+SCAN, COUNT, TALLY = "reading", "counting repeated rows", "estimating"
+STEPS = (SCAN, COUNT, TALLY)
+
+
+class Provenance(NamedTuple):
+    """Where the rows come from: diagnostics, notes on them, warnings, and how they were read."""
+
+    diagnostics: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+
+
+def in_two_passes(
+    question: Question,
+    rows: Rows,
+    example: Predictions,
+    passes: Passes,
+    provenance: Callable[[], Provenance],
+    *,
+    workers: int | None = None,
+    files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None = None,
+) -> tuple[Fitted | FewRows, Estimates]:
+    """The label model as it was fitted, and the estimates; again if a file turns out bad late.
+
+    Parameters
+    ----------
+    example
+        Items that give all that the rows can give.
+    provenance
+        Asked after the passes.
+    files
+        Where P(label) of every row is written, by the method and the classes; None: nowhere.
+    """
+    once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
+    again = False
+    with using_workers(workers):
+        while True:
+            try:
+                return once(again)
+            except Again:
+                passes.resume, again = False, True
+
+
+def _in_two_passes(
+    question: Question, rows: Rows, example: Predictions, passes: Passes,
+    provenance: Callable[[], Provenance], workers: int | None,
+    files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None, again: bool,
+) -> tuple[Fitted | FewRows, Estimates]:  # fmt: skip
+    plan = scan_plan(question, example)
+    scan = passes.run(
+        SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
+    )
+    n_rows = scan.n_rows
+    counts, ranks = None, scan.repeated.ranks
+    if not scan.complete and len(ranks):
+        # How often rows occur of which there may be very many takes a pass of its own.
+        counts = passes.run(
+            COUNT,
+            partial(count_unit, rows, plan.by, ranks),
+            lambda: Counts(np.zeros(len(ranks), dtype=np.int64)),
+            Counts.from_dict,
+            n_rows,
+        ).counts
+    fitted = fit_to(question, scan, counts, example)
+    if isinstance(fitted, FewRows):
+        if files is not None:
+            raise UsageError(
+                f"--posterior goes with methods that apply to every row; {fitted.setup.name} "
+                f"estimates from {fitted.what} here"
+            )
+        return fitted, fitted.estimates(provenance(), workers)
+    written = None if files is None else files(fitted.setup.name, example.classes)
+    tally = passes.run(
+        TALLY,
+        partial(tally_unit, rows, fitted.scorer, written),
+        Tally,
+        Tally.from_dict,
+        n_rows,
+        None if written is None else partial(written.start, resumed=passes.resume or again),
+    )
+    return fitted, fitted.estimates(tally, provenance(), workers)
+
+
+def scan_plan(question: Question, example: Predictions) -> ScanPlan:
+    """What the first pass looks for, by items that give all that the rows can give."""
+    name, _ = resolve_method(question.method, example, question.reference)
+    votes, metrics = _learns_from_votes(name), resolve_metrics(question.metrics).values()
+    return ScanPlan(
+        question.columns,
+        example.n_models,
+        example.n_classes,
+        patterns=votes,
+        groups_in_patterns=votes and all(m.needs == "hard" and not m.in_memory for m in metrics),
+        confidences=any(m.statistic.quantiles for m in metrics),
+    )
+
+
+def _learns_from_votes(name: str) -> bool:
+    return name in METHODS and METHODS[name].learns_from == "hard predictions"
+
+
+def fit_to(
+    question: Question, scan: Scan, counts: Ints | None, example: Predictions
+) -> Fitted | FewRows:
+    """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
+
+    Parameters
+    ----------
+    counts
+        How often each of the scan's repeated rows occurs in all; None where all rows are held.
+    example
+        Items of the same classifiers and classes.
+
+    Raises
+    ------
+    UsageError, InputError
+        If there are no rows, or the question has no answer from parts.
+    """
+    if not scan.size.items:
+        raise UsageError("there are no rows to estimate from")
+    samples = samples_of(scan, counts, example.models, example.classes)
+    setup = question.setup(samples.known)
+    known, fit_to = METHODS.get(setup.name), samples.fitted_to
+    if known is not None and known.streams == "sample":
+        if question.estimand == "sample":
+            raise UsageError(
+                f"method {setup.name!r} cannot judge these very items in a stream, for it would "
+                "have to hold all of them; leave --estimand out, or read the files with --engine "
+                "memory"
+            )
+        few, what = samples.known, "a sample of the unlabeled rows"
+        return FewRows(question, setup, setup.fit(question, few), scan, few, what)
+    if scan.patterns is not None and known is not None and known.counts_rows:
+        votes = scan.patterns.predictions(example.models, example.classes)
+        if scan.plan.groups_in_patterns:
+            what = f"{len(scan.patterns.keys):,} distinct rows of votes"
+            return FewRows(question, setup, setup.fit(question, votes), scan, votes, what)
+        fit_to = with_keys(votes, samples.accuracy)
+    own = [m.name for m in setup.metrics.values() if m.in_memory]
+    if own:
+        raise UsageError(
+            f"metric {own[0]!r} is a function of all items, which a stream never holds at "
+            "once; use a metric by name, or read the files whole"
+        )
+    fitted = setup.fit(question, fit_to)
+    posterior = fitted.posterior(samples.sample)
+    posterior.prepare()  # what the workers then need is made once, before they are
+    scorer = Scorer.of(
+        fitted, posterior, samples, setup.metrics, scan, distribution=setup.distribution
+    )
+    return Fitted(question, setup, fitted, scan, samples, scorer, posterior)
+
+
+@dataclass(frozen=True, eq=False)
+class FewRows:
+    """A label model fitted to rows from which all is answered: distinct votes, or a sample."""
+
+    question: Question
+    setup: Setup
+    fitted: FittedLabelModel
+    scan: Scan
+    rows: Predictions
+    what: str
+
+    def estimates(self, provenance: Provenance, workers: int | None) -> Estimates:
+        """Estimate from them, and say how many rows there are."""
+        rows = self.rows.noting(provenance.notes, provenance.reading)
+        with using_workers(workers):
+            return self._of_all(
+                answer(replace(self.question, details=False), self.setup, rows, self.fitted),
+                provenance,
+            )
+
+    def _of_all(self, found: Estimates, provenance: Provenance) -> Estimates:
+        """The estimates with the numbers of all rows."""
+        there = {group.group for group in found.groups}
+        groups = tuple(size for size in _sizes(self.scan) if size.group in there)
+        place = {size.group: i for i, size in enumerate(groups)}
+        size = self.scan.size
+        estimates = replace(
+            found,
+            rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
+            n_items=size.items,
+            n_labeled=size.labeled,
+            n_annotated=_n_annotated(self.setup, self.scan),
+            groups=groups,
+            diagnostics={
+                **found.diagnostics, "stream": {**provenance.diagnostics, "from": self.what}
+            },
+            warnings=(*found.warnings, *provenance.warnings, *_limits(self.scan)),
+            streamed=True,
+        )  # fmt: skip
+        if not self.question.details:
+            return estimates
+        return replace(estimates, details=details_of(estimates, self.setup.metrics))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted label model, ready for the second pass; `posterior` is of the sample."""
+
+    question: Question
+    setup: Setup
+    fitted: FittedLabelModel
+    scan: Scan
+    samples: Samples
+    scorer: Scorer
+    posterior: LabelPosterior
+
+    def estimates(self, tally: Tally, provenance: Provenance, workers: int | None) -> Estimates:
+        """Finish the tally of all rows."""
+        question, metrics, samples = self.question, self.setup.metrics, self.samples
+        of_run = (question.estimand, question.confidence_level)
+        sizes, limits = _sizes(self.scan), _limits(self.scan)
+        with using_workers(workers):
+            posterior = self.scorer.posterior(samples.known)
+            known = self.scorer.judged(samples.known)
+            evaluator = Evaluator(known, posterior, metrics, *of_run)
+            measurer = Measurer(self.scorer, tally, samples, self.scan, metrics, *of_run)
+            held = {g.name: g for g in all_and_groups(known, question.by)}
+            nobody = np.empty(0, dtype=np.int64)
+            return answered(
+                question,
+                self.setup,
+                evaluator,
+                [held.get(size.group, Group(size.group, nobody)) for size in sizes],
+                lambda group: measurer.measure(group.name),
+                samples.known.noting(provenance.notes),
+                (*posterior.warnings, *provenance.warnings, *limits, *_unequal(samples.sample)),
+                sizes=sizes,
+                n_annotated=_n_annotated(self.setup, self.scan),
+                predictions=samples.sample.noting(samples.sample.notes, provenance.reading),
+                label_posterior=self.posterior,
+                judged=self.scorer.judged(samples.sample),
+                group_rows=groups_by_column(samples.sample, question.by),
+                judged_by=self.posterior,
+                diagnostics={**posterior.diagnostics, "stream": self._diagnostics(provenance)},
+                streamed=True,
+            )
+
+    def _diagnostics(self, provenance: Provenance) -> dict[str, Any]:
+        bases = [part.basis for part in self.scorer.parts]
+        m = self.samples.sample.n_items
+        return {
+            **provenance.diagnostics,
+            "from": "all rows",
+            "fitted_rows": self.samples.known.n_items,
+            "sample_rows": m,
+            "draws_per_row": max(len(s.chosen) for s in bases),
+            "basis_error": max(s.error for s in bases) / float(np.sqrt(m)),
+        }
+
+
+def _sizes(scan: Scan) -> tuple[GroupSize, ...]:
+    """How many rows, and labeled ones, there are in all and in every group."""
+    sizes: dict[str | None, Size] = {None: scan.size}
+    sizes |= {name: size for name, (size, _) in scan.ordered_groups.items()}
+    return tuple(GroupSize(name, size.items, size.labeled) for name, size in sizes.items())
+
+
+def _n_annotated(setup: Setup, scan: Scan) -> int:
+    """How many items have counts of labels; a label is one annotator's of a distribution."""
+    return scan.size.annotated + (scan.size.labeled if setup.distribution else 0)
+
+
+def _unequal(sample: Predictions) -> tuple[str, ...]:
+    """What to say where a sample may miss the rows that weigh most."""
+    if design_effect(sample.weight, sample.times) <= MOST_DESIGN_EFFECT:
+        return ()
+    return (
+        "sampling weights are so unequal that intervals of a stream may be too narrow; read the "
+        "files whole (--engine memory)",
+    )
+
+
+def _limits(scan: Scan) -> tuple[str, ...]:
+    """What to say where not all labels were used."""
+    n = scan.size.labeled + scan.size.annotated
+    if n <= LABELED_ROWS:
+        return ()
+    return (
+        f"the method is fitted to {LABELED_ROWS:,} of the {n:,} rows with a label, drawn by a hash "
+        "of what they say",
+    )

@@ -1,0 +1,351 @@
+"""A file or folder as units: pieces of work that are read on their own."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fewlabels.data.columnar import ParquetFile, open_parquet
+from fewlabels.data.content import byte_stream, is_plain
+from fewlabels.data.delimited import DelimitedFile, open_delimited
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.recognise import recognise
+from fewlabels.data.roles import Roles, assign_roles
+from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
+from fewlabels.data.table import Table, readable, told_of
+from fewlabels.errors import InputError, UsageError, listed, one_line
+
+IN_PARTS = ("CSV", "Parquet")
+"""Kinds of files that can be divided; the others are read whole."""
+
+UNIT_ROWS = 262_144
+"""Rows of a unit of Parquet, about: whole row groups, and at least one."""
+
+UNIT_BYTES = 64 << 20
+"""Bytes of a unit of CSV, about: whole rows."""
+
+TO_THE_END = 2**63 - 1
+"""Where a unit of compressed CSV stops: its length is not known before it is read."""
+
+HEAD_ROWS = 100_000
+"""Rows by which the columns of a file are recognised, where nobody says what they are."""
+
+_MOST_HEADS = 50
+"""Files that are looked into for that."""
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work, in the order of the files.
+
+    `start` and `stop` are row groups of a Parquet file, or bytes of a CSV file (as it is without
+    compression): the rows that begin there, the header left out. `first_row` is the number of its
+    first row in the file, from 0; `n_rows` how many there are. Of CSV the first unit of a file
+    alone knows where it stands, and none how many rows it has. `n_bytes` is its share of the
+    file's size; `stamp` is the size of the file and when it was written, in nanoseconds.
+    """
+
+    path: str
+    name: str
+    kind: str
+    start: int
+    stop: int
+    first_row: int | None
+    n_rows: int | None
+    n_bytes: int
+    stamp: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What there is to read: units, the role of every column, and files that were left out.
+
+    `notes` are worth a warning: columns that were offered as groups and cannot be any. `reading`
+    says what was recognised in the first rows without being said, and `options` say it too.
+    """
+
+    name: str
+    units: tuple[Unit, ...]
+    roles: Roles
+    skipped: tuple[BadFile, ...]
+    notes: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+    options: ColumnOptions = field(default_factory=ColumnOptions)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all units."""
+        return sum(unit.n_bytes for unit in self.units)
+
+
+def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool = False) -> Layout:
+    """Divide a Parquet or CSV file, or a folder of such files, into units.
+
+    The header of every file is read, or its footer. Files without rows are fine, and give no unit.
+
+    Parameters
+    ----------
+    skip_bad_files
+        Whether a file that cannot be opened, or that has other columns than the first one, is
+        left out instead of refused.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to read, a file is refused, or the columns do not say what they are.
+    UsageError
+        If the source is no path.
+    """
+    if not isinstance(source, (str, Path)):
+        raise UsageError(
+            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
+            "a frame in memory is not streamed"
+        )
+    skipped: list[BadFile] = []
+    located = locate(source, skipped if skip_bad_files else None)
+    assert located is not None  # a path is always located
+    alone = len(located.files) == 1 and not skipped
+    with told_of(located.name):
+        if located.kind not in IN_PARTS:
+            raise InputError(
+                f"is {located.kind}, and {located.kind} files are read whole; add --engine "
+                "memory, or save the table as Parquet"
+            )
+        files: list[_File] = []
+        for path in located.files:
+            name = one_line(path.name)
+            try:
+                with told_of(None if alone or skip_bad_files else name):
+                    file = _open(path, located.kind, one_line(located.name) if alone else name)
+                _refuse_other_columns(files[:1], file)
+            except InputError as error:
+                if not skip_bad_files:
+                    raise
+                skipped.append(BadFile(name, str(error)))
+            else:
+                files.append(file)
+        if not files:
+            raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
+        reading = recognise(_Head([file.opened for file in files]), options)
+        if reading.votes:
+            raise InputError("each row is the vote of an annotator; say so with --votes")
+        roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
+        units = [unit for file in files for unit in file.units]
+        if not units:
+            raise InputError("there are no rows; a file needs at least one item")
+    in_order = sorted(skipped, key=lambda bad: bad.name)
+    return Layout(
+        located.name, tuple(units), roles, tuple(in_order), notes, reading.lines, reading.options
+    )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first rows of the files, by which their columns are recognised."""
+
+    opened: Sequence[ParquetFile | DelimitedFile]
+
+    @property
+    def name(self) -> str | None:
+        return self.opened[0].name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.opened[0].names
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        held: list[pa.RecordBatch] = []
+        n_rows = 0
+        for file in self.opened[:_MOST_HEADS]:
+            most = n_rows + max((HEAD_ROWS - n_rows) // 2, HEAD_ROWS // _MOST_HEADS)
+            for batch in file.batches(numbers, texts):
+                held.append(batch.slice(0, most - n_rows))
+                n_rows += len(held[-1])
+                if n_rows >= most:
+                    break
+        return Table.of_batches(held, (*numbers, *texts))
+
+
+class _File(NamedTuple):
+    """A file whose header or footer has been read, and its units."""
+
+    opened: ParquetFile | DelimitedFile
+    units: list[Unit]
+
+
+_Piece = tuple[int, int, int | None, int | None, int]
+"""What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
+
+
+def _open(path: Path, kind: str, shown: str) -> _File:
+    """Open a file, which messages about its rows call `shown`."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    stamp = (status.st_size, status.st_mtime_ns)
+    opened: ParquetFile | DelimitedFile
+    pieces: Iterable[_Piece]
+    if kind == "Parquet":
+        opened = open_parquet(path, one_line(path.name))
+        pieces = _row_groups(opened.row_groups, stamp[0])
+    else:
+        opened = open_delimited(path, one_line(path.name))
+        pieces = _byte_ranges(opened, stamp[0])
+    whole = str(path.absolute())
+    return _File(opened, [Unit(whole, shown, kind, *piece, stamp) for piece in pieces])
+
+
+def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
+    """Refuse a file whose columns are not those of the first one, in any order."""
+    parts = (*(f.opened for f in first), file.opened)
+    _ = FolderOfTables("", parts).names
+
+
+def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
+    """Consecutive row groups together, each with its share of the file's size."""
+    total = max(sum(rows), 1)
+    start = first = 0
+    while start < len(rows):
+        stop, n = start + 1, rows[start]
+        while stop < len(rows) and n + rows[stop] <= UNIT_ROWS:
+            n += rows[stop]
+            stop += 1
+        if n:
+            share = size * (first + n) // total - size * first // total
+            yield start, stop, first, n, share
+        start, first = stop, first + n
+
+
+def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
+    """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
+    if not _has_rows(file):
+        return
+    if not is_plain(file.path):
+        yield file.body, TO_THE_END, 0, None, size
+        return
+    bounds = [file.body]
+    if size - file.body > UNIT_BYTES and not _holds_quotes(file):
+        with file.path.open("rb") as stream:
+            while bounds[-1] + UNIT_BYTES < size:
+                bounds.append(_line_start(stream, bounds[-1] + UNIT_BYTES, size))
+    if bounds[-1] < size:
+        bounds.append(size)
+    for start, stop in itertools.pairwise(bounds):
+        first = start == file.body
+        yield start, stop, 0 if first else None, None, stop if first else stop - start
+
+
+def _body(file: DelimitedFile) -> Iterator[bytes]:
+    """The bytes after the header, in chunks."""
+    with byte_stream(file.path) as stream:
+        stream.read(file.body)
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _has_rows(file: DelimitedFile) -> bool:
+    return any(chunk.strip(b"\r\n") for chunk in _body(file))
+
+
+def _holds_quotes(file: DelimitedFile) -> bool:
+    """Whether a row has a double quote anywhere; a cell may then hold a line break."""
+    return any(b'"' in chunk for chunk in _body(file))
+
+
+def _line_start(stream: BinaryIO, target: int, size: int) -> int:
+    """Where the first line that begins at a byte or after it begins; the size where none does."""
+    at = target - 1
+    stream.seek(at)
+    while chunk := stream.read(_CHUNK):
+        found = re.search(rb"[\r\n]", chunk)
+        if found is None:
+            at += len(chunk)
+            continue
+        at += found.end()
+        stream.seek(at)
+        # A line break of two bytes is one, also where the chunk ends between them.
+        return at + 1 if found[0] == b"\r" and stream.read(1) == b"\n" else at
+    return size
+
+
+def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
+    """The roles without the groups that cannot be any, and a note for each of them.
+
+    What a file holds in batches must have the same groups in each, so it is decided here.
+    """
+    unfit: dict[str, str] = {}
+    seen: set[tuple[str, pa.DataType]] = set()
+    for file in files:
+        if not isinstance(file.opened, ParquetFile):
+            continue
+        for column in roles.groups:
+            kind = file.opened.schema.field(file.opened.names.index(column)).type
+            if (column, kind) in seen:
+                continue
+            seen.add((column, kind))
+            try:
+                Table.of({column: pa.chunked_array([], kind)}, 0).categories(column)
+            except InputError as error:
+                if roles.groups_asked:
+                    raise
+                unfit.setdefault(column, f"not kept as a group: {error}")
+    if not unfit:
+        return roles, ()
+    kept = tuple(column for column in roles.groups if column not in unfit)
+    return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())
+
+
+def skipped_words(skipped: Sequence[BadFile], without: str) -> str:
+    """Which files were skipped and why, and what is without them, such as "the losses are"."""
+    named = listed([f"{bad.name} ({bad.reason})" for bad in skipped], 3)
+    many = len(skipped) > 1
+    what = f"{len(skipped)} files were" if many else "1 file was"
+    return f"{what} skipped, and {without} without {'them' if many else 'it'}: {named}"
+
+
+_HEAD = 1 << 20
+_COMPRESSION_RATIO = 4
+
+
+def about_rows(path: str | Path) -> int:
+    """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
+
+    What cannot be read in parts counts as none.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    located = locate(path)
+    if located is None or located.kind not in IN_PARTS:
+        return 0
+    if located.kind == "Parquet":
+        return sum(map(_rows_of_parquet, located.files))
+    return sum(map(_rows_of_csv, located.files))
+
+
+def _rows_of_parquet(path: Path) -> int:
+    with readable("Parquet"):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def _rows_of_csv(path: Path) -> int:
+    size = path.stat().st_size
+    if not is_plain(path):
+        size, per_line = size * _COMPRESSION_RATIO, 100.0
+    else:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
+    return int(size / per_line)

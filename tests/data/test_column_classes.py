@@ -1,0 +1,200 @@
+"""Classes: which there are, in which order, and what a text means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fewlabels as fl
+from fewlabels.checks.class_words import same_answer
+from fewlabels.data.values import class_names, class_text, group_text, in_order
+
+
+def read(**columns) -> fl.Predictions:
+    options = columns.pop("options", {})
+    return fl.read_predictions(pa.table(columns), **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1"), (1.0, "1"), ("1", "1"), ("1.0", "1"), (" 1. ", "1"), (np.int8(1), "1"),
+        (np.float32(1), "1"), (-0.0, "0"), ("-0", "0"), ("007", "007"), ("1e0", "1e0"),
+        (True, "true"), (np.True_, "true"), ("True", "True"), (b"x", "x"), (None, ""), (2.5, "2.5"),
+        (float("nan"), ""), ("", ""), ("9" * 5000, "9" * 5000), (1e300, str(int(1e300))),
+        (float("inf"), "inf"),
+    ],
+)  # fmt: skip
+def test_text_of_a_class(value, text):
+    assert class_text(value) == text
+
+
+def test_text_of_a_group_keeps_strings_as_they_are():
+    assert [group_text(v) for v in ("1.0", " a ", 1, 2.0, 0.1, " ", None, float("nan"))] == [
+        *("1.0", " a ", "1", "2", "0.1"),
+        *(None, None, None),
+    ]
+
+
+def test_order_is_numeric_then_alphabetic():
+    assert in_order(["b", "10", "-1.5", "9", "B", "a"]) == ("-1.5", "9", "10", "B", "a", "b")
+    assert class_names(("10", "9")) == (10, 9)
+    assert class_names(("1", "1.5")) == ("1", "1.5")
+    assert class_names(("9" * 40, "1")) == ("9" * 40, "1")
+
+
+def test_one_is_one_in_every_writing():
+    predictions = read(
+        label=["1", "1.0", " 0 ", None], p__a__1=[0.5] * 4, **{"p__a__0.0": [0.5] * 4}
+    )
+    assert predictions.classes == (0, 1)
+    np.testing.assert_array_equal(predictions.labels, [1, 1, 0, -1])
+
+
+def test_unlabeled_texts():
+    texts = ["", "-1", "-1.0", "nan", "NaN", "null", "NULL", None, "yes", "no"]
+    predictions = read(label=texts, p__a__yes=[0.5] * 10, p__a__no=[0.5] * 10)
+    np.testing.assert_array_equal(predictions.labels, [-1] * 8 + [1, 0])
+
+
+def test_unlabeled_text_that_is_a_declared_class():
+    predictions = read(label=["null", "x", ""], p__a__null=[0.5] * 3, p__a__x=[0.5] * 3)
+    assert predictions.classes == ("null", "x")
+    np.testing.assert_array_equal(predictions.labels, [0, 1, -1])
+
+
+def test_minus_one_is_never_a_class():
+    with pytest.raises(fl.InputError, match="-1 is declared a class"):
+        read(**{"p__a__-1": [0.5], "p__a__1": [0.5]})
+
+
+def test_other_class_from_the_labels():
+    predictions = read(label=["ham", None], p__a__spam=[0.9, 0.1])
+    assert predictions.classes == ("ham", "spam")
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.9, 0.1])
+    predictions = read(label=["zebra", None], p__a__spam=[0.9, 0.1])
+    assert predictions.classes == ("spam", "zebra")
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 0], [0.9, 0.1])
+
+
+def test_other_class_from_another_classifier():
+    predictions = read(p__a__spam=[0.9], p__b__ham=[0.3])
+    assert predictions.classes == ("ham", "spam")
+    np.testing.assert_allclose(predictions.probabilities[0], [[0.1, 0.9], [0.3, 0.7]])
+
+
+def test_other_class_that_nobody_names_is_called_not():
+    predictions = read(label=["cat", None], p__a__cat=[0.9, 0.2])
+    assert predictions.classes == ("not cat", "cat")
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.9, 0.2])
+    assert "the other is called 'not cat'" in predictions.notes[0]
+
+
+def test_too_many_other_classes():
+    with pytest.raises(fl.InputError, match=r"'p__a__1' is of class '1' alone.*\(0, 2\)"):
+        read(label=[0, 1, 2], p__a__1=[0.5] * 3)
+
+
+def test_declared_classes_win_over_order():
+    options = {"classes": ["spam", "ham"]}
+    predictions = read(label=["ham"], p__a__spam=[0.9], options=options)
+    assert predictions.classes == ("spam", "ham")
+    np.testing.assert_allclose(predictions.probabilities[0, 0], [0.9, 0.1])
+    with pytest.raises(fl.InputError, match="'p__a__cat' is of class 'cat', which is not among"):
+        read(p__a__cat=[0.9], options=options)
+    with pytest.raises(fl.UsageError, match="`classes` must be a list"):
+        read(p__a__spam=[0.9], options={"classes": "spam,ham"})
+    with pytest.raises(fl.InputError, match="one class declared"):
+        read(s__a=[0.9], options={"classes": ["spam"]})
+
+
+@pytest.mark.parametrize(
+    ("classes", "negative"),
+    [(("0", "1"), "0"), (("false", "true"), "false"), (("False", "True"), "False")],
+)
+def test_booleans(classes, negative):
+    for label in ([True, False, None], ["True", "FALSE", ""], ["1", "0", "-1"]):
+        predictions = read(label=label, **{f"p__a__{classes[1]}": [0.5] * 3})
+        assert tuple(map(str, predictions.classes)) == classes
+        np.testing.assert_array_equal(predictions.labels, [1, 0, -1])
+        both = {f"p__a__{c}": [0.5] * 3 for c in classes}
+        np.testing.assert_array_equal(read(label=label, **both).labels, [1, 0, -1])
+    assert same_answer("cat", classes) is None
+    assert negative in classes
+
+
+def test_votes_and_labels_make_the_classes():
+    predictions = read(label=["b", None, None], y__v=["a", "c", ""], y__w=["a", "-1", "b"])
+    assert predictions.classes == ("a", "b", "c")
+    np.testing.assert_array_equal(predictions.votes, [[0, 0], [2, -1], [-1, 1]])
+    assert read(y__v=[10, 9, 9]).classes == (9, 10)
+    assert read(y__v=[1, 1]).classes == (0, 1)
+    assert read(y__v=[True, True]).classes == ("false", "true")
+    assert read(y__v=[True, False], label=[1, 0]).classes == (0, 1)
+    with pytest.raises(fl.InputError, match=r"one class occurs \(x\)"):
+        read(y__v=["x", "x"])
+
+
+def test_scores_alone_imply_two_classes():
+    assert read(s__a=[0.5, 2.0]).classes == (0, 1)
+    assert read(s__a=[0.5, 2.0], label=["spam", "ham"]).classes == ("ham", "spam")
+    with pytest.raises(fl.InputError, match="`scores` need two classes; got 3"):
+        read(s__a=[0.5, 2.0, 1.0], label=["a", "b", "c"])
+
+
+def test_mapped_columns_take_their_classes_from_the_labels():
+    models = {"m": ["u", "v"]}
+    columns = {"u": [0.1, 0.6], "v": [0.9, 0.4]}
+    assert read(**columns, options={"models": models}).classes == ("u", "v")
+    with pytest.raises(fl.InputError, match=r"not said by the names .*--classes no,yes"):
+        read(**columns, label=["yes", "no"], options={"models": models})
+    predictions = read(
+        **columns, label=["yes", None], options={"models": models, "classes": ["yes", "no"]}
+    )
+    np.testing.assert_array_equal(predictions.labels, [0, -1])
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.9, 0.4])
+    assert predictions.positive == "yes"
+    with pytest.raises(fl.InputError, match=r"one class occurs \(yes\)"):
+        read(**columns, label=["yes", None], options={"models": models})
+    with pytest.raises(
+        fl.InputError, match=r"3 classes occur \(a, b, c\) but classifier 'm' has 2"
+    ):
+        read(u=[0.5] * 3, v=[0.5] * 3, label=["a", "b", "c"], options={"models": models})
+
+
+def test_one_mapped_column_is_the_last_class():
+    predictions = read(u=[0.1, 0.6], label=[0, 1], options={"models": {"m": "u"}})
+    np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.1, 0.6])
+    with pytest.raises(
+        fl.InputError, match="classifier 'm' has 1 columns, but there are 3 classes"
+    ):
+        read(u=[0.1], options={"models": {"m": "u"}, "classes": ["a", "b", "c"]})
+
+
+def test_every_classifier_needs_every_class():
+    with pytest.raises(fl.InputError, match=r"'b' has no column for class 2 \(p__b__2\)"):
+        read(**{f"p__a__{k}": [1 / 3] for k in range(3)}, p__b__0=[0.5], p__b__1=[0.5])
+
+
+def test_histogram_columns_declare_classes():
+    predictions = read(p__a__x=[0.2, 0.4], h__x=[3, 0], h__y=[1, None])
+    assert predictions.classes == ("x", "y")
+    np.testing.assert_array_equal(predictions.histogram, [[3, 1], [0, 0]])
+    with pytest.raises(fl.InputError, match=r"annotators chose class c \(h__c\)"):
+        read(**{f"p__a__{k}": [1 / 3] for k in "abc"}, h__a=[1], h__b=[2])
+
+
+@pytest.mark.parametrize("column", ["label", "y__a"])
+def test_what_is_no_class(column):
+    columns = {"p__a__0": [0.5] * 3, "p__a__1": [0.5] * 3, column: ["0", "1", "spam"]}
+    with pytest.raises(
+        fl.InputError,
+        match=rf"'spam' in column '{column}', item 2 \(from 0\), is not a class; .* are 0, 1:",
+    ):
+        read(**columns)
+
+
+def test_categories_that_do_not_occur_are_no_classes():
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "b", "c"]))
+    assert read(y__v=values).classes == ("a", "b")

@@ -1,0 +1,99 @@
+"""Options, the TOML file, and which of them wins."""
+
+from __future__ import annotations
+
+import pytest
+
+import fewlabels as fl
+from fewlabels.data import parse_model_option, parse_model_options
+from fewlabels.data.options import column_options, read_column_file
+
+
+def test_model_option():
+    assert parse_model_option("a=x") == ("a", ("x",))
+    assert parse_model_option(" a = x , y=z ") == ("a", ("x", "y=z"))
+
+
+@pytest.mark.parametrize("text", ["", "a", "=x", "a=", "a=x,", "a=,x", " =x"])
+def test_model_option_of_another_form(text):
+    with pytest.raises(fl.UsageError, match=r"--model must be NAME=COL .*; got "):
+        parse_model_option(text)
+
+
+def test_model_options_have_different_names():
+    assert parse_model_options(["a=x", "b=x"]) == {"a": ("x",), "b": ("x",)}
+    with pytest.raises(fl.UsageError, match="--model names two classifiers 'a'"):
+        parse_model_options(["a=x", "a=y"])
+
+
+TOML = """
+label = "gold"
+domain = "region"
+classes = [0, 1]
+
+[models]
+net = ["u", "v"]
+"a.b" = "w"
+"""
+
+
+def test_toml(write):
+    said = read_column_file(write("\ufeff" + TOML, "columns.toml"))
+    assert said.label == "gold"
+    assert said.domain == "region"
+    assert said.weight is None
+    assert said.classes == (0, 1)
+    assert said.models == {"net": ("u", "v"), "a.b": ("w",)}
+
+
+def test_arguments_win_over_toml(write):
+    path = write(TOML, "columns.toml")
+    joined = column_options(columns=path, label="y", models={"net": "z"}, classes=["a", "b"])
+    assert joined.label == "y"
+    assert joined.domain == "region"
+    assert joined.models == {"net": ("z",), "a.b": ("w",)}
+    assert joined.classes == ("a", "b")
+
+
+def test_toml_reads_a_file(write):
+    table = write("gold,region,u,v,w\n1,x,.2,.8,.5\n,y,.7,.3,.5\n")
+    predictions = fl.read_predictions(table, columns=write(TOML, "columns.toml"))
+    assert predictions.models == ("net", "a.b")
+    assert predictions.domain.tolist() == ["x", "y"]
+    assert predictions.labels.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lable = 'x'", "unknown key 'lable'; did you mean 'label'"),
+        ("label = ", "is not valid TOML"),
+        ("label = 3", "`label` must be the name of a column"),
+        ("label = ''", "`label` must be the name of a column"),
+        ("classes = 'a'", "`classes` must be a list"),
+        ("models = 3", "`models` must be a table"),
+        ("[models]\na.b = 'x'", "`models` must map 'a' .*put names that hold a dot in quotes"),
+        ("[models]\na = []", "`models` must map 'a' to names of columns"),
+        ("[models]\na = ['x', 'x']", "`models` must map 'a' to different columns"),
+        (b"label = '\xff'", "is not UTF-8"),
+        ("x = " + "[" * 3000, "is not valid TOML"),
+    ],
+)
+def test_bad_toml(write, text, message):
+    with pytest.raises(fl.InputError, match=message) as caught:
+        read_column_file(write(text, "columns.toml"))
+    assert "columns.toml: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_toml_that_cannot_be_read(tmp_path):
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(fl.InputError, match="cannot be read"):
+            read_column_file(path)
+
+
+def test_arguments_of_another_kind():
+    with pytest.raises(fl.UsageError, match="`models` must map names to columns"):
+        column_options(models=["a=x"])
+    with pytest.raises(fl.UsageError, match="`models` must map 'a' to names of columns; got 3"):
+        column_options(models={"a": 3})

@@ -1,0 +1,401 @@
+"""Long votes: one row per vote, alone or joined to the items of a wide table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fewlabels as fl
+from fewlabels.data import diagnose
+
+HEAD = "item,annotator,label\n"
+VOTES = "item,annotator,label\nx,ann,yes\nx,bob,no\ny,ann,no\nx,cy,\n"
+
+
+def long(**columns):
+    return pa.table(columns)
+
+
+def said(predictions):
+    """Votes by name: {(item row, annotator): class}."""
+    rows, columns = np.nonzero(predictions.hard >= 0)
+    return {
+        (int(i), predictions.models[j]): predictions.classes[predictions.hard[i, j]]
+        for i, j in zip(rows, columns, strict=True)
+    }
+
+
+def test_votes_alone(write):
+    predictions = fl.read_predictions(votes=write(VOTES))
+    assert predictions.models == ("ann", "bob")  # cy gives no label, and so no vote
+    assert predictions.classes == ("no", "yes")
+    assert said(predictions) == {(0, "ann"): "yes", (0, "bob"): "no", (1, "ann"): "no"}
+    assert predictions.hard.dtype == np.int8
+    assert predictions.probabilities is None
+    assert predictions.n_labeled == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "gz", "parquet", "folder", *["pandas", "polars"]])
+def test_every_kind_of_source(kind, write, tmp_path):
+    import gzip
+
+    table = long(item=[1, 1, 2], annotator=["7", "a", "a"], label=[0.0, 1.0, 1.0])
+    text = "item,annotator,label\n1,7,0\n1,a,1.0\n2,a,1\n"
+    if kind == "csv":
+        source = write(text)
+    elif kind == "tsv":
+        source = write(text.replace(",", "\t"), "votes.tsv")
+    elif kind == "gz":
+        source = write(gzip.compress(text.encode()), "votes.csv.gz")
+    elif kind == "parquet":
+        source = tmp_path / "votes.parquet"
+        pq.write_table(table, source)
+    elif kind == "folder":
+        head, *rows = text.splitlines()
+        for i, row in enumerate(rows):
+            source = write(f"{head}\n{row}\n", f"votes/{i}.csv").parent
+    else:
+        columns = table.to_pydict()
+        source = pandas.DataFrame(columns) if kind == "pandas" else polars.DataFrame(columns)
+    predictions = fl.read_predictions(votes=source)
+    assert predictions.classes == (0, 1)
+    assert said(predictions) == {(0, "7"): 0, (0, "a"): 1, (1, "a"): 1}
+
+
+def test_joined_to_a_wide_table():
+    wide = pa.table(
+        {"item": ["2", "1"], "label": ["b", None], "p__net__b": [0.9, 0.2], "site": ["s", "t"]}
+    )
+    votes = long(item=[1, 3, 1], annotator=[5, 5, 6], label=["a", "b", "b"])
+    predictions = fl.read_predictions(wide, votes=votes)
+    assert predictions.models == ("net", "5", "6")
+    assert predictions.labels.tolist() == [1, -1, -1]
+    assert predictions.votes.tolist() == [[-1, -1, -1], [-1, 0, 1], [-1, 1, -1]]
+    assert predictions.probabilities[:2, 0, 1].tolist() == [0.9, 0.2]
+    assert np.isnan(predictions.probabilities[2]).all()
+    assert np.isnan(predictions.probabilities[:, 1:]).all()
+    assert predictions.groups["site"].tolist() == ["s", "t", None]
+    assert "item" not in predictions.groups
+
+
+def test_a_wide_table_of_labels_alone():
+    wide = pa.table({"id": [2, 1], "label": ["no", "yes"]})
+    votes = long(item=[1, 2], annotator=["a", "a"], label=["yes", "yes"])
+    predictions = fl.read_predictions(wide, votes=votes, item="id")
+    assert predictions.labels.tolist() == [0, 1]
+    assert predictions.hard.tolist() == [[1], [1]]
+
+
+def test_a_wide_table_of_votes_scores_and_counts():
+    wide = pa.table({"item": [1], "y__net": [1], "s__raw": [2.5], "h__0": [1], "h__1": [0]})
+    votes = long(item=[2, 1], annotator=["a", "a"], label=[0, 1])
+    predictions = fl.read_predictions(wide, votes=votes)
+    assert predictions.models == ("net", "raw", "a")
+    assert predictions.votes.tolist() == [[1, -1, 1], [-1, -1, 0]]
+    assert predictions.histogram.tolist() == [[1, 0], [0, 0]]
+    assert np.isnan(predictions.scores[1]).all()
+
+
+def test_domains_of_both():
+    wide = pa.table({"item": [1, 1], "domain": ["u", "v"], "label": [0, 1]})
+    votes = long(item=[1, 1, 2], annotator=["a"] * 3, label=[1, 0, 1], domain=["v", "u", "u"])
+    predictions = fl.read_predictions(wide, votes=votes)
+    assert predictions.domain.tolist() == ["u", "v", "u"]
+    assert predictions.hard.ravel().tolist() == [0, 1, 1]
+
+
+def test_domains_of_the_votes_alone():
+    votes = long(item=[1, 1, 1], annotator=["a"] * 3, label=[1, 0, 1], site=["v", "u", None])
+    predictions = fl.read_predictions(votes=votes, domain="site", keep=["site"])
+    assert predictions.domain.tolist() == ["v", "u", None]
+    assert predictions.groups["site"].tolist() == ["v", "u", None]
+    wide = pa.table({"item": [2, 1], "label": [0, 1]})
+    one = fl.read_predictions(wide, votes=votes.slice(0, 1), domain="site")
+    assert one.domain.tolist() == [None, "v"]
+    with pytest.raises(
+        fl.InputError, match=r"item '1' has votes in several domains .again in vote 1"
+    ):
+        fl.read_predictions(wide, votes=votes, domain="site")
+
+
+def test_domains_of_the_wide_table_alone():
+    wide = pa.table({"item": [2, 1], "domain": ["u", "v"], "label": [0, 1]})
+    votes = long(item=[1, 3], annotator=["a", "a"], label=[1, 0])
+    assert fl.read_predictions(wide, votes=votes).domain.tolist() == ["u", "v", None]
+    twice = pa.table({"item": [1, 1], "domain": ["u", "v"]})
+    with pytest.raises(fl.InputError, match="give the votes a column of domains"):
+        fl.read_predictions(twice, votes=votes)
+
+
+REPEATED = {"item": [1, 1, 2, 1], "annotator": ["a", "a", "a", "a"], "label": [0, 1, 1, 0]}
+
+
+def test_repeated_votes_are_refused():
+    message = (
+        r"annotator 'a' votes on item '1' more than once \(vote 0 \(from 0\) and vote 1 .*: "
+        r"--duplicates keep counts every vote, --duplicates last the last one"
+    )
+    with pytest.raises(fl.InputError, match=message):
+        fl.read_predictions(votes=long(**REPEATED))
+
+
+def test_repeated_votes_count():
+    predictions = fl.read_predictions(votes=long(**REPEATED), duplicates="keep")
+    assert predictions.hard.tolist() == [[0], [1]]
+    assert predictions.repeated_votes.tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert predictions.vote_counts.toarray().tolist() == [[2, 1], [0, 1]]
+    assert "2 repeated votes" in predictions.notes[0]
+
+
+def test_the_last_vote_wins():
+    predictions = fl.read_predictions(votes=long(**REPEATED).slice(0, 3), duplicates="last")
+    assert predictions.hard.tolist() == [[1], [1]]
+    assert predictions.repeated_votes is None
+    assert "1 votes are left out" in predictions.notes[0]
+
+
+def test_repeated_votes_beside_classifiers():
+    wide = pa.table({"item": [2, 1], "y__net": [0, 1]})
+    predictions = fl.read_predictions(wide, votes=long(**REPEATED), duplicates="keep")
+    assert predictions.repeated_votes.tolist() == [[1, 1, 1], [1, 1, 0]]
+
+
+def test_other_names(write):
+    votes = write("task,worker,answer,item\n1,a,0,z\n1,b,1,z\n")
+    toml = write("[votes]\nitem = 'task'\nannotator = 'worker'\nlabel = 'answer'\n", "c.toml")
+    by_file = fl.read_predictions(votes=votes, columns=toml)
+    names = {"item": "task", "annotator": "worker", "label": "answer"}
+    by_argument = fl.read_predictions(votes=votes, vote_columns=names)
+    assert by_file.hard.tolist() == by_argument.hard.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("votes", "options", "message"),
+    [
+        ("item,worker,label\n1,a,0\n", {}, r"no column 'annotator' .*--annotator COL"),
+        (HEAD + ",a,0\n", {}, "row 1 after the header has no item in column 'item'"),
+        (HEAD + "1,a,0\n1, ,1\n", {}, "row 2 after the header has no annotator"),
+        (HEAD + "1,a,\n", {}, "there are no votes; column 'label' is empty"),
+        (HEAD, {}, "there are no rows|has a header but no rows"),
+        (
+            HEAD + "1,a,0\n2,a,maybe\n",
+            {"classes": [0, 1]},
+            "'maybe' in column 'label', row 2 after the header, is not a class",
+        ),
+        (HEAD + "1,a,x\n", {}, r"one class occurs \(x\)"),
+        (HEAD + "1,a,0\n", {"vote_columns": {"label": "item"}}, "two roles: item and label of"),
+        ("item,item,label\n1,a,0\n", {}, "two columns are named 'item'"),
+    ],
+)
+def test_bad_votes(write, votes, options, message):
+    path = write(votes)
+    with pytest.raises(fl.InputError, match=message) as caught:
+        fl.read_predictions(votes=path, **options)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).count(str(path)) == 1
+    assert str(caught.value).isprintable()
+    assert not diagnose(votes=path, **options).ok
+
+
+@pytest.mark.parametrize(
+    ("wide", "message"),
+    [
+        ("id,label\n1,0\n", r"no column 'item' .*with --item COL"),
+        ("item,label\n1,0\n1,1\n", "item '1' is in row 1 after the header and in row 2 after"),
+        ("item,label\n,0\n", "row 1 after the header has no item"),
+        ("item,weight\n2,1\n", "1 items have votes but no row in the file that has the weights"),
+        ("item,y__a\n1,0\n", "annotator 'a' has the name of a classifier"),
+        (
+            "item,p__net__cat,p__net__dog\n1,.5,.5\n",
+            "'0' in column 'label', row 1 .* is not a class",
+        ),
+    ],
+)
+def test_bad_wide_tables(write, wide, message):
+    votes = write("item,annotator,label\n1,a,0\n", "votes.csv")
+    path = write(wide)
+    with pytest.raises(fl.InputError, match=message):
+        fl.read_predictions(path, votes=votes)
+    assert not diagnose(path, votes=votes).ok
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "`source` must be a path or a frame .*unless there are `votes`"),
+        ({"votes": pa.table({"x": [1]}), "duplicates": "first"}, "one of refuse, keep, last"),
+        ({"source": pa.table({"y__a": [1]}), "duplicates": "keep"}, "--duplicates .*add --votes"),
+        ({"votes": [1]}, "`votes` must be a path or a frame"),
+        (
+            {"votes": pa.table(REPEATED), "models": {"a": "gold"}},
+            "--model names a column of the file beside",
+        ),
+        ({"votes": pa.table(REPEATED), "vote_columns": {"itm": "x"}}, "unknown key 'itm'"),
+    ],
+)
+def test_arguments(arguments, message):
+    with pytest.raises(fl.UsageError, match=message):
+        fl.read_predictions(**arguments)
+
+
+def test_arrays_have_no_items(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, votes=[[0], [1]])
+    with pytest.raises(fl.InputError, match="no names to join votes or labels by"):
+        fl.read_predictions(path, votes=long(**REPEATED), duplicates="last")
+    with pytest.raises(fl.InputError, match="holds arrays; save votes as a table"):
+        fl.read_predictions(votes=path)
+
+
+def test_a_long_file_without_the_option(write):
+    with pytest.raises(
+        fl.InputError, match=r"no prediction columns.*one vote of an annotator, add"
+    ):
+        fl.read_predictions(write(VOTES))
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["", "no", "yes"]), min_size=3, max_size=3), min_size=1, max_size=8
+    ).filter(lambda rows: {c for row in rows for c in row} >= {"no", "yes"}),
+    st.randoms(use_true_random=False),
+)
+def test_wide_and_long_are_one(rows, shuffler):
+    people = ["a", "b", "c"]
+    wide = pa.table({f"y__{name}": [row[j] for row in rows] for j, name in enumerate(people)})
+    votes = [(i, name, row[j]) for i, row in enumerate(rows) for j, name in enumerate(people)]
+    shuffler.shuffle(votes)
+    item, annotator, label = zip(*votes, strict=True)
+    table = long(item=item, annotator=annotator, label=label)
+    one = fl.read_predictions(wide)
+    known = pa.table({"item": range(len(rows))})
+    two = fl.read_predictions(known, votes=table)
+    assert said(two) == said(one)
+    assert two.n_items == one.n_items
+    assert two.classes == one.classes
+
+
+CROWD = {
+    # items, annotators, votes, classes, repeated (summary.csv beside the data)
+    "bluebird": (108, 39, 4212, 2, 0),
+    "dog": (807, 109, 8070, 4, 0),
+    "rte": (800, 164, 8000, 2, 0),
+    "weather_cf": (300, 461, 1720, 5, 0),
+    "weather_cf_amt": (300, 110, 6030, 5, 5),
+    "sentiment_sp": (4999, 203, 27746, 2, 0),
+    "sentiment_sp_amt": (500, 143, 10000, 2, 0),
+    "face": (584, 27, 5242, 4, 0),
+    "s5_adult": (11040, 825, 92721, 4, 2922),
+    "adultcontent2": (11040, 825, 92721, 4, 2922),
+    "adultcontent3": (496, 338, 44373, 5, 9050),
+}
+
+
+@pytest.mark.parametrize("name", CROWD)
+def test_crowd_data(name, data_folder):
+    items, annotators, votes, classes, repeated = CROWD[name]
+    folder = data_folder / "crowd"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    path = folder / f"{name}.votes.parquet"
+    predictions = fl.read_predictions(votes=path, duplicates="keep")
+    assert (predictions.n_items, predictions.n_models) == (items, annotators)
+    assert predictions.n_classes == classes
+    assert predictions.vote_counts.sum() == votes
+    again = predictions.repeated_votes
+    assert (0 if again is None else len(again)) == repeated
+    last = fl.read_predictions(votes=path, duplicates="last")
+    assert (last.hard >= 0).sum() == votes - repeated
+    frame = pq.read_table(path).to_pandas()
+    kept = frame.drop_duplicates(["item", "annotator"], keep="last")
+    i = {int(v): r for r, v in enumerate(dict.fromkeys(frame["item"]))}
+    j = last.models.index
+    found = last.hard[kept["item"].map(i), kept["annotator"].map(lambda a: j(str(a)))]
+    index = {c: k for k, c in enumerate(last.classes)}
+    np.testing.assert_array_equal(found, kept["label"].map(index))
+    if repeated:
+        with pytest.raises(fl.InputError, match=r"more than once.*--duplicates keep"):
+            fl.read_predictions(votes=path)
+        diagnosis = diagnose(votes=path)
+        assert not diagnosis.ok
+        assert diagnosis.counts["n_items"] == items
+    else:
+        assert diagnose(votes=path).ok
+
+
+def test_crowd_gold_as_the_wide_table(data_folder):
+    folder = data_folder / "crowd"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    gold, votes = (folder / f"rte.{part}.parquet" for part in ("gold", "votes"))
+    predictions = fl.read_predictions(gold, votes=votes, label="gold")
+    assert predictions.n_labeled == predictions.n_items == 800
+    counts = predictions.vote_counts.toarray().reshape(800, -1, 2).sum(axis=1)
+    ahead = np.sign(counts[:, 1] - counts[:, 0]) * np.where(predictions.labels == 1, 1, -1)
+    assert ((ahead + 1) / 2).mean() == pytest.approx(0.8975, abs=0.005)
+
+
+def found(diagnosis, words):
+    return [f.where for f in diagnosis.findings if words in f.what]
+
+
+def test_doctor_on_votes():
+    rows = [(i, a, (i + (a == "odd")) % 2) for i in range(8) for a in ("ann", "bob", "odd")]
+    rows += [(i, "same", 1) for i in range(8)] + [(100, "lone", 0), (101, "lone", 1)]
+    item, annotator, label = zip(*rows, strict=True)
+    diagnosis = diagnose(votes=long(item=item, annotator=annotator, label=label), classes=[0, 1, 2])
+    assert diagnosis.ok
+    assert found(diagnosis, "34 by 5 annotators on 10 items: 1 to 4 (median 4)") == ["votes"]
+    assert found(diagnosis, "share no item") == ["annotator lone"]
+    assert found(diagnosis, "always vote for the same") == ["annotator same"]
+    assert found(diagnosis, "no annotator ever votes for class 2") == ["votes"]
+    assert found(diagnosis, "all votes are equal on 0.0% of the 8 items") == ["items"]
+    assert diagnosis.roles["votes.annotator"] == "annotator of the vote"
+    assert max(map(len, diagnosis.summary(80).splitlines())) <= 80
+
+
+def test_doctor_on_agreement_and_overlap():
+    agree = long(item=[1, 1, 2, 2], annotator=["a", "b"] * 2, label=[0, 0, 1, 1])
+    assert found(diagnose(votes=agree), "all votes are equal on every one of the 2") == ["items"]
+    assert found(diagnose(votes=agree), "no item has votes of 3") == ["items"]
+    apart = long(item=[1, 2], annotator=["a", "b"], label=[0, 1])
+    assert found(diagnose(votes=apart), "no item has votes of two") == ["items"]
+    wide = pa.table({"item": [1, 2, 3], "domain": ["u", "v", "w"]})
+    three = long(item=[1, 1, 1, 2], annotator=["a", "b", "c", "a"], label=[0, 1, 1, 0])
+    diagnosis = diagnose(wide, votes=three)
+    assert found(diagnosis, "have no votes") == ["domain w"]
+    assert found(diagnosis, "have no item with votes of two") == ["domain v"]
+
+
+def test_doctor_goes_on_after_repeated_votes():
+    diagnosis = diagnose(votes=long(**REPEATED))
+    assert not diagnosis.ok
+    assert diagnosis.counts["n_models"] == 1
+    assert not [f for f in diagnosis.findings if "--duplicates keep)" in f.what]
+    kept = diagnose(votes=long(**REPEATED), duplicates="keep")
+    assert kept.ok
+    assert found(kept, "2 repeated votes") == ["the frame"]
+
+
+def test_items_of_two_files_that_do_not_meet():
+    wide = pa.table({"item": [1], "y__net": [0]})
+    votes = long(item=[2, 2], annotator=["a", "b"], label=[0, 1])
+    assert (
+        "no item of votes is in the other file" in fl.read_predictions(wide, votes=votes).notes[0]
+    )
+
+
+def test_a_thousand_annotators_fit_in_bytes():
+    rng = np.random.default_rng(0)
+    n, m, v = 4000, 1000, 80_000
+    pair = rng.choice(n * m, size=v, replace=False)
+    table = long(item=pair // m, annotator=pair % m, label=rng.integers(3, size=v))
+    predictions = fl.read_predictions(votes=table)
+    assert predictions.votes.nbytes <= n * m
+    assert predictions.vote_counts.nnz == v

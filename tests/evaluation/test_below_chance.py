@@ -1,0 +1,62 @@
+"""Classifiers that their labels put below chance are warned of, and hardly any other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+import fewlabels as fl
+from fewlabels.evaluation.chance import below_chance_by_agreement
+from fewlabels.evaluation.input_facts import below_chance
+
+WORDS = "reversed, or classes in another order?"
+
+
+def test_classes_in_another_order_are_warned_of():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 400)
+    p = rng.dirichlet(np.ones(3), 400)
+    right = 0.5 * p + 0.5 * np.eye(3)[truth]
+    probabilities = np.stack([right, right[:, [1, 2, 0]]], axis=1)
+    labels = np.where(np.arange(400) < 60, truth, -1)
+    predictions = fl.Predictions(probabilities, labels, models=["right", "turned"])
+    assert below_chance(predictions) == ["turned"]
+    warnings = fl.estimate(predictions, metrics="accuracy").warnings
+    assert sum(WORDS in line and "turned" in line for line in warnings) == 1
+    # It is the first thing to know.
+    assert WORDS in warnings[0] or warnings[0].startswith("contradicted")
+
+
+@pytest.mark.parametrize("kind", ["probabilities", "scores", "votes"])
+def test_a_reversed_classifier_of_two_classes(kind):
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 2, 300)
+    score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.0)))
+    both = np.stack([score, 0.9 - 0.8 * score], axis=1)
+    values = {"probabilities": both, "scores": both * 5, "votes": both > 0.5}[kind]
+    labels = np.where(np.arange(300) < 40, truth, -1)
+    predictions = fl.Predictions(**{kind: values}, labels=labels, models=["right", "turned"])
+    assert below_chance(predictions) == ["turned"]
+
+
+def test_agreement_is_the_hypergeometric_for_two_classes():
+    labels = np.r_[np.zeros(30, int), np.ones(20, int)]
+    hard = np.r_[np.zeros(8, int), np.ones(22, int), np.zeros(15, int), np.ones(5, int)]
+    # Agreements are 2 x + 20 - 23 for x items of class 0 that are called so.
+    exact = hypergeom.cdf(8, 50, 30, 23)
+    found = below_chance_by_agreement(labels, hard, np.ones(50), 2)
+    assert found == pytest.approx(exact, rel=0.35)
+    assert below_chance_by_agreement(hard, hard, np.ones(50), 2) > 0.99
+    assert below_chance_by_agreement(np.zeros(5, int), np.zeros(5, int), np.ones(5), 2) == 1.0
+
+
+def test_chance_is_hardly_ever_called_reversed():
+    """At the 1% level, of 600 classifiers that know nothing: at most 15 (3.7 standard errors)."""
+    rng = np.random.default_rng(5)
+    false = 0
+    for _ in range(60):
+        labels = np.where(np.arange(80) < 30, rng.integers(0, 3, 80), -1)
+        p = rng.dirichlet(np.ones(3), (80, 10))
+        false += len(below_chance(fl.Predictions(p, labels)))
+    assert false <= 15

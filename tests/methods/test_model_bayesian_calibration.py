@@ -1,0 +1,193 @@
+"""Bayesian calibration: its posterior against quadrature, and what is particular to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+import fewlabels as fl
+from fewlabels.methods.baselines.bayesian_calibration import (
+    BayesianCalibration,
+    log_posterior,
+    log_scores,
+    logits,
+    sample_posterior,
+    slope_and_curvature,
+)
+
+SDS = np.array([0.43, 0.43, 2.14])
+
+
+def sharpened(
+    n: int = 2000, known: int = 100, temper: float = 2.0, seed: int = 0
+) -> tuple[fl.Predictions, np.ndarray]:
+    """Two classifiers, one calibrated, one sharper by `temper`; and the true P(y=1)."""
+    rng = np.random.default_rng(seed)
+    logit = rng.normal(-0.5, 1.5, size=n)
+    q = 1 / (1 + np.exp(-logit))
+    truth = rng.random(n) < q
+    p = 1 / (1 + np.exp(-logit[:, None] * [1.0, temper]))
+    labels = np.where(np.arange(n) < known, truth, -1)
+    return fl.Predictions(p, labels, models=["calibrated", "sharp"]), q
+
+
+def labeled_scores(n: int = 30, soft: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    s = rng.random(n)
+    y = (rng.random(n) < s).astype(int)
+    evidence = np.where(y[:, None] == np.arange(2), 0.0, -2.0 if soft else -np.inf)
+    return log_scores(s), evidence
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_gradient_and_hessian_are_the_derivatives(soft):
+    x, evidence = labeled_scores(soft=soft)
+    theta = np.array([0.3, -0.4, 0.7])
+    gradient, hessian = slope_and_curvature(theta, x, evidence, SDS)
+    np.testing.assert_allclose(
+        gradient,
+        approx_fprime(theta, lambda t: log_posterior(t[None], x, evidence, SDS)[0]),
+        rtol=1e-4,
+    )
+    numeric = approx_fprime(theta, lambda t: slope_and_curvature(t, x, evidence, SDS)[0])
+    np.testing.assert_allclose(hessian, numeric, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_draws_are_the_posterior_by_quadrature(soft):
+    x, evidence = labeled_scores(soft=soft)
+    axis = np.linspace(-4.5, 4.5, 61)
+    grid = np.stack(np.meshgrid(*(axis * s for s in SDS), indexing="ij"), axis=-1).reshape(-1, 3)
+    log = log_posterior(grid, x, evidence, SDS)
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    found = sample_posterior(
+        x, evidence, SDS, size=20_000, proposals=100_000, rng=np.random.default_rng(0)
+    )
+    assert found.converged
+    assert found.effective_sample_size > 60_000
+    # 20,000 draws: a standard error of .007 of the posterior's own.
+    np.testing.assert_allclose((found.draws.mean(axis=0) - mean) / sd, 0, atol=0.03)
+    np.testing.assert_allclose(found.draws.std(axis=0) / sd, 1, atol=0.03)
+
+
+def test_identity_is_where_the_prior_stands():
+    s = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(
+        logits(np.zeros((1, 3)), log_scores(s))[:, 0], np.log(s / (1 - s)), atol=1e-12
+    )
+
+
+def test_many_labels_find_the_true_calibration():
+    predictions, q = sharpened(n=6000, known=4000)
+    posterior = BayesianCalibration().infer(predictions, 0)
+    for j in range(2):
+        gap = np.abs(posterior.of(j).marginals()[4000:, 1] - q[4000:])
+        assert gap.mean() < 0.02
+    assert posterior.diagnostics["a"]["calibrated"] == pytest.approx(1.0, abs=0.1)
+    assert posterior.diagnostics["b"]["sharp"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_classifier_is_judged_by_itself():
+    predictions, _ = sharpened()
+    both = BayesianCalibration().infer(predictions, 0)
+    alone = BayesianCalibration().infer(predictions.select_models(["calibrated"]), 0)
+    np.testing.assert_allclose(both.of(0).marginals(), alone.of(0).marginals(), atol=0.02)
+    assert np.abs(both.of(0).marginals() - both.of(1).marginals()).max() > 0.03
+
+
+def test_metrics_are_means_over_the_draws():
+    predictions, _ = sharpened()
+    found = fl.estimate(
+        predictions, BayesianCalibration(), "accuracy", estimand="sample", confidence_level=None
+    )
+    own = found.posterior.of(1)
+    block = own.parameters.block(np.arange(own.parameters.size), slice(None))
+    values = np.take_along_axis(block, predictions.hard[:, 1][:, None, None], axis=1).mean(
+        axis=(0, 1)
+    )
+    assert found.get("sharp", "accuracy").value == pytest.approx(values.mean(), abs=1e-12)
+
+
+def test_without_labels_the_prior_speaks_and_says_so():
+    predictions, _ = sharpened()
+    posterior = BayesianCalibration().infer(predictions.with_labels(None), 0)
+    assert posterior.status == "assumption"
+    assert posterior.warnings == (
+        "assumption: no labels; the estimates rest on the prior belief that the classifier is "
+        "calibrated",
+    )
+    told = predictions.probabilities[:, 0, 1]
+    assert np.abs(posterior.of(0).marginals()[:, 1] - told).mean() < 0.1
+
+
+def test_exact_zeros_and_ones():
+    p = np.array([[0.0], [1.0]] * 100)
+    labels = np.where(np.arange(200) < 40, (p[:, 0] > 0.5), -1)
+    posterior = BayesianCalibration().infer(fl.Predictions(p, labels), 0)
+    assert np.isfinite(posterior.marginals()).all()
+    assert posterior.marginals()[40, 0] > 0.99
+
+
+def test_missing_scores_get_the_share_of_the_class():
+    predictions, _ = sharpened(n=400)
+    p = predictions.probabilities.copy()
+    p[300:, 0] = np.nan
+    posterior = BayesianCalibration().infer(fl.Predictions(p, predictions.labels), 0).of(0)
+    block = posterior.parameters.block(np.arange(5), slice(None))
+    np.testing.assert_array_equal(block[300:], np.tile(block[300], (100, 1, 1)))
+    np.testing.assert_allclose(
+        posterior.marginals()[300, 1], posterior.marginals()[:300, 1].mean(), atol=0.05
+    )
+
+
+def test_swapped_classes_swap_the_answer():
+    predictions, _ = sharpened()
+    turned = fl.Predictions(
+        predictions.probabilities[:, :, ::-1],
+        np.where(predictions.labeled, 1 - predictions.labels, -1),
+    )
+    straight = BayesianCalibration(n_draws=2000, proposals=10_000).infer(predictions, 0)
+    other = BayesianCalibration(n_draws=2000, proposals=10_000).infer(turned, 1)
+    np.testing.assert_allclose(straight.marginals(), other.marginals()[:, ::-1], atol=0.01)
+
+
+def test_annotators_teach_like_labels():
+    predictions, _ = sharpened(n=600, known=200)
+    histogram = np.zeros((600, 2))
+    histogram[np.arange(200), predictions.labels[:200]] = 30
+    told = fl.Predictions(predictions.probabilities, histogram=histogram)
+    settings = BayesianCalibration(n_draws=2000, proposals=10_000)
+    labeled, annotated = (settings.infer(x, 0).marginals() for x in (predictions, told))
+    np.testing.assert_allclose(annotated, labeled, atol=0.01)
+
+
+def test_more_than_two_classes_are_refused():
+    p = np.full((5, 1, 3), 1 / 3)
+    with pytest.raises(
+        fl.InputError, match="is for two classes, and these predictions have 3; use"
+    ):
+        BayesianCalibration().infer(fl.Predictions(p, [0, 1, 2, -1, -1]), 0)
+
+
+def test_few_effective_draws_are_a_status():
+    predictions, _ = sharpened()
+    posterior = BayesianCalibration(proposals=50).infer(predictions, 0)
+    assert posterior.status == "not-converged"
+    assert posterior.warnings[0].startswith("not-converged: fewer than 100 effective draws")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slope_sd": 0}, "`slope_sd` must be a positive number; got 0"),
+        ({"offset_sd": float("inf")}, "`offset_sd` must be a positive number; got inf"),
+        ({"n_draws": 0}, "`n_draws` must be a whole number, at least 1; got 0"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(fl.UsageError, match=message):
+        BayesianCalibration(**options)

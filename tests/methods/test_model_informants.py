@@ -1,0 +1,381 @@
+"""What classifiers say, whatever they say it in; latent classes; the mixture that rests on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
+
+import fewlabels as fl
+from fewlabels.methods.ensembles.informants import Informants, NormalScores
+from fewlabels.methods.registry import resolve
+from fewlabels.models import LearnedEnsemble
+
+
+def truth_of(n: int = 1_200, share: float = 0.4, seed: int = 0) -> np.ndarray:
+    """Classes of n items."""
+    return (np.random.default_rng(seed).random(n) < share).astype(int)
+
+
+def log_odds(truth: np.ndarray, strengths, seed: int = 1) -> np.ndarray:
+    """Scores (n, M), normal given the class, calibrated."""
+    rng = np.random.default_rng(seed)
+    d = np.asarray(strengths, dtype=float)
+    return d * (d * (truth[:, None] - 0.5) + rng.normal(size=(len(truth), len(d)))) + logit(0.4)
+
+
+def judges(truth: np.ndarray, rates, seed: int = 2) -> np.ndarray:
+    """Votes (n, M) that are right so often."""
+    rng = np.random.default_rng(seed)
+    return np.where(
+        rng.random((len(truth), len(rates))) < rates, truth[:, None], 1 - truth[:, None]
+    )
+
+
+def some(truth: np.ndarray, n_labeled: int) -> np.ndarray:
+    """The labels of the first items."""
+    return np.where(np.arange(len(truth)) < n_labeled, truth, -1)
+
+
+def mixed(n_labeled: int = 40, **changes) -> fl.Predictions:
+    """A verdict, a score without a scale and a probability, of the same items."""
+    truth = truth_of()
+    odds = log_odds(truth, (1.5, 1.5))
+    said = {
+        "verdict": judges(truth, (0.93,))[:, 0],
+        "score": 250.0 + 40 * odds[:, 0],
+        "probability": expit(odds[:, 1]),
+    } | changes
+    return fl.Predictions(said, some(truth, n_labeled))
+
+
+# --- normal scores --------------------------------------------------------------------------
+
+
+def test_normal_scores_are_standard_and_rising():
+    values = np.random.default_rng(0).exponential(size=500)
+    z = NormalScores.of(values)(values)
+    assert z.mean() == pytest.approx(0, abs=1e-9)
+    assert z.std() == pytest.approx(1)
+    assert (np.diff(z[np.argsort(values)]) >= 0).all()
+
+
+def test_equal_values_share_a_rank_and_a_constant_says_nothing():
+    z = NormalScores.of(np.array([0.0, 0, 0, 1, 1, 2]))(np.array([0.0, 1, 2, np.nan]))
+    assert z[0] < z[1] < z[2]
+    assert np.isnan(z[3])
+    assert (NormalScores.of(np.full(9, 0.3))(np.array([0.0, 0.3])) == 0).all()
+
+
+def test_many_values_keep_their_order_between_knots():
+    values = np.random.default_rng(0).normal(size=30_000)
+    z = NormalScores.of(values)(values)
+    assert np.abs(z - values).mean() < 0.02
+
+
+# --- what is said ---------------------------------------------------------------------------
+
+
+def test_every_kind_becomes_a_probability():
+    given = mixed()
+    informants = Informants.of(given)
+    assert dict(zip(given.models, informants.kinds, strict=True)) == {
+        "verdict": "vote", "score": "score", "probability": "probability",
+    }  # fmt: skip
+    said = informants.said(given).probabilities
+    j = {name: place for place, name in enumerate(given.models)}
+    np.testing.assert_array_equal(
+        said[:, j["probability"]], given.probabilities[:, j["probability"]]
+    )
+    truth = truth_of()
+    voted = said[given.hard[:, j["verdict"]] == 1, j["verdict"], 1]
+    assert np.ptp(voted) == 0
+    assert 0.75 < voted[0] < 0.97
+    rising = said[np.argsort(given.scores[:, j["score"]]), j["score"], 1]
+    assert (np.diff(rising) >= -1e-12).all()
+    assert abs(said[:, j["score"], 1].mean() - truth.mean()) < 0.06
+
+
+def test_a_score_that_falls_with_the_class_is_turned_round():
+    given = mixed()
+    turned = mixed(score=-given.scores[:, given.models.index("score")])
+    upright, reversed_ = (Informants.of(p).said(p).probabilities for p in (given, turned))
+    np.testing.assert_allclose(reversed_, upright, atol=5e-3)
+
+
+def test_items_are_said_the_same_of_in_parts():
+    given = mixed()
+    informants = Informants.of(given)
+    whole = informants.said(given).probabilities
+    part = informants.said(given.take(np.arange(100, 160))).probabilities
+    np.testing.assert_allclose(part, whole[100:160], atol=1e-12)
+
+
+def test_what_is_missing_stays_missing():
+    given = mixed()
+    votes = given.votes.copy()
+    votes[:50] = -1
+    said = Informants.of(given)
+    p = fl.Predictions(given.probabilities, given.labels, votes=votes, scores=given.scores,
+                       models=given.models)  # fmt: skip
+    j = given.models.index("verdict")
+    assert np.isnan(said.said(p).probabilities[:50, j]).all()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_latent_class_finds_the_classes_and_signs(turned):
+    truth = truth_of()
+    odds = log_odds(truth, (1.8, 1.5, 1.6, 1.4)) * (-1 if turned else 1, 1, 3, 0.2)
+    given = fl.Predictions(expit(odds))
+    informants = Informants.of(given)
+    said = informants.said(given)
+    index = informants.latent_index(said, "latent")[:, 1]
+    assert roc_auc_score(truth, index) > 0.97
+    shared = Informants.of(given.with_labels(some(truth, 100)))
+    again = shared.latent_index(shared.said(given), "latent")[:, 1]
+    np.testing.assert_array_equal(index, again)  # no label taught it
+
+
+def test_votes_of_domains_have_rates_of_their_own():
+    """The first judge is good in one domain, the second in the other."""
+    truth = truth_of(2_000)
+    home = np.arange(2_000) % 2 == 0
+    good = judges(truth, (0.95, 0.6, 0.6, 0.7))
+    poor = judges(truth, (0.6, 0.95, 0.6, 0.7), seed=5)
+    votes = np.where(home[:, None], good, poor)
+    names = np.where(home, "home", "abroad")
+    informants = Informants.of(fl.Predictions(votes=votes, domain=names))
+    index = informants.latent_index(
+        informants.said(fl.Predictions(votes=votes, domain=names)), "votes"
+    )
+    pooled = Informants.of(fl.Predictions(votes=votes))
+    alone = pooled.latent_index(pooled.said(fl.Predictions(votes=votes)), "votes")
+    right, without = (((i[:, 1] > 0) == truth).mean() for i in (index, alone))
+    assert right > without
+    elsewhere = informants.said(fl.Predictions(votes=votes, domain=np.full(2_000, "moon")))
+    assert np.ptp(informants.latent_index(elsewhere, "votes")) < 1e-9  # nothing is known there
+
+
+def test_many_votes_of_many_classes_do_not_tie():
+    """Pairs of ten classes are mixed up; thirty votes tell which of the two it is."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 10, 1_500)
+    twin = truth ^ 1
+    votes = np.where(rng.random((1_500, 30)) < 0.7, truth[:, None], twin[:, None])
+    given = fl.Predictions(votes=votes, classes=list("abcdefghij"))
+    informants = Informants.of(given)
+    index = informants.latent_index(informants.said(given), "votes")
+    assert (index.argmax(axis=1) == truth).mean() > 0.95
+    top = np.sort(index, axis=1)
+    assert (top[:, -1] - top[:, -2] > 0.1).mean() > 0.95
+
+
+# --- the mixture ----------------------------------------------------------------------------
+
+
+def share(estimates: fl.Estimates, member: str) -> float:
+    """What share of the answer rests on a member."""
+    found = estimates.diagnostics["answered_by"]
+    return sum(entry["share"] for entry in found if entry["member"] == member)
+
+
+def test_no_classifier_is_judged_by_a_posterior_that_ignores_it():
+    """A verdict that is right 97% of the time beside two weak scores: the truth is in reach."""
+    truth = truth_of()
+    odds = log_odds(truth, (0.6, 0.7))
+    said = {"judge": judges(truth, (0.97,))[:, 0], "a": expit(odds[:, 0]), "b": expit(odds[:, 1])}
+    estimates = fl.estimate(fl.Predictions(said, some(truth, 100)), metrics=["accuracy"])
+    assert estimates.method == "learned-ensemble"
+    row = estimates.get("judge", "accuracy")
+    assert row.low <= (said["judge"] == truth).mean() <= row.high
+    assert row.value > 0.9
+
+
+def test_one_strong_classifier_is_found_by_the_labels():
+    truth = truth_of()
+    odds = log_odds(truth, (3.5, 0.3, 0.3, 0.2))
+    given = fl.Predictions(expit(odds), some(truth, 60), models=["strong", "a", "b", "c"])
+    estimates = fl.estimate(given, metrics=["accuracy", "roc_auc"])
+    best = estimates.diagnostics["answered_by"][0]
+    assert best["member"] == "strong alone"
+    assert best["says"] == f"the labels trust strong alone: {best['share']:.0%}"
+    for metric in ("accuracy", "roc_auc"):
+        row = estimates.get("strong", metric)
+        everything = fl.estimate(given.with_labels(truth), "labeled", [metric])
+        assert row.low <= everything.get("strong", metric).value <= row.high
+
+
+def test_shares_of_the_answer_add_up():
+    found = fl.estimate(mixed(), metrics=["accuracy"]).diagnostics["answered_by"]
+    assert 0.9 < sum(entry["share"] for entry in found) <= 1 + 1e-9
+    shares = [entry["share"] for entry in found]
+    assert shares == sorted(shares, reverse=True)
+    silent = fl.estimate(mixed(0), metrics=["accuracy"]).diagnostics["answered_by"]
+    assert all(entry["says"].startswith("before any label") for entry in silent)
+
+
+def test_copies_of_votes_do_not_outvote_the_labels():
+    """Three judges are one and the same; the labels know how often it is right."""
+    truth = truth_of()
+    rng = np.random.default_rng(4)
+    one = judges(truth, (0.7,))[:, 0]
+    copies = np.where(rng.random((len(truth), 3)) < 0.98, one[:, None], 1 - one[:, None])
+    votes = np.column_stack([copies, judges(truth, (0.85, 0.85), seed=6)])
+    given = fl.Predictions(votes=votes, labels=some(truth, 100))
+    estimates = fl.estimate(given, metrics=["accuracy"])
+    for j, row in enumerate(estimates.rows):
+        assert row.low <= (votes[:, j] == truth).mean() <= row.high
+
+
+def grades(n_labeled: int, weak: int = 0) -> tuple[fl.Predictions, np.ndarray]:
+    """A judge's grades from 1 to 5, mostly near the truth."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 5, 2_000)
+    said = np.clip(truth + rng.choice([-1, 0, 1], p=[0.2, 0.6, 0.2], size=2_000), 0, 4)
+    labels = some(truth, n_labeled)
+    return fl.Predictions(votes=said[:, None], labels=labels, classes=[1, 2, 3, 4, 5]), truth
+
+
+def test_grades_that_are_near_each_other_are_known_to_be():
+    given, truth = grades(40)
+    posterior = LearnedEnsemble().infer(given, 0)
+    place = np.arange(5)
+    expected = posterior.marginals()[40:] @ place
+    assert np.abs(expected - truth[40:]).mean() < 0.6
+    assert any(
+        e["member"] == "how near the grades are" for e in posterior.diagnostics["answered_by"]
+    )
+    named = fl.Predictions(votes=given.votes, labels=given.labels, classes=list("abcde"))
+    without = LearnedEnsemble().infer(named, 0).diagnostics["answered_by"]
+    assert all(e["member"] != "how near the grades are" for e in without)
+
+
+@pytest.mark.parametrize("n_labeled", [0, 30])
+def test_one_classifier_of_many_classes(n_labeled):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 6, 1_000)
+    p = np.exp(rng.normal(size=(1_000, 6)) + 2.5 * np.eye(6)[truth])
+    p /= p.sum(axis=1, keepdims=True)
+    given = fl.Predictions(p, some(truth, n_labeled), classes=list("abcdef"))
+    row = fl.estimate(given, metrics=["accuracy"]).rows[0]
+    assert row.low <= (p.argmax(axis=1) == truth).mean() <= row.high
+    assert row.status == ("ok" if n_labeled else "assumption")
+
+
+# --- what a reference teaches -----------------------------------------------------------------
+
+
+def referred(shift: float) -> tuple[fl.Predictions, fl.Predictions, np.ndarray]:
+    """Classifiers three times too sure, labeled items of last month, and this month's."""
+    truth = truth_of(2_000)
+    odds = 3 * log_odds(truth, (1.3, 1.2, 1.4))
+    elsewhere = truth_of(800, seed=9)
+    before = 3 * log_odds(elsewhere, (1.3, 1.2, 1.4), seed=10) + shift
+    return fl.Predictions(expit(odds)), fl.Predictions(expit(before), elsewhere), truth
+
+
+def test_a_reference_stands_in_for_labels():
+    given, reference, truth = referred(0.0)
+    with_it, without = (fl.estimate(given, metrics=["accuracy"], reference=r).rows[0]
+                        for r in (reference, None))  # fmt: skip
+    accuracy = ((given.probabilities[:, 0, 1] > 0.5) == truth).mean()
+    assert abs(with_it.value - accuracy) < 0.03
+    assert with_it.low <= accuracy <= with_it.high
+    assert with_it.high - with_it.low < 0.8 * (without.high - without.low)
+    assert with_it.status == "assumption"  # that it still holds is what no label here tests
+
+
+def test_labels_overrule_a_reference_that_misleads():
+    given, reference, truth = referred(0.0)
+    wrong = reference.with_labels(np.random.default_rng(3).permutation(reference.labels))
+    estimates = fl.estimate(
+        given.with_labels(some(truth, 60)), metrics=["accuracy"], reference=wrong
+    )
+    assert estimates.diagnostics["reference"]["weight"] < 0.05
+    accuracy = ((given.probabilities[:, 0, 1] > 0.5) == truth).mean()
+    row = estimates.rows[0]
+    assert row.low <= accuracy <= row.high
+
+
+# --- what auto is -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "labeled", "method"),
+    [
+        ("pp", 0, "learned-ensemble"),
+        ("pp", 9, "learned-ensemble"),
+        ("p", 9, "monotone-curves"),
+        ("s", 0, "monotone-curves"),
+        ("ss", 9, "learned-ensemble"),
+        ("vp", 0, "learned-ensemble"),
+        ("vvvs", 9, "learned-ensemble"),
+        ("vvv", 9, "learned-ensemble"),
+        ("vv", 9, "learned-ensemble"),
+        ("vvv", 0, "vote-selection"),
+        ("vv", 0, "vote-selection"),
+        ("v", 9, "labeled"),
+    ],
+)
+def test_auto(said, labeled, method):
+    truth = truth_of(60)
+    odds = log_odds(truth, np.ones(len(said)))
+    votes = judges(truth, np.full(len(said), 0.8))
+    kinds = {
+        "p": lambda j: expit(odds[:, j]),
+        "s": lambda j: odds[:, j],
+        "v": lambda j: votes[:, j],
+    }
+    given = fl.Predictions(
+        {f"m{j}": kinds[kind](j) for j, kind in enumerate(said)}, some(truth, labeled)
+    )
+    assert resolve("auto", given)[0] == method
+
+
+# --- worlds that fooled an earlier default ------------------------------------------------------
+
+
+def held(
+    said, truth: np.ndarray, n_labeled: int, runs: int, metric: str = "accuracy"
+) -> np.ndarray:
+    """How often the 90% interval of each classifier holds its accuracy among all items, (M,)."""
+    everything = fl.Predictions(said, truth)
+    true = fl.estimate(everything, "labeled", metric, confidence_level=None).rows
+    out = []
+    for run in range(runs):
+        order = np.random.default_rng(run).permutation(len(truth))[: 600 + n_labeled]
+        some_ = everything.take(order)
+        given = some_.with_labels(np.where(np.arange(len(order)) < n_labeled, some_.labels, -1))
+        rows = fl.estimate(given, metrics=metric, confidence_level=0.9, random_state=run).rows
+        out.append([row.low <= t.value <= row.high for row, t in zip(rows, true, strict=True)])
+    return np.mean(out, axis=0)
+
+
+def test_hard_predictions_of_real_classifiers_with_labels():
+    """Three classifiers that share mistakes: agreement alone takes them for far better."""
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.tree import DecisionTreeClassifier
+
+    x, digit = load_digits(return_X_y=True)
+    truth = (digit % 2).astype(int)
+    learners = (
+        LogisticRegression(C=1e-3, max_iter=2_000),
+        GaussianNB(),
+        DecisionTreeClassifier(max_depth=3),
+    )
+    votes = np.column_stack([m.fit(x[:200], truth[:200]).predict(x[200:]) for m in learners])
+    said = {f"m{j}": votes[:, j] for j in range(3)}
+    assert held(said, truth[200:], 60, 8).min() >= 0.6
+    assert held(said, truth[200:], 60, 8).mean() >= 0.75
+
+
+def test_gains_that_differ():
+    """Probabilities far too sure beside others far too timid, one of them reversed."""
+    truth = truth_of(8_000)
+    odds = log_odds(truth, (1.5, 1.4, 1.6, 1.5)) * (8, 0.1, 1, -1)
+    said = {f"m{j}": expit(odds[:, j]) for j in range(4)}
+    assert held(said, truth, 60, 8).mean() >= 0.75
+    assert held(said, truth, 60, 8).min() >= 0.5

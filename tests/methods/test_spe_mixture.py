@@ -1,0 +1,209 @@
+"""Two-class score mixtures: gradients, evidence, weights, components, and the order of classes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, logit
+
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.methods.spe.families import FAMILIES, Points
+from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreData, ScoreMixture
+
+
+def mixture_of(one="normal", zero="gamma", components=1, truncation="left") -> ScoreMixture:
+    return ScoreMixture(
+        ClassDensity(FAMILIES[one], components, truncation),
+        ClassDensity(FAMILIES[zero], components, truncation),
+    )
+
+
+def data_of(x, y, weight=None, odds=None) -> ScoreData:
+    weight = np.ones(len(x)) if weight is None else weight
+    odds = np.zeros(len(x)) if odds is None else odds
+    parts = [(Points(x[y == k]), weight[y == k]) for k in (1, 0, -1)]
+    return ScoreData(*parts[0], *parts[1], *parts[2], odds[y == -1])
+
+
+def some(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.random(n) * 0.97 + 0.02, rng.integers(-1, 2, n)
+    return x, y, rng.random(n) + 0.5, rng.normal(size=n)
+
+
+def around(mixture: ScoreMixture, size=3, spread=0.2, seed=0):
+    middle = [mixture.positive.from_moments(0.6, 0.2), mixture.negative.from_moments(0.3, 0.15)]
+    rng = np.random.default_rng(seed)
+    return np.concatenate([*middle, [-0.4]]) + spread * rng.normal(size=(size, mixture.size))
+
+
+@pytest.mark.parametrize("components", [1, 2])
+@pytest.mark.parametrize("truncation", ["left", "unit"])
+def test_gradient_is_the_derivative(components, truncation):
+    for one, zero in product(FAMILIES, FAMILIES):
+        mixture = mixture_of(one, zero, components, truncation)
+        theta, data = around(mixture), data_of(*some())
+        value, gradient = mixture.value_and_gradient(theta, data)
+        np.testing.assert_allclose(value, mixture.log_posterior(theta, data), rtol=1e-12)
+        for k in range(mixture.size):
+            h = np.zeros(mixture.size)
+            h[k] = 1e-4
+            near, far = (
+                mixture.log_posterior(theta + m * h, data)
+                - mixture.log_posterior(theta - m * h, data)
+                for m in (1, 2)
+            )
+            numeric = (8 * near - far) / 12e-4
+            np.testing.assert_allclose(gradient[:, k], numeric, rtol=1e-6, atol=1e-5)
+
+
+def naive_log_likelihood(mixture, theta, x, evidence, weight):
+    one, zero, share = mixture.split(theta)
+    first = mixture.positive.log_density(Points(x), one) + np.log(expit(share))
+    second = mixture.negative.log_density(Points(x), zero) + np.log(expit(-share))
+    return weight @ np.logaddexp(first + evidence[:, 1:], second + evidence[:, :1])
+
+
+@pytest.mark.parametrize("pair", [("normal", "gamma"), ("student-t", "weibull-min")])
+def test_likelihood_is_the_sum_over_items(pair):
+    x, y, weight, odds = some(300)
+    mixture = mixture_of(*pair)
+    theta = around(mixture, 400)
+    evidence = np.zeros((300, 2))
+    evidence[y == 1, 0] = evidence[y == 0, 1] = -np.inf
+    open_ = y == -1
+    evidence[open_, 1] = odds[open_]
+    expected = naive_log_likelihood(mixture, theta, x, evidence, weight)
+    found = mixture.log_likelihood(theta, data_of(x, y, weight, odds))
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_evidence_tends_to_a_label():
+    x, y, weight, _ = some()
+    mixture = mixture_of()
+    theta = around(mixture)
+    known = mixture.log_likelihood(theta, data_of(x, y, weight))
+    told = y.copy()
+    told[y == 1] = -1
+    odds = np.where(y == 1, 40.0, 0.0)
+    # The evidence for a class counts against e^0 for the other: the scale leaves a constant.
+    soft = mixture.log_likelihood(theta, data_of(x, told, weight, odds))
+    constant = (weight * odds).sum()
+    np.testing.assert_allclose(soft - constant, known, rtol=1e-9)
+
+
+def test_weights_are_powers_of_the_likelihood():
+    x, y, _, odds = some()
+    mixture = mixture_of()
+    theta = around(mixture)
+    twice = data_of(np.tile(x, 2), np.tile(y, 2), None, np.tile(odds, 2))
+    weighted = data_of(x, y, np.full(len(x), 2.0), odds)
+    np.testing.assert_allclose(
+        mixture.log_likelihood(theta, twice), mixture.log_likelihood(theta, weighted), rtol=1e-12
+    )
+
+
+def test_workers_do_not_show():
+    x, y, weight, odds = some(12_000)
+    mixture = mixture_of()
+    theta, data = around(mixture, 2000), data_of(x, y, weight, odds)
+    found = []
+    for count in (1, 3):
+        with using_workers(count):
+            found.append(mixture.log_posterior(theta, data))
+    np.testing.assert_array_equal(*found)
+
+
+def test_all_labeled_and_nothing_labeled():
+    x, _, weight, _ = some()
+    mixture = mixture_of()
+    theta = around(mixture)
+    for y in (np.ones(60, dtype=int), np.zeros(60, dtype=int), np.full(60, -1)):
+        value, gradient = mixture.value_and_gradient(theta, data_of(x, y, weight))
+        assert np.isfinite(value).all()
+        assert np.isfinite(gradient).all()
+
+
+def test_survival_with_components_is_the_mixed_tail():
+    density = ClassDensity(FAMILIES["gamma"], 2)
+    u = np.array([[-0.5, -1.5, -1.2, -2.0, 0.8]])
+    area = quad(
+        lambda x: float(np.exp(density.log_density(Points(np.array([x])), u))[0, 0]), 0.4, np.inf
+    )[0]
+    assert np.exp(density.log_survival(np.array([0.4]), u))[0, 0] == pytest.approx(area, abs=1e-8)
+    assert density.size == 5
+
+
+def test_two_equal_components_are_one():
+    x = np.linspace(0.05, 1, 30)
+    one, two = ClassDensity(FAMILIES["normal"]), ClassDensity(FAMILIES["normal"], 2)
+    u = np.array([[0.4, -1.5]])
+    twice = np.array([[0.4, -1.5, 0.4, -1.5, 0.7]])
+    np.testing.assert_allclose(
+        two.log_density(Points(x), twice), one.log_density(Points(x), u), rtol=1e-12
+    )
+    np.testing.assert_allclose(two.log_survival(x, twice), one.log_survival(x, u), rtol=1e-12)
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_prior_draws_have_the_prior_density(components):
+    """E[1 / prior density times another density] = 1: the density is normalised and the draws'."""
+    density = ClassDensity(FAMILIES["log-normal"], components)
+    u = density.draw_prior(40_000, np.random.default_rng(0))
+    other = np.mean(u, axis=0), 0.5 * np.std(u, axis=0)
+    log_other = (-0.5 * ((u - other[0]) / other[1]) ** 2 - np.log(other[1])).sum(axis=1)
+    log_other -= 0.5 * density.size * np.log(2 * np.pi)
+    ratio = np.exp(log_other - density.log_prior(u)[0])
+    assert ratio.mean() == pytest.approx(1, abs=5 * ratio.std() / 200)
+
+
+def test_beyond_the_bounds_the_posterior_is_zero():
+    mixture, data = mixture_of(), data_of(*some())
+    theta = around(mixture, 2)
+    theta[1, 0] = BOUND + 1
+    found = mixture.log_posterior(theta, data)
+    assert np.isfinite(found[0])
+    assert found[1] == -np.inf
+
+
+def test_hopeless_parameters_give_numbers():
+    rng = np.random.default_rng(0)
+    for one, zero, truncation in product(FAMILIES, ("normal", "student-t"), ("left", "unit")):
+        mixture = mixture_of(one, zero, 1, truncation)
+        theta = rng.uniform(-BOUND, BOUND, size=(100, mixture.size))
+        assert not np.isnan(mixture.log_posterior(theta, data_of(*some()))).any()
+
+
+def test_order_of_the_classes():
+    mixture = mixture_of("normal", "normal")
+    theta = np.array([[0.7, -2, 0.3, -2, 0], [0.3, -2, 0.7, -2, 0]], dtype=float)
+    assert mixture.in_order(theta).tolist() == [True, False]
+    assert mixture.positive.mean(theta[:, :2]) == pytest.approx([0.7, 0.3], abs=0.01)
+
+
+def test_item_likelihood_adds_up():
+    x, y, _, _ = some()
+    mixture = mixture_of("gompertz", "student-t")
+    theta = around(mixture)
+    odds = np.where(y == 1, np.inf, np.where(y == 0, -np.inf, 0.0))
+    each = mixture.item_log_likelihood(Points(x), theta, odds)
+    np.testing.assert_allclose(
+        each.sum(axis=0), mixture.log_likelihood(theta, data_of(x, y)), rtol=1e-11
+    )
+
+
+def test_log_odds_are_bayes_rule():
+    x = np.linspace(0.05, 1, 20)
+    mixture = mixture_of("frechet", "gumbel-left")
+    theta = around(mixture)
+    one, zero, share = mixture.split(theta)
+    p = np.exp(mixture.positive.log_density(Points(x), one)) * expit(share)
+    q = np.exp(mixture.negative.log_density(Points(x), zero)) * expit(-share)
+    found = mixture.log_odds(Points(x), theta)
+    inside = (p > 1e-200) & (q > 1e-200)
+    expected = logit(np.clip(p / (p + q), 1e-15, 1 - 1e-15))
+    near = inside & (np.abs(expected) < 20)
+    np.testing.assert_allclose(found[near], expected[near], rtol=1e-6, atol=1e-9)

@@ -1,0 +1,313 @@
+"""fl.threshold and its conditions: against loops, and what cannot be met, read or asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from operating_naive import (
+    Told,
+    counts,
+    label_weights,
+    question_of,
+    random_world,
+    shortest,
+    told,
+)
+
+import fewlabels as fl
+from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.questions.rates import FORMULAS
+from fewlabels.questions.threshold import Thresholds
+
+# The values compared here are of 90% and of these very items.
+_OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+threshold = partial(fl.threshold, **_OF_THESE)
+
+COST = (1.0, 4.0)
+
+
+def rates_of(tp: float, fp: float, positives: float, negatives: float) -> dict[str, float]:
+    """Every rate from four numbers; NaN where it divides by nothing (but for rounding)."""
+    fn, tn = positives - tp, negatives - fp
+    total = positives + negatives
+
+    def share(a: float, b: float) -> float:
+        return a / b if b > 1e-9 else math.nan
+
+    recall, specificity = share(tp, positives), share(tn, negatives)
+    return {
+        "precision": share(tp, tp + fp),
+        "recall": recall,
+        "tpr": recall,
+        "specificity": specificity,
+        "tnr": specificity,
+        "fpr": share(fp, negatives),
+        "fnr": share(fn, positives),
+        "f1": share(2 * tp, 2 * tp + fp + fn),
+        "accuracy": (tp + tn) / total,
+        "balanced_accuracy": (recall + specificity) / 2,
+        "npv": share(tn, tn + fn),
+        "predicted_positive_rate": (tp + fp) / total,
+        "prevalence": positives / total,
+        "cost": (COST[0] * fp + COST[1] * fn) / total,
+    }
+
+
+def naive_probability(q, asked: dict[str, tuple[str, float]], kind: str) -> dict[float, float]:
+    """Threshold -> share of 400 draws that satisfy all of the conditions."""
+    rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
+    scores, w = q.scores[rows], label_weights(q, 400, kind)
+    met: dict[float, int] = {}
+    for d in range(400):
+        negatives, positives = w[:, :, d].sum(axis=0)
+        for t, tp, fp in counts(scores, w[:, :, d]):
+            rates = rates_of(tp, fp, positives, negatives)
+            good = all(
+                rates[name] >= bound - 1e-12 if sign == ">=" else rates[name] <= bound + 1e-12
+                for name, (sign, bound) in asked.items()
+            )
+            met[t] = met.get(t, 0) + good
+    return {t: m / 400 for t, m in met.items()}
+
+
+EVERY = [
+    {"precision": (">=", 0.4), "recall": (">=", 0.5)},
+    {"specificity": (">=", 0.6)},
+    {"f1": (">=", 0.45), "fpr": ("<=", 0.7)},
+    {"accuracy": (">=", 0.5), "npv": (">=", 0.4), "fnr": ("<=", 0.6)},
+    {"cost": ("<=", 1.4), "balanced_accuracy": (">=", 0.45)},
+    {"predicted_positive_rate": ("<=", 0.6), "prevalence": (">=", 0.4), "tnr": (">=", 0.3)},
+]
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+@pytest.mark.parametrize("case", range(len(EVERY)))
+def test_random_worlds_against_loops(case, estimand):
+    predictions, asked = random_world(case, scores=case % 2 == 0), EVERY[case]
+    method = told(seed=case, interval_draws=20 if case % 3 == 0 else None)
+    text = " and ".join(f"{name} {sign} {bound}" for name, (sign, bound) in asked.items())
+    found = threshold(predictions, condition=text, cost=COST, method=method, estimand=estimand)
+    q = question_of(predictions, method, estimand)
+    kind = "bootstrap" if estimand == "population" else "interval"
+    wanted = naive_probability(q, asked, kind)
+    assert found.thresholds.tolist() == sorted(wanted)
+    np.testing.assert_allclose(found.probability, [wanted[t] for t in sorted(wanted)], atol=1e-12)
+    assert found.best_probability == found.probability.max()
+    assert found.probability[found.thresholds == found.best] == found.best_probability
+    assert list(found.conditions) == text.split(" and ")
+
+
+def test_rates_at_the_best_threshold_against_loops():
+    predictions, method = random_world(1), told(seed=1)
+    found = threshold(predictions, min_f1=0.3, method=method, cost=COST)
+    q = question_of(predictions, method, "sample")
+    rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
+    w, drawn = label_weights(q, 400, "interval"), []
+    for d in range(400):
+        negatives, positives = w[:, :, d].sum(axis=0)
+        tp, fp = w[q.scores[rows] >= found.best, :, d].sum(axis=0)[::-1]
+        drawn.append(rates_of(tp, fp, positives, negatives))
+    assert list(found.rates) == [
+        "precision", "recall", "specificity", "fpr", "f1", "accuracy", "predicted_positive_rate",
+        "cost",
+    ]  # fmt: skip
+    for name, rate in found.rates.items():
+        each = np.array([r[name] for r in drawn])
+        value, (low, high) = np.nanmedian(each), shortest(each, 0.9)
+        assert rate == pytest.approx((value, low, high), abs=1e-9), name
+
+
+def test_arguments_text_and_functions_are_one():
+    data = random_world(5)
+    named, text, own, several = (
+        threshold(data, method=told(), **options)
+        for options in (
+            {"min_precision": 0.4, "max_fpr": 0.6},
+            {"condition": "precision>=.4 and fpr <= 6e-1"},
+            {"condition": lambda rates: (rates["precision"] >= 0.4) & (rates["fpr"] <= 0.6)},
+            {"min_precision": 0.4, "condition": ["fpr <= 0.6", lambda r: r["recall"] >= 0]},
+        )
+    )
+    for other in (text, own):
+        np.testing.assert_array_equal(named.probability, other.probability)
+        assert named.best == other.best
+    assert (several.probability <= named.probability).all()
+    assert text.conditions == ("precision >= 0.4", "fpr <= 0.6")
+    assert own.conditions == ("<lambda>",)
+    assert several.conditions == ("precision >= 0.4", "fpr <= 0.6", "<lambda>")
+
+
+def test_a_function_sees_every_rate():
+    seen = {}
+
+    def look(rates):
+        seen.update(rates)
+        return rates["accuracy"] > 0
+
+    threshold(random_world(5), condition=look, method=told())
+    assert list(seen) == list(FORMULAS)
+    assert len({a.shape for a in seen.values()}) == 1
+
+
+def certain(scores: list[float], labels: list[int], **options) -> Thresholds:
+    """All labels known: each condition holds or not."""
+    data = fl.Predictions(scores=np.array(scores)[:, None], labels=labels)
+    return threshold(data, method="ensemble" if options.get("p") else told(), **options)
+
+
+def test_the_middle_of_the_longest_plateau():
+    # Precision from the top: 1, 1, 2/3, 3/4, 4/5, 5/6, 5/7, 5/8; bound .7: cuts 1-2 and 4-7.
+    labels = [1, 1, 0, 1, 1, 1, 0, 0]
+    scores = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    found = certain(scores, labels, min_precision=0.7)
+    assert found.probability.tolist() == [0, 1, 1, 1, 1, 0, 1, 1]
+    assert found.best == 3.0
+    assert found.met
+    assert found.best_probability == 1.0
+    assert found.shortfall == 0.0
+    assert found.for_probability(0.9) == (2.0, 5.0)
+    # The widest range is in the units of the score, the plateau in cuts.
+    wide = certain([80.0, 7.0, *scores[2:]], labels, min_precision=0.7)
+    assert wide.best == 3.0
+    assert wide.for_probability(1.0) == (7.0, 80.0)
+
+
+def test_for_probability_may_find_nothing():
+    found = threshold(random_world(5), min_precision=0.4, method=told())
+    assert found.for_probability(1.1) is None
+    assert found.for_probability(0) == (found.thresholds[0], found.thresholds[-1])
+    low, high = found.for_probability(found.best_probability)
+    assert low <= found.best <= high
+
+
+def test_not_met():
+    labels = [0, 1, 0, 1, 0, 0]
+    found = certain([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], labels, min_precision=0.9, min_recall=0.9)
+    assert not found.met
+    assert found.best_probability == 0.0
+    assert not found.probability.any()
+    # precision + recall lack .4 at the fourth cut (precision .5, recall 1): the least
+    assert found.best == 3.0
+    assert found.shortfall == pytest.approx(0.4)
+    said = "no draw meets precision >= 0.9 and recall >= 0.9 at any threshold; the nearest is 3"
+    assert any(said in w for w in found.warnings)
+    assert found.rates["precision"] == pytest.approx((0.5, 0.5, 0.5))
+    assert json.loads(json.dumps(found.report(), allow_nan=False)) == found.report()
+
+
+def test_an_undefined_rate_meets_nothing():
+    """Nothing is called negative at the lowest cut, so npv is undefined there."""
+    found = certain([3.0, 2.0, 1.0], [1, 1, 0], condition="npv >= 0")
+    assert found.probability.tolist() == [0, 1, 1]
+    empty = certain([3.0, 2.0, 1.0], [0, 0, 0], condition="recall <= 1")
+    assert not empty.met
+
+
+def test_no_item_to_put_a_threshold_at():
+    data = fl.Predictions([[0.4], [0.6]], [-1, -1])
+    found = threshold(data, min_recall=0.5, method="labeled")
+    assert math.isnan(found.best)
+    assert found.status is fl.Status.UNDEFINED
+    report = found.report()
+    assert report["best"] is None
+    assert report["met"] is False
+    assert report["rates"]["precision"] == {"value": None, "low": None, "high": None}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers(workers):
+    data = random_world(8, n=60)
+    base = threshold(data, min_recall=0.5, method=told(), random_state=3)
+    again = threshold(data, min_recall=0.5, method=told(), random_state=3, workers=workers)
+    assert base.report() == again.report()
+
+
+def test_many_draws_for_a_high_level():
+    seen = []
+    threshold(random_world(8), min_recall=0.5, method=told(), confidence_level=0.99,
+                 progress=lambda *step: seen.append(step))  # fmt: skip
+    assert seen == 2 * [(i, 40) for i in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "no condition given: pass at least one of `min_precision`"),
+        ({"min_precision": 1.2}, "`min_precision` must be between 0 and 1, as precision is"),
+        ({"min_precision": 80}, "write 80% as 0.8"),
+        ({"min_recall": -0.1}, "`min_recall` must be between 0 and 1"),
+        ({"max_fpr": math.nan}, "`max_fpr` must be between 0 and 1"),
+        ({"min_f1": "high"}, "`min_f1` must be between 0 and 1"),
+        ({"min_accuracy": True}, "`min_accuracy` must be between 0 and 1"),
+        ({"max_cost": 5, "cost": (1, 4)}, "`max_cost` must be between 0 and 4, as cost is"),
+        ({"max_cost": 1, "cost": (1, -1)}, "`cost` must be two numbers"),
+        ({"max_cost": 1, "cost": (0, 0)}, "`cost` must be two numbers"),
+        ({"max_cost": 1, "cost": 3}, "`cost` must be two numbers"),
+        ({"max_cost": 1, "cost": "12"}, "`cost` must be two numbers"),
+        ({"condition": "precision"}, "cannot be read at 'precision'"),
+        ({"condition": ""}, "cannot be read at ''"),
+        ({"condition": "precision >= 0.8 and"}, "cannot be read at ''"),
+        ({"condition": "precision >= 0.8 or recall >= 0.5"}, "cannot be read at"),
+        ({"condition": "precison >= 0.8"}, "unknown rate 'precison'; did you mean 'precision'?"),
+        ({"condition": "precision >= many"}, "must compare precision with a number; got 'many'"),
+        ({"condition": "precision >= inf"}, "between 0 and 1"),
+        ({"condition": "precision > 1"}, "no precision can be > 1"),
+        ({"condition": "__import__('os')"}, "cannot be read at"),
+        ({"condition": 3}, "must be text such as"),
+        ({"condition": lambda rates: rates["lift"] > 1}, "raised KeyError"),
+        ({"condition": lambda rates: True}, "must give an array of booleans"),
+        ({"condition": lambda rates: rates["recall"]}, "must give an array of booleans"),
+        ({"min_recall": 0.5, "confidence_level": None}, "between 0 and 1"),
+        ({"min_recall": 0.5, "method": "autoeval"}, "forms no posterior"),
+        ({"min_recall": 0.5, "model": "nobody"}, "unknown model"),
+    ],
+)
+def test_what_cannot_be_asked(options, said):
+    options = {"method": told()} | options
+    with pytest.raises(fl.UsageError, match=re.escape(said)) as caught:
+        threshold(random_world(5), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_probability_means_what_it_says():
+    """Labels drawn from P(positive | score) that the posterior knows: met as often as claimed."""
+    rng = np.random.default_rng(0)
+    claimed, happened = [], []
+    for _ in range(40):
+        p = rng.beta(0.4, 0.4, 150)
+
+        def make(predictions, p=p):
+            both = np.column_stack([1 - p, p])
+            return LabelPosterior(both, Fixed(both), predictions.keys)
+
+        found = threshold(fl.Predictions(p[:, None], np.full(150, -1)), None, 0.8, 0.6,
+                             method=Told(make))  # fmt: skip
+        truth = rng.random(150) < p
+        for t, probability in zip(found.thresholds[::10], found.probability[::10], strict=True):
+            hit = truth[p >= t]
+            good = hit.mean() >= 0.8 and hit.sum() >= 0.6 * truth.sum()
+            claimed.append(probability)
+            happened.append(good)
+    claimed, happened = np.array(claimed), np.array(happened)
+    assert abs(claimed.mean() - happened.mean()) < 0.03
+    sure = claimed > 0.8
+    assert sure.sum() > 20
+    assert abs(claimed[sure].mean() - happened[sure].mean()) < 0.1
+
+
+def test_forms():
+    found = threshold(random_world(5), None, 0.4, 0.3, method=told(), random_state=2)
+    assert list(found.to_dict()) == [
+        "thresholds", "probability", "best", "best_probability", "met",
+    ]  # fmt: skip
+    report = found.report()
+    assert report["what"] == "threshold"
+    assert report["conditions"] == ["precision >= 0.4", "recall >= 0.3"]
+    assert (report["seed"], report["confidence_level"], report["unit"]) == (2, 0.9, "probability")
+    assert list(found.to_frame("pandas").columns) == ["threshold", "probability"]
+    assert found.to_frame("pyarrow").num_rows == len(found.thresholds)
