@@ -15,16 +15,16 @@ from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from curves_spe import FREEDOM, PROPOSALS, WORLDS, draw_world, target_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
+from fewlabels.kernels.importance import Proposal
 from fewlabels.methods.spe.sampling import (
     Modes,
-    Proposal,
     Target,
     find_modes,
     importance_ladder,
     laplace_root,
 )
 from fewlabels.methods.spe.spe import SPE
-from fewlabels.questions.rates import GRID
+from fewlabels.questions.counts import GRID
 
 _LABELED = 20
 _REAL = ("magic_g_1 logreg", "spambase_1 linsvm")

@@ -12,12 +12,11 @@ from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.methods.spe.families import FAMILIES, Family, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
 from fewlabels.methods.spe.sampling import (
-    ImportanceSample,
     Modes,
-    Proposal,
     Target,
     climb,
     find_modes,

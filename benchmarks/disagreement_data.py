@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fewlabels.bench.datasets import Reading
-from fewlabels.bench.disagreement.data import HistogramWorld, read_worlds
-from fewlabels.bench.disagreement.protocol import METHODS, method_of
+from fewlabels.bench.disagreement import METHODS, HistogramWorld, method_of, read_worlds
 
 SEED = 0
 RUNS = 5

@@ -11,7 +11,7 @@ import pandas as pd
 import fewlabels as fl
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
-from fewlabels.bench.seeds import generator
+from fewlabels.bench.splits import generator
 
 RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")

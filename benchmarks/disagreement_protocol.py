@@ -14,10 +14,8 @@ from curves_figures import save_svg
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
 from fewlabels.annotations import evaluate
-from fewlabels.bench.disagreement import run as run_protocol
-from fewlabels.bench.disagreement.cells import ENSEMBLE, MEAN
-from fewlabels.bench.disagreement.protocol import METHODS, ONE_NUMBER, SCALINGS
-from fewlabels.bench.disagreement.trial import Trial
+from fewlabels.bench import run
+from fewlabels.bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
@@ -35,8 +33,14 @@ def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
             source = joined(data, Path(folder))
         methods = [*METHODS, *([] if dataset == MNIST else ["vector+alpha-constant",
                                                           "matrix+alpha-constant"])]  # fmt: skip
-        found = run_protocol(
-            source, Path(folder) / "out", runs=runs, workers=1, methods=methods, seed=SEED
+        found = run(
+            "disagreement",
+            source,
+            Path(folder) / "out",
+            runs=runs,
+            workers=1,
+            methods=methods,
+            seed=SEED,
         )
     names = ("method", "n_labeled", "run", "model", "metric", "group", "estimate")
     rows = zip(*(found.columns[name].tolist() for name in names), strict=True)

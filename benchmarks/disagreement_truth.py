@@ -22,10 +22,8 @@ from disagreement_data import (
     world,
 )
 from fewlabels.annotations import evaluate
-from fewlabels.bench.disagreement.cells import forecasts
-from fewlabels.bench.disagreement.protocol import ONE_NUMBER, method_of
-from fewlabels.bench.disagreement.trial import Trial
-from fewlabels.bench.seeds import generator
+from fewlabels.bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
+from fewlabels.bench.splits import generator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -32,14 +32,14 @@ from sklearn.metrics import roc_auc_score
 
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.curves import smc
+from fewlabels.methods.curves.monotone_curves import sequential_monte_carlo
 from fewlabels.methods.curves.ordered_rates import (
     NEEDS_ZERO,
     PARAMETERS,
     SHAPE,
-    Places,
+    PooledLabels,
+    ScoreCoordinates,
     ScoreScale,
-    Seen,
     Step,
     pool,
     shape_statistics,
@@ -108,7 +108,7 @@ def example_of(found: ScoreList) -> Example:
     chosen = rng.permutation(len(margins))[:MOST_LABELS]
     evidence = np.zeros((len(chosen), 2))
     evidence[np.arange(len(chosen)), 1 - found.labels[chosen]] = -np.inf
-    seen = pool(Places(places.x[chosen], places.z[chosen]), evidence, BINS)
+    seen = pool(ScoreCoordinates(places.x[chosen], places.z[chosen]), evidence, BINS)
     curves = {
         name: _curve(seen, zero, rng) for name, zero in (("zero", scale.zero), ("free", None))
     }
@@ -123,13 +123,13 @@ def example_of(found: ScoreList) -> Example:
     )
 
 
-def _curve(seen: Seen, zero: Places | None, rng: np.random.Generator) -> Moments:
+def _curve(seen: PooledLabels, zero: ScoreCoordinates | None, rng: np.random.Generator) -> Moments:
     """Moments of the curve's parameters under a wide normal prior."""
 
     def log_likelihood(points: Floats) -> Floats:
         return seen.log_likelihood(Step.of(WIDE * points, zero))
 
-    cloud = smc.sample(log_likelihood, len(PARAMETERS), rng, particles=PARTICLES)
+    cloud = sequential_monte_carlo(log_likelihood, len(PARAMETERS), rng, particles=PARTICLES)
     drawn = WIDE * cloud.points
     return Moments(drawn.mean(axis=0), np.cov(drawn.T))
 

@@ -4,7 +4,7 @@
     python benchmarks/prior_judged.py [--sets 100] [--seed 1] [--workers 2] [--page-only]
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
-the allowance that the method adds (`ensembles.INFLATION`). Kept in prior_judged.json; the
+the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.json; the
 tables are those of docs/default.md.
 """
 
@@ -50,7 +50,7 @@ def judged(job: Job) -> list[dict[str, Any]]:
     fold = prior_tables.targets()[job.target].family
     truth = fl.estimate(whole, "labeled", list(METRICS))
     order = np.random.default_rng([job.seed, 5]).permutation(whole.n_items)
-    ensembles.INFLATION = 0.0
+    ensembles.INFLATION_SHARE = 0.0
     rows = []
     for n in LABELED:
         some = whole.take(order[: n + UNLABELED])

@@ -6,7 +6,7 @@ What happens, in order:
 2. `sets`, `families`: real sets are read, made ones made once and kept; the truth of each is the
    metric on all its items.
 3. `trial`: a part, some runs of one method at one place, reduced to means over the classifiers.
-4. `runner`: parts on every core, kept by `fewlabels.bench.parts`, block after block of runs, so
+4. `runner`: parts on every core, kept by `fewlabels.bench.folder`, block after block of runs, so
    that a stop at any time leaves all cells with about equally many; `facts` of the sets are kept
    beside them, so that a page can be written without the sets.
 5. `results`, `statistics`: runs of every cell; means, paired ratios and their standard errors.
@@ -16,8 +16,8 @@ What happens, in order:
 Traps: the classifiers of a run share its labels and miss together, so errors are averaged over
 them before anything is said of runs; items of a run depend on its number and place alone, so that
 methods added later are paired with those that were there; the code of a method is not part of the
-fingerprint of a part, so after a change its parts (`parts/study-<method>-*.json`) are to be
-deleted before it is resumed.
+fingerprint of a part, so after a change its lines in `cells.jsonl` (those with `"study-<method>"`)
+are to be deleted before it is resumed.
 """
 
 from __future__ import annotations

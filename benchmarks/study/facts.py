@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fewlabels.bench.files import replace_text
+from fewlabels.bench.folder import replace_text
 
 FILE = "facts.json"
 

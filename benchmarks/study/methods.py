@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fewlabels.bench import methods
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.ensembles.ensembles import LearnedEnsemble
 from fewlabels.methods.registry import resolve
+from fewlabels.methods.settings import make
 from fewlabels.predictions import Predictions
 from study.protocol import DEFAULT
 
@@ -24,7 +24,7 @@ def method_for(name: str, family: str, predictions: Predictions) -> LabelModel:
         If there is no such method, or no prior without this family.
     """
     bracketed = name != DEFAULT and "[" in name
-    model = methods.make(name) if bracketed else resolve(name, predictions)[1]
+    model = make(name) if bracketed else resolve(name, predictions)[1]
     if family and isinstance(model, LearnedEnsemble):
         return replace(model, left_out=family)
     return model

@@ -10,9 +10,9 @@ from numbers import Integral
 from typing import Any
 
 from fewlabels.bench.cells import Cell
-from fewlabels.bench.methods import canonical
 from fewlabels.errors import UsageError, listed, unknown
 from fewlabels.methods.registry import METHODS
+from fewlabels.methods.settings import canonical
 
 NAME = "study"
 TITLE = "Errors and intervals on real and made classifiers"
@@ -165,7 +165,7 @@ class Study:
 
 
 def kind_of(method: str) -> str:
-    """What the files of a method's parts begin with, so that a person can delete them."""
+    """What the lines of a method's parts hold, so that a person can delete them."""
     return f"{KIND}-{method.partition('[')[0]}"
 
 

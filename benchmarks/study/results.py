@@ -12,10 +12,10 @@ import numpy as np
 
 from fewlabels import __version__
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.files import replace_text
+from fewlabels.bench.folder import replace_text
 from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.shown import plain_values
+from fewlabels.report.shown import plain_values
 from study.protocol import FIGURES, METRICS, Study
 from study.statistics import Figure, coverage, mean
 

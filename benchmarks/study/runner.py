@@ -1,4 +1,4 @@
-"""Run the study: parts on every core, kept as they finish, in an order that can stop anywhere."""
+"""Run the study: cells on every core, kept as they finish, in an order that can stop anywhere."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fewlabels.bench import manifest
-from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
-from fewlabels.bench.manifest import Manifest
-from fewlabels.bench.parts import Parts
-from fewlabels.bench.pool import Job, run_jobs
-from fewlabels.bench.runner import Progress, kept_or_computed, places_of
+from fewlabels.bench.cells import Body, Cell, Job
+from fewlabels.bench.folder import (
+    KeptCells,
+    Manifest,
+    check_free,
+    folder_of,
+    held,
+    places,
+    read_manifest,
+    writing,
+)
+from fewlabels.bench.runner import Progress, kept_or_computed, places_of, run_jobs
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.kernels.blocks import available_workers, silent
 from study import facts as kept_facts
@@ -70,12 +75,12 @@ def run(
         One line that says what is wrong and how to mend it. What is finished is kept.
     """
     folder = folder_of(out, NAME)
-    places = places_of(data)
+    data = places_of(data)
     before = _read(folder) if resume else None
     if before is not None:
         _check_alike(before.protocol, seed, reduced, n_labeled, n_unlabeled)
-        places = manifest.places(before.data, places)
-    known, notes = known_sets(places)
+        data = places(before.data, data)
+    known, notes = known_sets(data)
     if before is not None:
         study = before.protocol.grown(
             runs=runs, methods=chosen_methods(methods), sets=chosen_sets(known, sets)
@@ -90,7 +95,7 @@ def run(
     with held(folder):
         if not resume:
             check_free(folder)  # another process may have begun meanwhile
-        facts, found = _compute(folder, study, places, notes, workers, progress or silent)
+        facts, found = _compute(folder, study, data, notes, workers, progress or silent)
         results = StudyResults(study, facts, collect(found.items()), tuple(notes), folder)
         with writing(folder):
             results.save()
@@ -114,7 +119,7 @@ def _check_alike(
 
 def _read(folder: Path) -> Manifest:
     """The study that is to go on."""
-    return manifest.read(folder, Study.from_plain, "a study")
+    return read_manifest(folder, Study.from_plain, "a study")
 
 
 def _check_there(study: Study, known: Mapping[str, str]) -> None:
@@ -146,17 +151,13 @@ def _compute(
     """Facts of every set, and every part: read where it is there, else computed and kept."""
     count = available_workers() if workers is None else workers
     with writing(folder):
-        # First: without it nobody could tell whose the parts are.
+        # First: without it nobody could tell whose the cells are.
         Manifest(study, data, {}, skipped=tuple(notes)).write(folder)
     make = partial(Bench, study, data, folder / SETS)
     facts = _facts(folder, study, make, count)
-    parts = _parts(folder, study, facts)
-    with writing(folder):
-        parts.prepare()
-    found = kept_or_computed(
-        folder, parts, partial(_part, parts, study), make, list(_jobs(study, facts)), count,
-        progress,
-    )  # fmt: skip
+    cells = _cells(folder, study, facts)
+    jobs = list(_jobs(study, facts))
+    found = kept_or_computed(cells, _whole(cells, study), make, jobs, count, progress)
     return facts, found
 
 
@@ -166,7 +167,7 @@ def _facts(
     """Facts of every set, which are found anew: sets may have changed since they were kept."""
     known = kept_facts.read(folder)
     prepare = [(Cell(PREPARE, name),) for name in study.sets]
-    with closing(run_jobs(prepare, make, workers, folder)) as running:
+    with closing(run_jobs(prepare, make, workers)) as running:
         for cell, body in running:
             known[cell.dataset] = dict(body)
             with writing(folder):
@@ -174,14 +175,13 @@ def _facts(
     return {name: known[name] for name in study.sets}
 
 
-def _parts(folder: Path, study: Study, facts: Mapping[str, Mapping[str, Any]]) -> Parts:
-    return Parts(folder / PARTS, {n: study.fingerprint(f["digest"]) for n, f in facts.items()})
+def _cells(folder: Path, study: Study, facts: Mapping[str, Mapping[str, Any]]) -> KeptCells:
+    return KeptCells(folder, {n: study.fingerprint(f["digest"]) for n, f in facts.items()})
 
 
-def _part(parts: Parts, study: Study, cell: Cell) -> Body | None:
-    """A part that is there with all its runs; fewer, where the number of runs has risen since."""
-    body = parts.read(cell)
-    return body if body is not None and body["runs"] == list(study.runs_of(cell.run)) else None
+def _whole(cells: KeptCells, study: Study) -> dict[Cell, Body]:
+    """Cells that are there with all their runs, which may have risen in number since."""
+    return {c: b for c, b in cells.read().items() if b["runs"] == list(study.runs_of(c.run))}
 
 
 def so_far(out: str | Path) -> StudyResults:
@@ -202,8 +202,8 @@ def so_far(out: str | Path) -> StudyResults:
         if name not in known and (there := load_kept(name, before.data, folder / SETS)) is not None:
             known[name] = there.facts()
     facts = {name: known[name] for name in study.sets if name in known}
-    parts = _parts(folder, study, facts)
-    found = {c: b for job in _jobs(study, facts) for c in job if (b := parts.read(c)) is not None}
+    there = _cells(folder, study, facts).read()
+    found = {c: there[c] for job in _jobs(study, facts) for c in job if c in there}
     unknown = [name for name in study.sets if name not in facts]
     notes = [*before.skipped, *([f"not begun yet: {listed(unknown)}"] if unknown else [])]
     return StudyResults(study, facts, collect(found.items()), tuple(notes), folder)

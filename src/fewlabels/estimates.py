@@ -16,7 +16,7 @@ from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.shown import Estimated, frame, plain_values
+from fewlabels.report.shown import Estimated, frame, plain_values
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""

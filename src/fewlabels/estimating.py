@@ -13,7 +13,7 @@ from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.base import Metric
 from fewlabels.pipeline import Against, Question, aligned_reference, answer, check_settings
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.correction import Correction
+from fewlabels.shifts.analysis import Correction
 
 WHOLE_ROWS = 250_000
 """Of more rows estimates are made in parts (`streaming/two_passes.py`), from memory or files."""

@@ -4,9 +4,7 @@ from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.baselines.active_testing import ActiveTesting
 from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.methods.baselines.bayesian_calibration import BayesianCalibration
-from fewlabels.methods.baselines.ensemble import Ensemble
-from fewlabels.methods.baselines.labeled import Labeled
-from fewlabels.methods.baselines.pseudo_label import PseudoLabel
+from fewlabels.methods.baselines.plain import Ensemble, Labeled, PseudoLabel
 from fewlabels.methods.bee.bee import (
     BEE,
     CBCC,

@@ -38,12 +38,13 @@ from fewlabels.methods.base import (
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS, check_reference
 from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.methods.settings import changed_settings
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.correction import Correction, check_correction, corrected
+from fewlabels.shifts.analysis import Correction, check_correction, corrected
 
 Against = Literal["auto", "class", "distribution"]
 
@@ -102,12 +103,13 @@ class Question:
         """
         metrics = resolve_metrics(self.metrics)
         name, model = resolve_method(self.method, items, self.reference)
+        settings = changed_settings(name, model)
         against = judged_against(items, self.against, name)
         if against == "distribution":
             model = LabelDistribution(model)
         _check_multiplicity(items, name, metrics, against, self.shift)
         check_correction(self.shift, self.estimand, name, distribution=against == "distribution")
-        return Setup(name, model, metrics, against)
+        return Setup(name, model, metrics, against, settings)
 
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of some, answer it.
@@ -130,12 +132,16 @@ class Question:
 
 
 class Setup(NamedTuple):
-    """By which label model and metrics a question is answered, and what is judged against."""
+    """By which label model and metrics a question is answered, and what is judged against.
+
+    `settings` are those of the label model that are not its class's own.
+    """
 
     name: str
     model: LabelModel
     metrics: Mapping[str, Metric]
     against: Literal["class", "distribution"]
+    settings: Mapping[str, Any]
 
     @property
     def distribution(self) -> bool:
@@ -221,6 +227,7 @@ def answered(
     sizes: tuple[GroupSize, ...],
     judged: Predictions,
     judged_by: LabelPosterior,
+    diagnostics: Mapping[str, Any],
     **known: Any,
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with the reasons to be careful.
@@ -241,6 +248,8 @@ def answered(
         Of all items, then of the groups.
     judged, judged_by
         Items that comparisons and pictures are made of, as they are judged, and their posterior.
+    diagnostics
+        Of the fit and the run; settings that were changed are said beside them.
     known
         All other fields of the result.
     """
@@ -286,6 +295,7 @@ def answered(
         judged=judged,
         judged_by=judged_by,
         reference=reference_facts(elsewhere),
+        diagnostics={**diagnostics, **({"settings": setup.settings} if setup.settings else {})},
         **known,
     )
     if guards_differences(name, predictions):

@@ -10,8 +10,7 @@ import numpy as np
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.blocks import computed_once, map_blocks, spans
 from fewlabels.kernels.counter_based import uniforms
 
 _LABELS_SALT = 0x1ABE1

@@ -10,16 +10,15 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels import report
+from fewlabels.checks.arguments import matrix, whole_counts
 from fewlabels.checks.arrays import (
     UNKNOWN,
-    annotator_counts,
     by_name,
     check_shapes,
     class_index,
     class_indices,
     class_names,
     known_labels,
-    matrix,
     model_names,
     one_of_classes,
     per_item,
@@ -32,9 +31,8 @@ from fewlabels.checks.arrays import (
     votes_again,
 )
 from fewlabels.errors import InputError, UsageError, unknown
-from fewlabels.kernels.annotator_accuracy import agreement, annotator_accuracy
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.blocks import computed_once
 from fewlabels.kernels.counter_based import (
     alone,
     distinguish,
@@ -42,8 +40,8 @@ from fewlabels.kernels.counter_based import (
     hash_rows,
     hash_strings,
 )
-from fewlabels.kernels.votes import by_class, count_votes, votes_of
-from fewlabels.shown import Shown
+from fewlabels.kernels.votes import agreement, annotator_accuracy, by_class, count_votes, votes_of
+from fewlabels.report.shown import Shown
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -156,9 +154,13 @@ class Predictions(Shown):
         probabilities = one_of_classes(probabilities, models, said)
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, said)
-        s = None if scores is None else matrix("scores", scores, np.float64)
+        s = None if scores is None else matrix("scores", scores)
         v = None if votes is None else class_indices("votes", votes, 2)
-        h = None if histogram is None else annotator_counts(histogram)
+        h = (
+            None
+            if histogram is None
+            else whole_counts(np.nan_to_num(matrix("histogram", histogram)))
+        )
         if p is None and s is None and v is None:
             raise InputError(
                 "no predictions given; pass `probabilities`, `votes` or `scores` (in a file: "
@@ -240,6 +242,12 @@ class Predictions(Shown):
         """How many items some rows (indices, a mask or a slice) stand for."""
         return round(float(self.times[rows].sum()))
 
+    def effective_size(self, rows: Ints) -> float:
+        """How many items of equal weight these rows are worth: (sum w)^2 / sum w^2 (Kish 1965)."""
+        weight, times = self.weight[rows], self.times[rows]
+        squares = float(times @ weight**2)
+        return round(float(times @ weight) ** 2 / squares, 6) if squares else 0.0
+
     @property
     def size(self) -> int:
         """How many items all rows stand for."""
@@ -267,17 +275,17 @@ class Predictions(Shown):
         UsageError
             If it is no class.
         """
-        asked = self.positive if positive is None else positive
-        if asked is None:
+        named = self.positive if positive is None else positive
+        if named is None:
             return self
-        k = class_index(asked, self.classes)
-        asked = self.classes[k]
+        k = class_index(named, self.classes)
+        name = self.classes[k]
         if self.n_classes == 2:
-            if k == 1 and asked == self.positive:
+            if k == 1 and name == self.positive:
                 return self
             other = self.classes[1 - k]
         else:
-            other = f"not {asked}"
+            other = f"not {name}"
 
         def index(array: Array) -> Array:
             return np.where(array < 0, array, array == k).astype(array.dtype, copy=False)
@@ -294,7 +302,7 @@ class Predictions(Shown):
             positive=self.classes[k],
             labels=index(self.labels),
             votes=None if self.votes is None else index(self.votes),
-            scores=self.scores if asked == self.positive or self.scores is None else -self.scores,
+            scores=self.scores if name == self.positive or self.scores is None else -self.scores,
             probabilities=None if self.probabilities is None else rest(self.probabilities),
             histogram=None if self.histogram is None else rest(self.histogram),
             repeated_votes=None if again is None else np.c_[again[:, :2], again[:, 2] == k],
@@ -473,8 +481,8 @@ class Predictions(Shown):
 
     def noting(self, notes: Iterable[str], reading: Iterable[str] | None = None) -> Predictions:
         """The same predictions with notes about where they come from, and how they were read."""
-        said = self.reading if reading is None else tuple(reading)
-        return self._with(notes=tuple(notes), reading=said)
+        how = self.reading if reading is None else tuple(reading)
+        return self._with(notes=tuple(notes), reading=how)
 
     def with_probabilities(self, probabilities: Floats) -> Predictions:
         """The same items and classifiers with other probabilities, (n, M, K)."""
@@ -519,8 +527,8 @@ class Predictions(Shown):
                 "p__<model>__<class>, or use them as classifiers (`fewlabels estimate`)"
             )
         annotators = self.select_models([self.models[j] for j in np.flatnonzero(silent)])
-        said = by_class(annotators.vote_counts, self.n_classes)
-        counts = np.asarray(said.sum(axis=1)).reshape(self.n_items, self.n_classes)
+        votes = by_class(annotators.vote_counts, self.n_classes)
+        counts = np.asarray(votes.sum(axis=1)).reshape(self.n_items, self.n_classes)
         if self.histogram is not None:
             counts += self.histogram
         others = self.select_models([self.models[j] for j in np.flatnonzero(~silent)])

@@ -25,16 +25,6 @@ def assert_close(a, b, names=METRICS):
         assert a[name] == pytest.approx(b[name], rel=1e-10, abs=1e-12, nan_ok=True), name
 
 
-def test_by_hand():
-    found = evaluate([[2, 0], [1, 1], [0, 2]], [[0.9, 0.1], [0.5, 0.5], [0.0, 1.0]])
-    assert found["EL_plugin"] == pytest.approx(0.02 / 3)
-    assert found["EL"] == pytest.approx(0.02 / 3 - 0.5 / 3)
-    assert found["L"] == pytest.approx(0.02 / 3 + 0.5 / 3)
-    assert found["CL_plugin"] == pytest.approx(0.02 / 3)
-    assert found["CL"] == 0.0  # every bin has one item
-    assert (found["n_items"], found["n_annotated"], found["n_labels"]) == (3, 3, 6)
-
-
 @pytest.mark.parametrize(("labels", "reps"), [(2, 60), (5, 60)])
 def test_closed_forms_and_figure_2(labels, reps, golden_folder):
     """Uniform p, K = 2: E[EL plugin] = 1 / (3 n), E[CL plugin] = B / (3 n N), debiased about 0."""
@@ -111,31 +101,10 @@ def test_items_without_labels_or_predictions_are_left_out():
     assert evaluate(y, z, disagreement=pair)["L_disagreement"] == pytest.approx(expected)
 
 
-def test_one_label_each_defines_no_epistemic_loss():
-    y, z = world(50, most=1)
-    found = evaluate(y, z, confidence_level=0.9)
-    undefined = {name for name in METRICS if math.isnan(found[name])}
-    pairs = {name for name in METRICS if name.endswith(("disagreement", "disagreement_plugin"))}
-    assert undefined == {"EL", "DL"} | pairs
-    assert {name for name, (low, _) in found["intervals"].items() if math.isnan(low)} == undefined
-
-
 def test_bins_of_one_item():
     y, z = [[3, 1]], [[0.5, 0.5]]
     assert evaluate(y, z)["CL"] == 0.0
     assert evaluate(y, z, compat="lh_calib")["CL"] == evaluate(y, z)["CL_plugin"] == 0.125
-
-
-def test_unanimous_labels():
-    y = np.tile([4, 0, 0], (30, 1))
-    z = np.tile([0.8, 0.1, 0.1], (30, 1))
-    found = evaluate(y, z, confidence_level=0.95)
-    assert found["EL"] == pytest.approx(0.06)
-    assert found["CL"] == pytest.approx(0.06)
-    assert found["accuracy"] == 1.0
-    low, high = found["intervals"]["accuracy"]
-    assert 0.8 < low < 0.98
-    assert high == 1.0
 
 
 def test_number_types_agree():
@@ -146,15 +115,6 @@ def test_number_types_agree():
     assert single["L"] == pytest.approx(base["L"], abs=1e-6)
     off = z * 1.0005  # rounded on its way here: renormalised
     assert_close(evaluate(y, off), base)
-
-
-def test_input_is_untouched():
-    y, z = world(50)
-    z[0] *= 1.0005
-    before = y.copy(), z.copy()
-    evaluate(y, z, confidence_level=0.9)
-    np.testing.assert_array_equal(y, before[0])
-    np.testing.assert_array_equal(z, before[1])
 
 
 GOOD = ([[1, 1], [2, 0]], [[0.5, 0.5], [0.9, 0.1]])
@@ -213,35 +173,6 @@ def test_the_item_is_named_in_a_later_block():
     z[80_001] = [0.5, 0.4, 0.3]
     with pytest.raises(InputError, match="item 80001"):
         evaluate(np.ones_like(z), z)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharpness", [0.5, 1.0, 1.2, 2.0])
-@pytest.mark.parametrize("n", [100, 400])
-def test_intervals_cover(sharpness, n):
-    rng = np.random.default_rng(7)
-
-    def draw(size):
-        q = rng.dirichlet(np.ones(3), size)
-        z = q**sharpness
-        return rng.multinomial(3, q), z / z.sum(axis=1, keepdims=True), q
-
-    y, z, q = draw(400_000)
-    truth = evaluate(y, z)  # 100 times as many items or more: errors do not count
-    exact = evaluate(np.round(1e6 * q), z)
-    truth |= {name: exact[name] for name in ("EL", "CL", "CE", "DL", "CL_disagreement")}
-    names = [name for name in METRICS if "plugin" not in name]
-    hits = dict.fromkeys(names, 0)
-    runs = 300
-    for seed in range(runs):
-        y, z, _ = draw(n)
-        ends = evaluate(y, z, confidence_level=0.95, random_state=seed)["intervals"]
-        for name in names:
-            hits[name] += ends[name][0] - 1e-9 <= truth[name] <= ends[name][1] + 1e-9
-    for name in names:
-        # CL of few items rests on bins of one item, which the paper leaves out.
-        least = 0.86 if n == 100 else 0.90
-        assert hits[name] / runs > least, (name, hits[name] / runs)
 
 
 def test_room_loads_on_first_use():

@@ -51,17 +51,6 @@ def by_subsets(y, order, function):
     return [phi.mean(), (phi**2).mean(), np.mean(pairs) if pairs else math.nan]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_u_statistics_are_means_over_subsets(name):
-    order, function = FUNCTIONS[name]
-    y = counts()
-    expected = np.array([by_subsets(row, order, function) for row in y])
-    assert np.isnan(expected).any()
-    for phi in (statistic(name), Statistic(order, function, "mine")):
-        np.testing.assert_allclose(np.stack(phi.moments(y), axis=1), expected, atol=1e-14)
-        np.testing.assert_allclose(phi.observed(y), expected[:, 0], atol=1e-14)
-
-
 def test_statistics_that_tell_classes_apart():
     def any_of_class_2(c):
         return c[:, 2] > 0

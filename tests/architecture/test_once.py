@@ -17,11 +17,11 @@ ONCE = {
         "methods/baselines/active_testing.py",
         "methods/baselines/autoeval.py",
     },
-    "get_context": {"streaming/process_executor.py"},
+    "get_context": {"streaming/processes.py"},
 }
 
 # Quantiles of a level: of one interval, and of all at once.
-LEVELS = {"kernels/interval_draws.py", "comparison/family.py", "comparison/groups.py"}
+LEVELS = {"kernels/interval_draws.py", "comparison/draws.py"}
 
 
 def calls(source: str) -> Iterator[tuple[str, ast.Call]]:

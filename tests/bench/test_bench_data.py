@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fewlabels.bench import Protocol, load
-from fewlabels.bench.bins import cut
-from fewlabels.bench.datasets import Dataset, Reading, find_files, name_files, read_datasets
+from fewlabels.bench.datasets import Dataset, Reading, cut, find_files, name_files, read_datasets
 from fewlabels.errors import InputError, UsageError
 
 Write = Callable[..., Path]

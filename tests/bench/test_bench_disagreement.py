@@ -13,13 +13,18 @@ import pyarrow.csv as pv
 import pytest
 
 from fewlabels.annotations import evaluate
-from fewlabels.bench import Results
+from fewlabels.bench import Results, load, run, summarise
 from fewlabels.bench.datasets import Reading
-from fewlabels.bench.disagreement import run, summarise
-from fewlabels.bench.disagreement.cells import ENSEMBLE, MEAN
-from fewlabels.bench.disagreement.data import read_worlds
-from fewlabels.bench.disagreement.protocol import METHODS, method_of
-from fewlabels.bench.disagreement.trial import Trial, first_labels
+from fewlabels.bench.disagreement import (
+    ENSEMBLE,
+    MEAN,
+    METHODS,
+    METRICS,
+    Trial,
+    first_labels,
+    method_of,
+    read_worlds,
+)
 from fewlabels.calibration import (
     AlphaCalibration,
     TemperatureScaling,
@@ -28,7 +33,7 @@ from fewlabels.calibration import (
 )
 from fewlabels.cli import main
 from fewlabels.errors import FewlabelsError, InputError, UsageError
-from fewlabels.report.disagreement import render, render_text
+from fewlabels.report.benchmark import render, render_text
 
 Make = Callable[..., Path]
 SHORT: dict[str, Any] = {
@@ -66,7 +71,7 @@ def short(made: Make, tmp_path: Path) -> Callable[..., Results]:
     def go(**options: Any) -> Results:
         asked = {"data": None, "out": tmp_path / "out"} | SHORT | options
         asked["data"] = asked["data"] or made()
-        return run(**asked)
+        return run("disagreement", **asked)
 
     return go
 
@@ -215,15 +220,15 @@ def test_an_interrupted_benchmark_goes_on_and_grows(
 
     with pytest.raises(KeyboardInterrupt):
         short(data=made(), labels_per_item=[2], runs=1, progress=stop)
-    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "parts").iterdir()}
-    assert len(kept) == 3
+    kept = (tmp_path / "out" / "cells.jsonl").read_bytes()
+    assert sum(map(bool, kept.splitlines())) == 3
     grown = run(
-        out=tmp_path / "out", resume=True, workers=1, runs=2, labels_per_item=[4],
+        "disagreement", out=tmp_path / "out", resume=True, workers=1, runs=2, labels_per_item=[4],
     )  # fmt: skip
-    assert all(p.stat().st_mtime_ns == at for p, at in kept.items())
+    assert (tmp_path / "out" / "cells.jsonl").read_bytes().startswith(kept)
     np.testing.assert_array_equal(grown.columns["estimate"], whole.columns["estimate"])
     with pytest.raises(UsageError, match="seed was 0 and is 1 now"):
-        run(out=tmp_path / "out", resume=True, seed=1)
+        run("disagreement", out=tmp_path / "out", resume=True, seed=1)
     with pytest.raises(UsageError, match="holds parts of a benchmark already"):
         short(data=made())
 
@@ -346,3 +351,8 @@ def test_nothing_and_names_with_markup(short: Callable[..., Results], made: Make
     empty = summary | {"tables": [], "figures": []}
     assert set(render(empty)) == {"report.md", "report.html"}
     assert "no results" in render_text(empty)
+
+
+def test_the_protocol_names_the_methods_and_metrics() -> None:
+    protocol = load("disagreement")
+    assert (protocol.methods, protocol.metrics) == (METHODS, METRICS)

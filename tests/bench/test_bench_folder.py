@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 
 from fewlabels.bench import Results
-from fewlabels.bench import files as files_module
-from fewlabels.bench import folder as folder_module
-from fewlabels.bench import manifest as manifest_module
-from fewlabels.bench.folder import WRITTEN, folder_of
+from fewlabels.bench.folder import CELLS, WRITTEN, folder_of, reason
 from fewlabels.errors import InputError, UsageError
 
 Run = Callable[..., Results]
@@ -29,7 +26,7 @@ def test_a_persons_files_are_not_overwritten(
 ) -> None:
     out, path = tmp_path / "mine", write()
     out.mkdir()
-    if name in ("figures", "parts"):
+    if name == "figures":
         (out / name).mkdir()
     else:
         (out / name).write_text("[1]")
@@ -47,13 +44,13 @@ def test_other_files_and_what_a_kill_left_are_no_obstacle(
     (out / "notes.txt").write_text("mine")
     short(data=path, runs=1)
     assert (out / "notes.txt").read_text() == "mine"
-    # A kill before the first part leaves the manifest alone.
+    # A kill before the first cell leaves the manifest alone.
     for name in ("results.csv", "results.parquet", "traits.csv"):
         (out / name).unlink()
-    shutil.rmtree(out / "parts")
+    (out / CELLS).unlink()
     short(data=path, runs=1)
-    # Results without parts are a finished benchmark still.
-    shutil.rmtree(out / "parts")
+    # Results without cells are a finished benchmark still.
+    (out / CELLS).unlink()
     with pytest.raises(UsageError, match="holds parts of a benchmark already"):
         short(data=path, runs=1)
 
@@ -70,6 +67,19 @@ def test_a_manifest_of_something_else_is_a_persons(
     with pytest.raises(InputError, match="is no manifest of a benchmark, or is damaged; name ano"):
         short(data=path, resume=True)
     assert place.read_text() == content
+
+
+def test_a_folder_of_an_older_format_is_refused(short: Run, write: Write, tmp_path: Path) -> None:
+    path, out = write(), tmp_path / "out"
+    short(data=path, runs=1)
+    said = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps(said | {"format": 1}))
+    for name in (CELLS, "results.csv"):
+        (out / name).unlink()
+    (out / "parts").mkdir()
+    for resume in (True, False):
+        with pytest.raises(InputError, match=r"is of an older format, .* cannot go on; name anoth"):
+            short(data=path, runs=1, resume=resume)
 
 
 def test_what_is_no_folder(tmp_path: Path) -> None:
@@ -129,10 +139,8 @@ def test_a_manifest_that_cannot_be_read(short: Run, write: Write, tmp_path: Path
 
 
 def test_a_reason_without_a_number() -> None:
-    assert folder_module.reason(OSError("[Errno 5] the cable is cut")) == "the cable is cut"
-    assert folder_module.reason(OSError()) == "the system refuses"
-    assert files_module.LOCK in WRITTEN
-    assert manifest_module.NAME in WRITTEN
+    assert reason(OSError("[Errno 5] the cable is cut")) == "the cable is cut"
+    assert reason(OSError()) == "the system refuses"
 
 
 # --- data that moved --------------------------------------------------------------------------

@@ -15,8 +15,8 @@ import pytest
 
 from fewlabels.bench import Results
 from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.parts import Parts
-from fewlabels.bench.pool import run_jobs
+from fewlabels.bench.folder import CELLS, KeptCells
+from fewlabels.bench.runner import run_jobs
 from fewlabels.cli import main
 from fewlabels.errors import InputError
 
@@ -36,6 +36,12 @@ def _start(path: Path, out: Path, runs: int, *more: str) -> subprocess.Popen[byt
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
+
+
+def _kept(folder: Path) -> int:
+    """How many cells are there."""
+    path = folder / CELLS
+    return sum(map(bool, path.read_bytes().split(b"\n"))) if path.exists() else 0
 
 
 def _workers_of(pid: int) -> list[int]:
@@ -58,15 +64,14 @@ def _alive(pid: int) -> bool:
 
 
 def _kill_and_resume(path: Path, folder: Path, kills: int, runs: int) -> Results:
-    """Kill a run several times, when a random number of parts is there, then let it finish."""
+    """Kill a run several times, when a random number of cells is there, then let it finish."""
     rng = random.Random(kills)
     for kill in range(kills):
-        parts = folder / "parts"
-        before = len(list(parts.glob("*.json")))
+        before = _kept(folder)
         resume = ["--resume"] if (folder / "manifest.json").exists() else []
         started = _start(path, folder, runs, *resume)
-        enough, deadline = before + rng.randint(0, 25), time.monotonic() + 60
-        while len(list(parts.glob("*.json"))) < enough and started.poll() is None:
+        enough, deadline = before + rng.randint(0, 25), time.monotonic() + 300
+        while _kept(folder) < enough and started.poll() is None:
             assert time.monotonic() < deadline, f"kill {kill}: no progress"
             time.sleep(0.005)
         time.sleep(rng.random() * 0.02)
@@ -108,8 +113,8 @@ def test_killed_and_resumed(
 def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -> None:
     path, folder = write(), tmp_path / "killed"
     started = _start(path, folder, 8)
-    deadline = time.monotonic() + 60
-    while len(list((folder / "parts").glob("*.json"))) < 3:
+    deadline = time.monotonic() + 300
+    while _kept(folder) < 3:
         assert time.monotonic() < deadline
         assert started.poll() is None
         time.sleep(0.005)
@@ -125,8 +130,8 @@ def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -
 def test_interrupted(write: Write, tmp_path: Path) -> None:
     path, folder = write(), tmp_path / "out"
     started = _start(path, folder, 300)
-    deadline = time.monotonic() + 60
-    while len(list((folder / "parts").glob("*.json"))) < 3:
+    deadline = time.monotonic() + 300
+    while _kept(folder) < 3:
         assert time.monotonic() < deadline
         assert started.poll() is None
         time.sleep(0.01)
@@ -147,12 +152,32 @@ class Echo:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_part_that_cannot_be_written_is_one_line(tmp_path: Path, workers: int) -> None:
+def test_a_cell_that_cannot_be_written_is_one_line(tmp_path: Path, workers: int) -> None:
     jobs = [(Cell("estimates", "d", run=k),) for k in range(4)]
-    assert sorted(b["run"] for _, b in run_jobs(jobs, Echo, workers, tmp_path)) == [0, 1, 2, 3]
-    parts = Parts(tmp_path / "gone", {"d": ""})
+    assert sorted(b["run"] for _, b in run_jobs(jobs, Echo, workers)) == [0, 1, 2, 3]
+    cells = KeptCells(tmp_path / "gone", {"d": ""})
     with pytest.raises(InputError, match=r"^cannot write in .*; mend that, or name another `out`$"):
-        list(run_jobs(jobs, Echo, workers, tmp_path, parts))
+        list(run_jobs(jobs, Echo, workers, cells))
+
+
+def test_damaged_and_foreign_lines_are_left_out(tmp_path: Path) -> None:
+    cells = KeptCells(tmp_path, {"d": "now", "e": "then"})
+    for run in range(4):
+        cells.add(Cell("estimates", "d", run=run), {"run": run})
+    cells.add(Cell("truth", "e"), {"run": -1})
+    cells.add(Cell("estimates", "d", run=3), {"run": "again"})
+    lines = (tmp_path / CELLS).read_bytes().split(b"\n")
+    torn = [
+        line[:-9] if b'"run":1' in line else line.replace(b'"run":2', b'"run":7') for line in lines
+    ]
+    (tmp_path / CELLS).write_bytes(b"\n".join(torn))
+    now = KeptCells(tmp_path, {"d": "now", "e": "another"})
+    assert {cell.run: body["run"] for cell, body in now.read().items()} == {0: 0, 3: "again"}
+    # What a kill cut short spoils itself alone.
+    with (tmp_path / CELLS).open("ab") as file:
+        file.write(b"0123456789")
+    now.add(Cell("estimates", "d", run=1), {"run": 1})
+    assert sorted(cell.run for cell in now.read()) == [0, 1, 3]
 
 
 def test_a_script_without_a_guard_is_told(write: Write, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fewlabels.bench import Results, load
-from fewlabels.bench.plan import MOST_CELLS, curve_sizes, fitting, plan
+from fewlabels.bench.cells import DatasetFacts
+from fewlabels.bench.experiment import MOST_CELLS, curve_sizes, fitting, plan
 from fewlabels.bench.protocol import parse
-from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.world import World
 from fewlabels.errors import InputError, UsageError
 

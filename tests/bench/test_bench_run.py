@@ -13,7 +13,8 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.bench import Results, load
-from fewlabels.bench import parts as parts_module
+from fewlabels.bench.cells import Body, Cell
+from fewlabels.bench.folder import CELLS, KeptCells, held, writing
 from fewlabels.bench.results import COLUMNS
 from fewlabels.bench.splits import draw, halve
 from fewlabels.errors import InputError, UsageError
@@ -90,22 +91,20 @@ def test_resuming_recomputes_only_what_is_missing(
 ) -> None:
     path = write()
     whole = short(data=path)
-    folder = tmp_path / "out" / "parts"
-    parts = sorted(folder.glob("estimates-*.json"))
-    kept = parts[0].stat().st_mtime_ns
-    parts[1].unlink()
-    parts[2].write_text("{")
-    damaged = json.loads(parts[3].read_text())
-    damaged["body"]["estimate"][0] = 0.123
-    parts[3].write_text(json.dumps(damaged))
-    parts[4].write_text(parts[5].read_text())
-    (folder / ".estimates-x.json.99.tmp").write_text("left by a kill")
+    path_of_cells = tmp_path / "out" / CELLS
+    lines = [line for line in path_of_cells.read_bytes().splitlines() if b'"estimates"' in line]
+    others = path_of_cells.read_bytes()
+    for place, line in enumerate(lines[1:4]):
+        damaged = (b"", line[:-9], line.replace(b'"estimate":[', b'"estimate":[0.123,'))[place]
+        others = others.replace(line, damaged)
+    path_of_cells.write_bytes(others)
+    (tmp_path / "out" / ".report.md.99.tmp").write_text("left by a kill")
     seen: list[tuple[int, int]] = []
     again = short(data=path, resume=True, progress=lambda *done: seen.append(done))
     assert same(whole, again)
-    assert seen[0][0] == seen[-1][1] - 4
-    assert parts[0].stat().st_mtime_ns == kept
-    assert not list(folder.glob(".*"))
+    assert seen[0][0] == seen[-1][1] - 3
+    assert path_of_cells.read_bytes().startswith(others)
+    assert [p.name for p in (tmp_path / "out").glob(".*")] == [".lock"]
 
 
 def test_a_resumed_benchmark_may_grow(short: Run, write: Write, tmp_path: Path, same: Same) -> None:
@@ -172,32 +171,29 @@ def test_folders_that_cannot_go_on(short: Run, write: Write, tmp_path: Path) -> 
 def test_a_full_disk_is_one_line(
     short: Run, monkeypatch: pytest.MonkeyPatch, write: Write, same: Same, tmp_path: Path
 ) -> None:
-    path, real, written = write(), parts_module.replace_text, []
+    path, real, written = write(), KeptCells.add, []
 
-    def full(place: Path, text: str) -> None:
-        if len(written) == 5:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        written.append(place)
-        real(place, text)
+    def full(cells: KeptCells, cell: Cell, body: Body) -> None:
+        with writing(cells.folder):
+            if len(written) == 5:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(cell)
+        real(cells, cell, body)
 
-    monkeypatch.setattr(parts_module, "replace_text", full)
+    monkeypatch.setattr(KeptCells, "add", full)
     with pytest.raises(
         InputError, match=r"the disk is full; what is finished is kept: .* `resume`"
     ):
         short(data=path)
     monkeypatch.undo()
-    assert len(list((tmp_path / "out" / "parts").glob("*.json"))) == 5
+    assert len((tmp_path / "out" / CELLS).read_bytes().split()) == 10
     assert same(short(data=path, resume=True), short(data=path, out=tmp_path / "other"))
 
 
 def test_two_runs_in_one_folder(short: Run, write: Write, tmp_path: Path) -> None:
-    from fewlabels.bench.files import alone_in
-
     path = write()
-    with alone_in(tmp_path) as free:
-        assert free
-        with pytest.raises(UsageError, match="another process runs a benchmark in"):
-            short(data=path, out=tmp_path)
+    with held(tmp_path), pytest.raises(UsageError, match="another process runs a benchmark in"):
+        short(data=path, out=tmp_path)
     short(data=path, out=tmp_path)
 
 

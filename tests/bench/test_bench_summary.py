@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlabels.bench.effective_size import Curve
+from fewlabels.bench.cells import DatasetFacts
+from fewlabels.bench.comparisons import NOT_RUN, TRUTH_UNDEFINED, Curve, best, ratio, spread
 from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.results import COLUMNS, TRAITS, DatasetFacts, Results
+from fewlabels.bench.results import COLUMNS, TRAITS, Results
 from fewlabels.bench.summary import FIGURES, TABLES, summarise
-from fewlabels.bench.summary_cells import best, ratio, spread
-from fewlabels.bench.summary_errors import NOT_RUN, TRUTH_UNDEFINED
-from fewlabels.bench.summary_trends import rank_correlation
+from fewlabels.bench.tables import rank_correlation
 from fewlabels.errors import Status, UsageError
 
 METHODS = ("labeled", "ensemble", "ssme-kde")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from test_bench_summary import results, row
 
-from fewlabels.bench.methods import canonical
 from fewlabels.bench.protocol import load
 from fewlabels.bench.results import Results
-from fewlabels.bench.summary_command import command
+from fewlabels.bench.summary import command
+from fewlabels.methods.settings import canonical
 
 
 def ran(name: str = "ssme-binary", folder: Path | None = None, **options: Any) -> Results:

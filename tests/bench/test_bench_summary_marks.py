@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from test_bench_summary import by_method, cell, failed, on_the_curve, one, results, row
 
+from fewlabels.bench.comparisons import coverage_error, ratio
 from fewlabels.bench.summary import summarise
-from fewlabels.bench.summary_cells import coverage_error, ratio
 
 
 @pytest.mark.parametrize("covers", [0.0, 1.0])

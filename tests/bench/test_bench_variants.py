@@ -12,8 +12,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.bench import Results
-from fewlabels.bench.traits import likeness, quality
-from fewlabels.bench.variants import sharpen
+from fewlabels.bench.world import likeness, quality, sharpen
 from fewlabels.errors import InputError
 
 Run = Callable[..., Results]

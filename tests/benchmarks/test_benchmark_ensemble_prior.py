@@ -74,7 +74,8 @@ def test_a_set_is_looked_at_once(tmp_path, monkeypatch):
 
 def test_the_shipped_prior_is_of_this_recipe():
     """Its beliefs are the library's, its sets those that the recipe makes, by every family."""
-    shipped = json.loads((Path(fl.__file__).parent / "models" / "learned_prior.json").read_text())
+    folder = Path(fl.__file__).parent / "methods" / "ensembles"
+    shipped = json.loads((folder / "learned_prior.json").read_text())
     library = {tuple(belief)[1:] for belief in recipe.LIBRARY}
     assert {tuple(belief) for belief in shipped["beliefs"]} <= library
     assert {belief[0] for belief in shipped["beliefs"]} == {b.pool for b in recipe.LIBRARY}

@@ -1,9 +1,12 @@
+"""Every page in a browser: read without scrolling sideways, nothing runs, nothing is fetched."""
+
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
 import pytest
+from every_report import PAGES, TITLES
 from report_samples import SAMPLES
 
 from fewlabels.report import render_html
@@ -12,54 +15,49 @@ if TYPE_CHECKING:
     from conftest import Measure, Measured
 
 PHONE, TABLET, DESKTOP = 390, 768, 1280
-TITLE = "How good are the classifiers? A fewlabels report"
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 ATTACK = "<script>window.ran = true; document.title = 'pwned'</script>"
 
-samples = pytest.mark.parametrize("name", SAMPLES)
+every = pytest.mark.parametrize("name", PAGES)
+samples = pytest.mark.parametrize("name", [f"estimates: {name}" for name in SAMPLES])
 widths = pytest.mark.parametrize("width", [PHONE, TABLET, DESKTOP])
 
 
 @pytest.fixture(scope="module")
 def measured(measure: Measure) -> Measured:
-    """Every sample, and the nasty one again without the policy that would stop its scripts."""
-    pages = {name: render_html(sample()) for name, sample in SAMPLES.items()}
-    pages["unprotected"] = POLICY.sub("", pages["nasty_names"])
-    attacked = pages["minimal"].replace("</body>", f"{ATTACK}</body>")
-    pages["attacked"] = attacked
-    pages["attacked and unprotected"] = POLICY.sub("", attacked)
-    assert pages["unprotected"] != pages["nasty_names"]
-    return measure(pages, (PHONE, TABLET, DESKTOP))
+    """Every page, and a nasty one again without the policy that would stop its scripts."""
+    pages = {name: made() for name, made in PAGES.items()}
+    nasty, minimal = pages["estimates: nasty_names"], pages["estimates: minimal"]
+    attacked = minimal.replace("</body>", f"{ATTACK}</body>")
+    unprotected = {
+        "unprotected": POLICY.sub("", nasty),
+        "attacked": attacked,
+        "attacked and unprotected": POLICY.sub("", attacked),
+    }
+    assert unprotected["unprotected"] != nasty
+    return measure(pages | unprotected, (PHONE, TABLET, DESKTOP))
 
 
-@samples
-@widths
-def test_nothing_scrolls_sideways(measured: Measured, name: str, width: int) -> None:
-    found = measured[name][str(width)]
-    assert found["inner"] == width
-    assert found["scroll"] <= width
+@every
+def test_a_page_is_read_without_scrolling_sideways(measured: Measured, name: str) -> None:
+    for width in (PHONE, TABLET, DESKTOP):
+        found = measured[name][str(width)]
+        assert found["scroll"] <= found["inner"] == width
+        assert found["smallest"] >= 12
+        assert found["fetched"] == []
 
 
-@samples
-@widths
-def test_text_can_be_read_at_every_width(measured: Measured, name: str, width: int) -> None:
-    assert measured[name][str(width)]["smallest"] >= 12
-
-
-@pytest.mark.parametrize("name", [*SAMPLES, "unprotected"])
+@pytest.mark.parametrize("name", [*PAGES, "unprotected"])
 def test_no_name_becomes_markup(measured: Measured, name: str) -> None:
     found = measured[name][str(PHONE)]
-    assert (found["title"], found["active"], found["scripted"]) == (TITLE, 0, False)
+    title = TITLES["estimates" if name == "unprotected" else name.partition(":")[0]]
+    assert found["title"] == f"{title} A fewlabels report"
+    assert (found["active"], found["scripted"]) == (0, False)
 
 
 def test_a_script_would_be_noticed_and_the_policy_stops_it(measured: Measured) -> None:
     assert measured["attacked and unprotected"][str(PHONE)]["scripted"]
     assert not measured["attacked"][str(PHONE)]["scripted"]
-
-
-@samples
-def test_nothing_is_fetched(measured: Measured, name: str) -> None:
-    assert measured[name][str(DESKTOP)]["fetched"] == []
 
 
 @samples
@@ -72,10 +70,10 @@ def test_bars_stand_on_their_scale(measured: Measured, name: str, width: int) ->
 
 
 def test_thirty_columns_fit_a_desktop_and_scroll_on_a_phone(measured: Measured) -> None:
-    wide = [h for h in measured["domains"][str(DESKTOP)]["heat"] if h["columns"] == 30]
+    wide = [h for h in measured["estimates: domains"][str(DESKTOP)]["heat"] if h["columns"] == 30]
     assert len(wide) == 2
     assert not any(h["scrolls"] for h in wide)
-    for found in measured["domains"][str(PHONE)]["heat"]:
+    for found in measured["estimates: domains"][str(PHONE)]["heat"]:
         assert (found["sideways"], found["first"]) == ("auto", "sticky")
         assert found["scrolls"] == (found["columns"] == 30)
 

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -71,27 +70,6 @@ def test_golden_optima(golden):
 # --- the loss and its minimum ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["constant", "logits", "features"])
-def test_it_is_the_minimum_of_the_naive_loss(world, kind):
-    f, counts, features = several(world)
-    model = AlphaCalibration(kind).fit(f, counts, features if kind == "features" else None)
-    h = {"constant": np.empty((len(f), 0)), "logits": np.log(f), "features": features}[kind]
-    theta = np.append(model.coef_, model.intercept_)
-    assert model.converged_
-    assert (model.concentration_, model.n_labels_used_) == (kind, counts.sum())
-    assert model.loss_ == pytest.approx(naive_loss(theta, f, counts, h), rel=1e-12)
-    scale = np.append(h.std(axis=0), 1.0)
-
-    def of_units(u):
-        w = u / scale
-        w[-1] -= w[:-1] @ h.mean(axis=0)
-        return naive_loss(w, f, counts, h)
-
-    other = minimize(of_units, np.zeros(len(theta)), method="BFGS", options={"gtol": 1e-6})
-    assert model.loss_ <= other.fun + 1e-12
-    assert of_units(other.x) == pytest.approx(model.loss_, abs=1e-8)
-
-
 def test_gradients_are_autograds(world):
     autograd = pytest.importorskip("autograd")
     from autograd.scipy.special import gammaln as lgamma
@@ -153,18 +131,6 @@ def test_logits_and_probabilities_agree(world):
 
 
 # --- what it is for -------------------------------------------------------------------------------
-
-
-def test_extreme_data_stay_finite():
-    f = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [1 / 3] * 3])
-    unanimous = np.array([[0, 4, 0], [0, 0, 3], [0, 0, 1_000_000]])
-    for penalty in (0.0, 0.005):
-        for counts in (unanimous, np.array([[1, 1, 1]] * 3) * 7):
-            for kind in ("constant", "logits"):
-                model = AlphaCalibration(kind, penalty=penalty).fit(f, counts)
-                assert np.isfinite(model.coef_).all()
-                assert np.isfinite(model.posterior(f, counts)).all()
-                assert (model.concentration(f) > 0).all()
 
 
 def test_new_items_far_away_do_not_overflow():

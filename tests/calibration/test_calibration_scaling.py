@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fewlabels as fl
 from fewlabels.calibration import MatrixScaling, TemperatureScaling, VectorScaling
-from fewlabels.calibration import scaling_fits as kernel
+from fewlabels.calibration import scaling as kernel
 
 SCALINGS = [TemperatureScaling, VectorScaling, MatrixScaling]
 

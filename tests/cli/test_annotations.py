@@ -75,24 +75,11 @@ def test_json_is_what_the_library_says(cli: Run, file: Path) -> None:
     assert err == "".join(f"warning: {said}\n" for said in found.warnings)
 
 
-def test_the_answer_is_printed(cli: Run, file: Path) -> None:
-    code, out, err = cli("annotations", file, "--models", "poor,good", "--by", "site")
+def test_the_table_of_items(cli: Run, file: Path, tmp_path: Path) -> None:
+    code, out, err = cli("annotations", file, "--out", tmp_path / "a.csv", "--by", "site")
     assert (code, err) == (0, "")
     assert "good is nearest to the label distribution: EL" in out
-    assert max(map(len, out.splitlines())) <= 80
     assert "site=north\n=====" in out
-
-
-def test_files_are_written_whole(cli: Run, file: Path, tmp_path: Path) -> None:
-    names = {"--json": "a.json", "--html": "a.html", "--out": "a.csv"}
-    options = [x for option, name in names.items() for x in (option, tmp_path / name)]
-    code, out, err = cli("annotations", file, *options, "--by", "site")
-    assert (code, err) == (0, "")
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*names.values(), file.name])
-    for what, name in (("JSON", "a.json"), ("Report", "a.html"), ("Items", "a.csv")):
-        assert f"\n{what}: {tmp_path / name}\n" in out
-    page = (tmp_path / "a.html").read_text("utf-8")
-    assert "How well do the classifiers predict what annotators say?" in page
     rows = rows_of(tmp_path / "a.csv")
     assert list(rows[0]) == [
         "row", "item", "site", "labels", "observed_disagreement", "disagreement good",
@@ -195,15 +182,6 @@ def test_requirements_decide_the_exit_code(cli: Run, file: Path) -> None:
     )
     assert out.startswith("90 items; ")
     assert cli("annotations", file, "--require", "accuracy>=.999", "--json", "-")[0] == 1
-
-
-def test_the_same_seed_and_any_workers_give_the_same(cli: Run, file: Path) -> None:
-    one, two, other = (
-        cli("annotations", file, "--json", "-", *options)[1]
-        for options in (("--workers", "1"), ("--workers", "2"), ("--seed", "4"))
-    )
-    assert one == two
-    assert one != other
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {

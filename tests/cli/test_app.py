@@ -1,10 +1,11 @@
-"""The command as a whole: help, version, and what happens when something stops it."""
+"""The command as a whole: what stops it, what a terminal shows, what shells complete."""
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.cli import app as module
-from fewlabels.cli import main
+from fewlabels.cli import main, terminal
 from fewlabels.errors import InputError
+from fewlabels.report.words import without_ink
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -28,19 +30,6 @@ def test_without_a_command_it_shows_the_help(cli: Run) -> None:
 
 def test_version(cli: Run) -> None:
     assert cli("--version") == (0, f"fewlabels {fl.__version__}\n", "")
-
-
-@pytest.mark.parametrize("command", sorted(module.app.commands))
-def test_every_option_is_explained(command: str, cli: Run) -> None:
-    code, out, err = cli(command, "--help")
-    assert (code, err) == (0, "")
-    assert out.startswith(f"Usage: fewlabels {command} ")
-
-
-def test_help_names_every_method(cli: Run) -> None:
-    shown = cli("estimate", "--help")[1]
-    for method in fl.models.METHODS:
-        assert method in shown
 
 
 def failing(error: BaseException) -> click.Command:
@@ -116,12 +105,127 @@ def test_what_the_terminal_cannot_show_is_escaped(
     assert (tmp_path / "out").read_text() == "gr\\xf6\\xdfer\n"
 
 
-def test_help_starts_in_half_a_second() -> None:
-    run = [sys.executable, "-m", "fewlabels", "--help"]
-    subprocess.run(run, check=True, capture_output=True)
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run(run, check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.5
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.progress_bar("estimating") as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    with terminal.progress_bar("estimating") as progress:
+        assert progress is not None
+        progress(1, 4)
+        progress(4, 4)
+    assert "estimating" in shown.getvalue()
+    assert "100%" in shown.getvalue()
+
+
+@pytest.mark.parametrize(("columns", "width"), [("40", 60), ("100", 100), ("300", 120)])
+def test_width_of_a_terminal(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert terminal.width() == 80
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal.width() == width
+
+
+def test_warnings_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_warnings(["a\nb", "c"])
+    assert capsys.readouterr() == ("", "warning: a\\nb\nwarning: c\n")
+
+
+@pytest.mark.parametrize(
+    ("on_terminal", "variables", "coloured"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (False, {"TERM": "xterm"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_who_gets_colours(
+    on_terminal: bool,
+    variables: dict[str, str],
+    coloured: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert terminal.has_colours(Terminal() if on_terminal else io.StringIO()) is coloured
+
+
+def test_colours_of_a_summary_but_not_of_json_and_files(
+    predictions_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Run
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    arguments = ("estimate", str(predictions_file), "--metrics", "accuracy", "--method", "labeled")
+    plain = cli(*arguments)[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    page = tmp_path / "report.html"
+    code, out, _ = cli(*arguments, "--html", str(page))
+    assert code == 0
+    assert "\x1b[" in out
+    assert without_ink(out).startswith(plain.rstrip("\n"))
+    assert "\x1b" not in cli(*arguments, "--json", "-")[1]
+    assert "\x1b" not in page.read_text()
+
+
+def ask(instruction: str, words: str = "", at: int | str = 0) -> str:
+    """What `fewlabels` prints for a shell that completes word `at` of `words`."""
+    shell = {"_FEWLABELS_COMPLETE": instruction, "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    done = subprocess.run(
+        [sys.executable, "-m", "fewlabels"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | shell,
+    )
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "part"),
+    [("bash", "complete -o nosort"), ("zsh", "compdef"), ("fish", "complete --no-files")],
+)
+def test_the_script_of_each_shell(shell: str, part: str) -> None:
+    script = ask(f"{shell}_source")
+    assert part in script
+    assert f"_FEWLABELS_COMPLETE={shell}_complete" in script
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "wanted"),
+    [
+        ("fewlabels est", 1, ["plain,estimate"]),
+        ("fewlabels estimate --confidence-", 2, ["plain,--confidence-level"]),
+        ("fewlabels estimate x.csv --method tempered", 4, ["plain,tempered-ensemble"]),
+        ("fewlabels estimate x.csv --metrics ece,rec", 4, ["plain,ece,recall"]),
+        ("fewlabels compare x.csv --metric acc", 4, ["plain,accuracy"]),
+        ("fewlabels estimate exam", 2, ["file,exam"]),
+        ("fewlabels estimate x.csv --html rep", 4, ["file,rep"]),
+        ("fewlabels estimate x.csv --estimand s", 4, ["plain,sample"]),
+    ],
+)
+def test_bash_is_told(words: str, at: int, wanted: list[str]) -> None:
+    assert ask("bash_complete", words, at).splitlines() == wanted
+
+
+def test_zsh_and_fish_are_told() -> None:
+    assert "estimate" in ask("zsh_complete", "fewlabels est", 1).splitlines()
+    shell = {"words": "fewlabels estimate --estimand", "at": "sam"}
+    assert "plain,sample" in ask("fish_complete", **shell)

@@ -192,15 +192,6 @@ def test_a_cell_of_100_mb(cli: Run, tmp_path: Path) -> None:
     assert len(err) < 2000
 
 
-@pytest.mark.parametrize("option", ["--json", "--html"])
-def test_unwritable_output_is_found_before_the_work(
-    option: str, cli: Run, tmp_path: Path, unwritable: Path
-) -> None:
-    # The input does not exist either; the output is complained of, so it was looked at first.
-    err = refused(cli, tmp_path, "estimate", tmp_path / "none.csv", option, unwritable)
-    assert f"cannot write {option}" in err
-
-
 @pytest.mark.parametrize("name", ["", ".", "no/such/folder/out.json", "x" * 300, "nul\0byte"])
 def test_output_paths_that_cannot_be(
     name: str, cli: Run, tmp_path: Path, predictions_file: Path

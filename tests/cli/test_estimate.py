@@ -1,12 +1,17 @@
-"""`fewlabels estimate` and the exit codes."""
+"""`fewlabels estimate` and `fewlabels compare`, and the exit codes."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.errors import InputError, UsageError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -39,34 +44,6 @@ def test_json_on_stdout_is_alone(cli: Run, predictions_file: Path) -> None:
         "accuracy", "ece", "roc_auc", "average_precision",
     ]  # fmt: skip
     assert (result["seed"], result["n_items"], result["n_labeled"]) == (0, 80, 20)
-
-
-def test_summary_fits_80_columns(cli: Run, predictions_file: Path) -> None:
-    code, out, err = cli("estimate", predictions_file)
-    assert (code, err) == (0, "")
-    assert "good" in out
-    assert "accuracy" in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
-def test_files_are_written_whole(cli: Run, tmp_path: Path, predictions_file: Path) -> None:
-    files = [tmp_path / "out.json", tmp_path / "out.html"]
-    code, out, _ = cli("estimate", predictions_file, "--json", files[0], "--html", files[1])
-    assert code == 0
-    assert "good" in out
-    assert strict(files[0].read_text())["n_items"] == 80
-    assert files[1].read_text(encoding="utf-8").rstrip().endswith("</html>")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.html", "out.json", "predictions.csv"]
-
-
-def test_same_seed_same_answer(cli: Run, predictions_file: Path) -> None:
-    runs = [
-        cli("estimate", predictions_file, "--json", "-", "--seed", seed, "--workers", workers)[1]
-        for seed, workers in (("3", "1"), ("3", "2"), ("4", "1"))
-    ]
-    assert runs[0] == runs[1]
-    assert strict(runs[2])["seed"] == 4
-    assert strict(runs[0])["estimates"] != strict(runs[2])["estimates"]
 
 
 def test_options_reach_the_estimate(cli: Run, predictions_file: Path) -> None:
@@ -172,13 +149,6 @@ def test_hostile_names(
     assert cli("doctor", tmp_path / "predictions.csv")[0] == 0
 
 
-def test_values_are_ordered_and_in_bounds(cli: Run, predictions_file: Path) -> None:
-    _, out, _ = cli("estimate", predictions_file, "--by", "site", "--json", "-")
-    for row in strict(out)["estimates"]:
-        assert 0 <= row["low"] <= row["value"] <= row["high"] <= 1
-        assert not math.isclose(row["low"], row["high"])
-
-
 def test_a_device_is_written_to_and_not_replaced(cli: Run, predictions_file: Path) -> None:
     code, _, err = cli("estimate", predictions_file, "--json", "/dev/null")
     assert (code, err) == (0, "")
@@ -195,3 +165,113 @@ def test_links_and_modes_survive(cli: Run, tmp_path: Path, predictions_file: Pat
     assert link.is_symlink()
     assert strict(target.read_text())["n_items"] == 80
     assert target.stat().st_mode & 0o777 == 0o640
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_json(cli: Cli, predictions_file: Path) -> None:
+    code, out, _ = cli("compare", str(predictions_file), "--by", "site", "--json", "-")
+    said = json.loads(out)
+    assert code == 0
+    assert [(c["metric"], c["group"]) for c in said["comparisons"]] == [
+        ("accuracy", None), ("accuracy", "site=south"), ("accuracy", "site=north"),
+    ]  # fmt: skip
+    first = said["comparisons"][0]
+    assert {"ranking", "may_be_best", "alike", "pairs", "standings", "labels_needed"} <= set(first)
+    assert set(first["standings"][0]) >= {"model", "value", "low", "high", "probability_best"}
+    assert {gap["model"] for gap in said["group_gaps"]} == {"good", "poor"}
+    assert [part["group"] for part in said["together"]] == [None, "site=south", "site=north"]
+    assert said["models"] == ["good", "poor"]
+
+
+def test_only_some_classifiers(cli: Cli, predictions_file: Path) -> None:
+    code, out, _ = cli("compare", str(predictions_file), "--models", "poor,good", "--json", "-")
+    assert code == 0
+    assert len(json.loads(out)["comparisons"][0]["pairs"]) == 1
+    assert {tuple(t["models"]) for t in json.loads(out)["together"]} == {("good", "poor")}
+    # Columns may be mapped as anywhere else.
+    code, out, _ = cli(
+        "compare", str(predictions_file), "--model", "a=p__good__0,p__good__1",
+        "--model", "b=p__poor__0,p__poor__1", "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    assert {"a", "b"} <= set(json.loads(out)["models"])
+
+
+def test_a_method_without_joint_errors_compares_all_the_same(
+    cli: Cli, predictions_file: Path
+) -> None:
+    code, out, _ = cli("compare", str(predictions_file), "--method", "autoeval", "--json", "-")
+    said = json.loads(out)
+    assert code == 0
+    assert said["together"] == []
+    assert any("joint errors" in warning for warning in said["warnings"])
+
+
+def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
+    code, out, _ = cli("estimate", str(predictions_file))
+    assert code == 0
+    assert "Which is best? (95%, all classifiers looked at together)" in out
+    assert "All together" in out
+    code, out, _ = cli("estimate", str(predictions_file), "--json", "-")
+    assert set(json.loads(out)["comparison"]) == {"accuracy", "ece", "roc_auc", "average_precision"}
+
+
+def test_one_classifier_has_no_rival(cli: Cli, columns: dict, write: Callable[..., Path]) -> None:
+    kept = {k: v for k, v in columns.items() if "poor" not in k}
+    code, _, err = cli("compare", str(write(kept)))
+    assert code == 2
+    assert "a comparison needs two classifiers" in err
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "p.csv"
+    rows = "\n".join(f"{i % 2},{0.05 + (i % 10) / 20},{(i % 7) / 10},{i % 2}" for i in range(40))
+    path.write_text(f"label,p__a__1,p__b__1,y__c\n{rows}\n")
+    return path
+
+
+def test_predictions_reach_the_cut():
+    predictions = fl.Predictions([[0.1, 0.3], [np.nan, 0.2], [0.05, 0.9]], models=["a", "b"])
+    cut = predictions.thresholded({"a": 0.1})
+    assert cut.hard.tolist() == [[1, 0], [-1, 0], [0, 1]]
+    assert predictions.hard.tolist() == [[0, 0], [-1, 0], [0, 1]]
+    np.testing.assert_array_equal(cut.probabilities, predictions.probabilities)
+
+
+def test_one_number_is_for_all_and_a_name_wins(cli, file):
+    def accuracy(*options):
+        arguments = ("estimate", str(file), "--method", "labeled", "--metrics", "accuracy")
+        code, out, _ = cli(*arguments, "--json", "-", *options)
+        assert code == 0
+        return {row["model"]: row["value"] for row in json.loads(out)["estimates"]}
+
+    base, low = accuracy(), accuracy("--threshold", "0.2")
+    named = accuracy("--threshold", "0.2", "--threshold", "b=0.55")
+    assert low["a"] != base["a"]
+    assert low["b"] != base["b"]
+    assert low["c"] == base["c"]
+    assert named == base | {"a": low["a"]}
+
+
+def test_said_twice_or_for_nothing(cli, file, tmp_path):
+    code, _, err = cli("estimate", str(file), "--threshold", "a=0.3", "--threshold", "a=0.4")
+    assert code == 2
+    assert "another one before it" in err
+    votes = tmp_path / "votes.csv"
+    votes.write_text("y__a,y__b\n0,1\n1,1\n")
+    code, _, err = cli("estimate", str(votes), "--threshold", "0.3")
+    assert code == 2
+    assert "no classifier has probabilities" in err
+
+
+def test_refused_in_python():
+    two = fl.Predictions([[0.1], [0.3]])
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        two.thresholded({"model0": float("nan")})
+    with pytest.raises(InputError, match="'model0' has no probabilities"):
+        fl.Predictions(votes=[[0], [1]]).thresholded({"model0": 0.5})
+    with pytest.raises(InputError, match="two classes"):
+        fl.Predictions(votes=[[0], [2]], classes=[0, 1, 2]).thresholded({"model0": 0.5})

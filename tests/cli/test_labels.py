@@ -113,19 +113,6 @@ def test_methods_that_infer_no_labels_say_so(
     assert not (tmp_path / "e.json").exists()
 
 
-def test_paths_are_proven_before_the_work(cli: Run, predictions_file: Path, tmp_path: Path) -> None:
-    for path, words in (
-        (tmp_path / "labels.xlsx", "must end in .csv or .parquet"),
-        (tmp_path / "none" / "labels.csv", "cannot write --labels-out"),
-        (predictions_file, "is the input file too"),
-    ):
-        code, out, err = cli("estimate", predictions_file, *QUICK, "--labels-out", path)
-        assert (code, out) == (2, "")
-        assert words in err
-        assert len(err.splitlines()) == 1
-    assert "good" in predictions_file.read_text()
-
-
 @pytest.mark.parametrize("backend", [None, "pandas", "polars", "pyarrow"])
 def test_frame(backend: str | None) -> None:
     if backend not in (None, "pyarrow"):

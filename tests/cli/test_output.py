@@ -1,20 +1,25 @@
-"""Output files: all of them or none."""
+"""Output files, all of them or none, and `--require`."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
 import pytest
 
-from fewlabels.cli.output import check_outputs, json_text, json_writer, write_outputs
-from fewlabels.errors import UsageError
-
-
-def test_check_leaves_nothing_behind(tmp_path: Path) -> None:
-    check_outputs({"--json": str(tmp_path / "out.json"), "--html": None})
-    assert list(tmp_path.iterdir()) == []
+from fewlabels.cli.output import (
+    check_classifiers,
+    check_outputs,
+    json_text,
+    json_writer,
+    parse_requirement,
+    with_required,
+    write_outputs,
+)
+from fewlabels.errors import Status, UsageError
+from fewlabels.estimates import Estimate
 
 
 def test_none_is_written_when_one_fails(tmp_path: Path) -> None:
@@ -62,3 +67,84 @@ def test_json_is_strict_and_plain() -> None:
     assert json_text({"a": "ü"}).isascii()
     with pytest.raises(ValueError, match="Out of range float"):
         json_text({"a": float("nan")})
+
+
+def row(value: float, low: float = 0.0, high: float = 1.0) -> Estimate:
+    return Estimate("m", "accuracy", None, value, low, high, 0.95, Status.OK)
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("accuracy>=0.5", True),
+        ("accuracy>0.5", False),
+        ("accuracy<=0.5", True),
+        ("accuracy<.5", False),
+        ("low:accuracy>=0.5", False),
+        ("low:accuracy>=0.4", True),
+        (" high : accuracy < 6e-1 ", False),
+        ("high:accuracy<=0.6", True),
+        ("accuracy>-1", True),
+    ],
+)
+def test_comparisons(text: str, met: bool) -> None:
+    assert parse_requirement(text).met_by(row(0.5, 0.4, 0.6)) is met
+
+
+@pytest.mark.parametrize("compare", [">=", ">", "<=", "<"])
+def test_nan_never_passes(compare: str) -> None:
+    assert not parse_requirement(f"accuracy{compare}0").met_by(row(math.nan, math.nan, math.nan))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "accuracy", ">=0.9", "accuracy>=", "accuracy=>0.9", "accuracy==0.9", "accuracy>=1%"),
+        *(":accuracy>=0.9", "accuracy>=inf", "accuracy>=nan", "a>=1,b>=2", "0.9<=accuracy<=1"),
+    ],
+)
+def test_other_forms_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"`--require` must be .* in quotes .*; got "):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "bound", "metric"),
+    [
+        ("accuracy>=.9", None, "value", "accuracy"),
+        ("gpt:accuracy>=.9", "gpt", "value", "accuracy"),
+        ("low:gpt:acc>=.9", "gpt", "low", "acc"),
+        ("gpt:low:accuracy>=.9", "gpt", "low", "accuracy"),
+        (" high : llama 3: 8b : ece < .1", "llama 3: 8b", "high", "ece"),
+        ("org/a>=b:low:f1>.5", "org/a>=b", "low", "f1"),
+        ("low:low:accuracy>=.9", "low", "low", "accuracy"),
+    ],
+)
+def test_one_classifier(text: str, model: str | None, bound: str, metric: str) -> None:
+    found = parse_requirement(text)
+    assert (found.model, found.bound, found.metric) == (model, bound, metric)
+    assert parse_requirement(found.text) == found
+
+
+def test_only_the_classifier_that_is_named_must_meet_it() -> None:
+    class Answer:
+        models = ("a", "b")
+
+        def get(self, model: str, metric: str) -> Estimate:
+            return row({"a": 0.9, "b": 0.2}[model])._replace(model=model)
+
+    assert parse_requirement("a:accuracy>=.5").failures(Answer()) == []
+    assert len(parse_requirement("b:accuracy>=.5").failures(Answer())) == 1
+    assert len(parse_requirement("accuracy>=.5").failures(Answer())) == 1
+
+
+def test_an_unknown_classifier_is_refused_and_names_are_asked_for_only_then() -> None:
+    conditions = [parse_requirement(t) for t in ("a:accuracy>=.5", "bb:low:accuracy>=.5")]
+    with pytest.raises(UsageError, match=r"'bb:low:accuracy>=.5': unknown model 'bb'; choose from"):
+        check_classifiers(conditions, lambda: ("a", "xy"))
+    check_classifiers([parse_requirement("accuracy>=1")], lambda: pytest.fail("asked"))
+
+
+def test_required_metrics_come_last_and_once() -> None:
+    conditions = [parse_requirement(t) for t in ("ece<1", "brier<1", "low:brier<1")]
+    assert with_required(["accuracy", "ece"], conditions) == ["accuracy", "ece", "brier"]

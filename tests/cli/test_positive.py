@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -127,19 +126,3 @@ def test_annotations_take_requirements_of_one_classifier(cli: Run, predictions_f
     code, _, err = cli("annotations", predictions_file, "--require", "god:L<=9")
     assert code == 2
     assert "unknown model 'god'; did you mean 'good'?" in err
-
-
-def test_likeliest_labels_count_rows_from_1_unless_items_have_names(
-    cli: Run, columns: Table, write: Callable[..., Path], tmp_path: Path
-) -> None:
-    path = tmp_path / "l.csv"
-    ask = ["--metrics", "accuracy", "--method", "ensemble", "--labels-out", path]
-    assert cli("estimate", write(columns), *ask)[0] == 0
-    with path.open(newline="") as file:
-        assert [r["row"] for r in csv.DictReader(file)][:2] == ["1", "2"]
-    names = [f"i{k}" for k in range(len(columns["label"]))]
-    assert cli("estimate", write({"item": names, **columns}), *ask)[0] == 0
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [r["item"] for r in rows][:2] == ["i0", "i1"]
-    assert "row" not in rows[0]

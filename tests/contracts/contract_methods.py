@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+import fewlabels as fl
 from fewlabels.methods import registry
-from fewlabels.methods.bee.vote_model import VoteModel
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.bee.bee import VoteModel
 from fewlabels.metrics import resolve
 from fewlabels.models import BEE, ConfusionBEE, CrowdSVM, LabelModel, SSMEFlow, VoteSelection
 
@@ -20,7 +27,7 @@ _QUICK = {
 _FEW_SWEEPS = {"burn_in": 100, "sweeps": 1600, "thin": 4, "chains": 2}
 
 
-def quick(method: str) -> LabelModel:
+def fresh(method: str) -> LabelModel:
     """The method as it comes, or a quicker version of it."""
     model = _QUICK.get(method) or registry.METHODS[method].make()
     if isinstance(model, VoteModel):
@@ -29,6 +36,27 @@ def quick(method: str) -> LabelModel:
         few = tuple(replace(m, **_FEW_SWEEPS) for m in (BEE(), ConfusionBEE()))
         return replace(model, candidates=few)
     return model
+
+
+_FITTED: dict[Any, tuple[FittedLabelModel, dict[str, Any]]] = {}
+_GIVEN = ("probabilities", "scores", "votes", "labels", "weight", "histogram", "groups", "classes")
+
+
+def quick(method: str) -> LabelModel:
+    """The same, which many tests ask about the same items and which is fitted to these once."""
+    model = fresh(method)
+
+    def fit(predictions: fl.Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        given = pickle.dumps([getattr(predictions, name) for name in _GIVEN])
+        key = method, given, pickle.dumps(rng.bit_generator.state)
+        if key not in _FITTED:
+            _FITTED[key] = model.fit(predictions, rng), rng.bit_generator.state
+        fitted, rng.bit_generator.state = _FITTED[key]
+        return fitted
+
+    remembering = copy.copy(model)
+    object.__setattr__(remembering, "fit", fit)
+    return remembering
 
 
 def n_classes_of(method: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import pickle
 import subprocess
@@ -223,24 +222,6 @@ def test_npz_that_promises_more_than_it_holds(tmp_path):
         file.writestr("labels.npy", array)
     with pytest.raises(fl.InputError, match=r"does not fit into memory|damaged"):
         fl.read_predictions(path)
-
-
-@pytest.mark.parametrize(
-    ("magic", "message"),
-    [
-        (b"\x93NUMPY\x01", "is one unnamed array"),
-        (b"ARROW1\0\0", "cannot be read as Feather, it is damaged or cut short"),
-        (b"\xd0\xcf\x11\xe0", "cannot be read as a workbook, it is damaged or cut short"),
-        (b"\x28\xb5\x2f\xfd", "it may be damaged or cut short"),
-    ],
-)
-def test_files_of_other_kinds(write, magic, message):
-    refused(write(magic, "file.csv"), message)
-
-
-def test_damaged_gzip(write):
-    content = gzip.compress(GOOD.encode() * 100)
-    refused(write(content[:-9], "file.csv.gz"), "it may be damaged or cut short")
 
 
 def test_content_decides_and_not_the_name(tmp_path, write):

@@ -8,7 +8,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.checks.class_words import same_answer
-from fewlabels.data.values import class_names, class_text, group_text, in_order
+from fewlabels.data.table import class_names, class_text, group_text, in_order
 
 
 def read(**columns) -> fl.Predictions:

@@ -51,6 +51,83 @@ def none(found: tuple[Finding, ...], words: str) -> None:
     assert not [f for f in found if words in f.what]
 
 
+ROW = np.arange(N)
+NOISE = np.random.default_rng(3).uniform(0.01, 0.99, N)
+NEARLY = np.random.default_rng(0).normal(0, 1e-3, N)
+
+FOUND = {
+    "copy": (lambda t: {"p__z__1": t["p__a__1"]}, {}, [
+        ("are identical on every item", "classifiers a, z", ""), ("!nearly", "", ""),
+    ]),
+    "nearly a copy": (lambda t: {"p__z__1": np.clip(t["p__a__1"] + NEARLY, 0.001, 0.999)}, {}, [
+        ("nearly identical", "classifiers a, z", ""),
+    ]),
+    "a copy with gaps": (lambda t: {"p__z__1": np.where(ROW < 50, np.nan, t["p__a__1"])}, {}, [
+        ("nearly identical", "classifiers a, z", ""),
+        ("no prediction for some items", "classifier z (12.5%)", ""),
+    ]),
+    **{
+        f"constant {kind}": (lambda t, kind=kind: {kind: np.ones(N)}, {}, [
+            ("says the same for every item", "classifier z", ""),
+            ("!no better than chance", "", ""), ("!predicts class", "", ""),
+        ])
+        for kind in ("p__z__1", "s__z", "y__z")
+    },
+    "one class": (lambda t: {"p__z__1": t["p__a__1"] / 3}, {}, [
+        ("predicts class 0 for every item", "classifier z", ""),
+    ]),
+    "noise": (lambda t: {"p__z__1": NOISE}, {}, [
+        ("no better than chance", "classifier z", ""), ("against 200 labels", "classifier z", ""),
+    ]),
+    "inverted": (lambda t: {"p__z__1": 1 - t["p__a__1"]}, {}, [
+        ("the wrong way round", "classifier z", "swap its class columns"),
+    ]),
+    "rounded": (lambda t: {"p__b__1": np.where(ROW < 40, t["p__b__1"].round(), t["p__b__1"])}, {}, [
+        ("exactly 0 or 1", "classifier b (10%)", ""),
+    ]),
+    "few labels": (lambda t: {"label": np.where(ROW % 50, -1, 1)}, {"classes": [0, 1]}, [
+        ("few labels: 8", "labels", ""), ("no labeled item is of class 0", "labels", ""),
+    ]),
+    **{
+        f"the {end} rows": (
+            lambda t, rows=rows: {"label": np.where(rows, np.resize([0, 1, 1, 0, 1, 0], N), -1)},
+            {},
+            [(f"the labeled items are the {end} 60 rows", "labels", "")],
+        )
+        for end, rows in (("first", ROW < 60), ("last", ROW >= N - 60))
+    },
+    "in order": (lambda t: {"label": np.sort(np.maximum(t["label"], 0))[::-1]}, {}, [
+        ("the rows are ordered by label: it changes 1 times", "labels", ""),
+    ]),
+    "groups": (lambda t: {"one": ["x"] * N, "code": ROW, "sex": np.resize(["f", "m"], N)}, {}, [
+        ("one value only", "group one", ""),
+        ("more values than --by takes", "group code (400)", ""),
+    ]),
+    **{
+        name: (lambda t, name=name: {name: ROW}, {}, [(what, f"column '{name}'", "")])
+        for name, what in (
+            ("prob_x", "may be a probability"), ("P__x__1", "may be a probability"),
+            ("p_x_1", "may be a probability"), ("pred_x", "may be a hard prediction"),
+            ("y_pred", "may be a hard prediction"), ("logit_x", "may be a score"),
+            ("sample_weight", "may be the weight"), ("Domain", "may be the domain"),
+        )
+    },
+}  # fmt: skip
+"""What is done to healthy columns, options, and what is found: words (!: not), where, mend."""
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_is_found(healthy, case):
+    change, options, expected = FOUND[case]
+    found = findings(healthy | change(healthy), **options)
+    for words, where, mend in expected:
+        if words.startswith("!"):
+            none(found, words[1:])
+        else:
+            assert the(found, words).where == where
+            assert mend in the(found, words).mend
+
+
 def test_nothing_to_find(healthy):
     diagnosis = diagnose(pd.DataFrame(healthy))
     assert diagnosis.findings == ()
@@ -87,56 +164,10 @@ def test_numbers_that_are_no_classes():
     assert "s__<model>" in found.mend
 
 
-def test_identical_classifiers(healthy):
-    found = findings(healthy | {"p__z__1": healthy["p__a__1"]})
-    assert the(found, "are identical on every item").where == "classifiers a, z"
-    none(found, "nearly")
-
-
-def test_nearly_identical_classifiers(healthy):
-    other = np.clip(healthy["p__a__1"] + np.random.default_rng(0).normal(0, 1e-3, N), 0.001, 0.999)
-    found = findings(healthy | {"p__z__1": other})
-    assert the(found, "nearly identical").where == "classifiers a, z"
-
-
-def test_nearly_identical_on_the_items_that_both_have(healthy):
-    other = healthy["p__a__1"].copy()
-    other[:50] = np.nan
-    found = findings(healthy | {"p__z__1": other})
-    assert the(found, "nearly identical").where == "classifiers a, z"
-    assert the(found, "no prediction for some items").where == "classifier z (12.5%)"
-
-
 def test_identical_for_many_classes():
     p = np.random.default_rng(0).dirichlet(np.ones(3), 60)
     table = {f"p__{m}__{k}": p[:, k] for m in "ab" for k in range(3)}
     assert the(findings(table), "are identical on every item").where == "classifiers a, b"
-
-
-@pytest.mark.parametrize("kind", ["p__z__1", "s__z", "y__z"])
-def test_constant_classifier(healthy, kind):
-    found = findings(healthy | {kind: np.ones(N)})
-    assert the(found, "says the same for every item").where == "classifier z"
-    none(found, "no better than chance")
-    none(found, "predicts class")
-
-
-def test_one_class_for_every_item(healthy):
-    found = findings(healthy | {"p__z__1": healthy["p__a__1"] / 3})
-    assert the(found, "predicts class 0 for every item").where == "classifier z"
-
-
-def test_chance_against_labels(healthy):
-    noise = np.random.default_rng(3).uniform(0.01, 0.99, N)
-    found = the(findings(healthy | {"p__z__1": noise}), "no better than chance")
-    assert found.where == "classifier z"
-    assert "against 200 labels" in found.what
-
-
-def test_inverted_against_labels(healthy):
-    found = the(findings(healthy | {"p__z__1": 1 - healthy["p__a__1"]}), "the wrong way round")
-    assert found.where == "classifier z"
-    assert "swap its class columns" in found.mend
 
 
 def test_orders_without_labels(healthy):
@@ -171,12 +202,6 @@ def test_few_items_are_not_judged_by_the_others():
     none(found, "no better than chance")
 
 
-def test_saturated(healthy):
-    rounded = np.where(np.arange(N) < 40, np.round(healthy["p__b__1"]), healthy["p__b__1"])
-    found = findings(healthy | {"p__b__1": rounded})
-    assert the(found, "exactly 0 or 1").where == "classifier b (10%)"
-
-
 @pytest.mark.parametrize("absent", [[], ["label"]])
 def test_no_labels(healthy, absent):
     table = {c: v for c, v in healthy.items() if c not in absent}
@@ -185,14 +210,6 @@ def test_no_labels(healthy, absent):
     found = the(findings(table, classes=[0, 1]), "none is known")
     assert found.where == "labels"
     assert "--label" in found.mend
-
-
-def test_few_labels_and_a_class_without(healthy):
-    label = np.full(N, -1)
-    label[::50] = 1
-    found = findings(healthy | {"label": label}, classes=[0, 1])
-    assert the(found, "few labels: 8").severity == "warning"
-    assert the(found, "no labeled item is of class 0").severity == "warning"
 
 
 def test_minus_one_that_may_be_the_negative_class(healthy):
@@ -214,19 +231,6 @@ def test_labels_that_are_no_random_sample(healthy):
     none(findings(healthy | {"label": label, "weight": weights}), "scores labeled items")
 
 
-@pytest.mark.parametrize("end", ["first", "last"])
-def test_labels_at_one_end(healthy, end):
-    rows = np.arange(N) < 60 if end == "first" else np.arange(N) >= N - 60
-    label = np.where(rows, np.resize([0, 1, 1, 0, 1, 0], N), -1)
-    the(findings(healthy | {"label": label}), f"the labeled items are the {end} 60 rows")
-
-
-def test_rows_in_order_of_the_label(healthy):
-    label = np.sort(np.where(healthy["label"] < 0, 0, healthy["label"]))[::-1]
-    found = the(findings(healthy | {"label": label}), "ordered by label")
-    assert found.what.startswith("the rows are ordered by label: it changes 1 times")
-
-
 @pytest.mark.parametrize(("copies", "severity"), [(10, "info"), (100, "warning")])
 def test_duplicate_rows(healthy, copies, severity):
     table = {c: np.r_[v, v[:copies]] for c, v in healthy.items()}
@@ -239,13 +243,6 @@ def test_duplicate_votes_are_normal():
     rng = np.random.default_rng(0)
     table = {f"y__{m}": rng.integers(0, 2, 100) for m in "abc"}
     none(findings(table), "repeat an earlier row")
-
-
-def test_groups(healthy):
-    table = healthy | {"one": ["x"] * N, "code": np.arange(N), "sex": np.resize(["f", "m"], N)}
-    found = findings(table)
-    assert the(found, "one value only").where == "group one"
-    assert the(found, "more values than --by takes").where == "group code (400)"
 
 
 def test_renormalised_rows_and_other_notes(healthy):
@@ -291,20 +288,6 @@ def test_columns_that_may_hold_the_labels(healthy, name):
     # Values that are no classes are no labels, whatever the name says.
     odd = table | {name: ["u", "w"] * (len(healthy["label"]) // 2)}
     assert the(findings(odd), "may hold the labels").mend == f"--label {name}"
-
-
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("prob_x", "may be a probability"), ("P__x__1", "may be a probability"),
-        ("p_x_1", "may be a probability"), ("pred_x", "may be a hard prediction"),
-        ("y_pred", "may be a hard prediction"), ("logit_x", "may be a score"),
-        ("sample_weight", "may be the weight"), ("Domain", "may be the domain"),
-    ],
-)  # fmt: skip
-def test_names_that_are_nearly_native(healthy, name, what):
-    found = the(findings(healthy | {name: np.arange(N)}), what)
-    assert found.where == f"column '{name}'"
 
 
 def test_names_that_are_nothing_special(healthy):

@@ -358,6 +358,11 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         (b"<!DOCTYPE html>", "a.xls", "is a web page"),
         (packed(arrow()), "a.arrow.gz", "is Feather, compressed by gzip; decompress it"),
         (packed(archive("a.npy")), "a.gz", "is NPZ, compressed by gzip"),
+        (b"\x93NUMPY\x01", "file.csv", "is one unnamed array"),
+        (b"ARROW1\0\0", "file.csv", "cannot be read as Feather, it is damaged or cut short"),
+        (b"\xd0\xcf\x11\xe0", "file.csv", "cannot be read as a workbook, it is damaged or cut sh"),
+        (b"\x28\xb5\x2f\xfd", "file.csv", "it may be damaged or cut short"),
+        (packed(CSV.encode() * 100)[:-9], "file.csv.gz", "it may be damaged or cut short"),
     ],
 )
 def test_files_that_are_not_read_are_named(write, tmp_path, content, name, message):

@@ -41,31 +41,16 @@ def test_votes_alone(write):
     assert predictions.n_labeled == 0
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "gz", "parquet", "folder", *["pandas", "polars"]])
-def test_every_kind_of_source(kind, write, tmp_path):
-    import gzip
-
-    table = long(item=[1, 1, 2], annotator=["7", "a", "a"], label=[0.0, 1.0, 1.0])
+def test_every_kind_of_source(write):
+    """Votes are opened as tables are; of those every format is tried."""
     text = "item,annotator,label\n1,7,0\n1,a,1.0\n2,a,1\n"
-    if kind == "csv":
-        source = write(text)
-    elif kind == "tsv":
-        source = write(text.replace(",", "\t"), "votes.tsv")
-    elif kind == "gz":
-        source = write(gzip.compress(text.encode()), "votes.csv.gz")
-    elif kind == "parquet":
-        source = tmp_path / "votes.parquet"
-        pq.write_table(table, source)
-    elif kind == "folder":
-        head, *rows = text.splitlines()
-        for i, row in enumerate(rows):
-            source = write(f"{head}\n{row}\n", f"votes/{i}.csv").parent
-    else:
-        columns = table.to_pydict()
-        source = pandas.DataFrame(columns) if kind == "pandas" else polars.DataFrame(columns)
-    predictions = fl.read_predictions(votes=source)
-    assert predictions.classes == (0, 1)
-    assert said(predictions) == {(0, "7"): 0, (0, "a"): 1, (1, "a"): 1}
+    head, *rows = text.splitlines()
+    columns = {"item": [1, 1, 2], "annotator": ["7", "a", "a"], "label": [0.0, 1.0, 1.0]}
+    folder = [write(f"{head}\n{row}\n", f"votes/{i}.csv").parent for i, row in enumerate(rows)]
+    for source in (write(text), folder[0], pandas.DataFrame(columns), polars.DataFrame(columns)):
+        predictions = fl.read_predictions(votes=source)
+        assert predictions.classes == (0, 1)
+        assert said(predictions) == {(0, "7"): 0, (0, "a"): 1, (1, "a"): 1}
 
 
 def test_joined_to_a_wide_table():

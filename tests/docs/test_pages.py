@@ -22,6 +22,10 @@ import fewlabels as fl
 from fewlabels.methods import registry as method_registry
 from fewlabels.metrics import registry as metric_registry
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import reference as reference_recipe
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -56,6 +60,8 @@ def test_readme_commands(as_a_reader: Path, cli: Callable[..., tuple[int, str, s
     assert commands
     for program, *arguments in commands:
         assert program == "fewlabels"
+        if "--runs" in arguments:  # one run of a benchmark shows that it runs
+            arguments[arguments.index("--runs") + 1] = "1"
         code, out, err = cli(*arguments)
         assert (code, err) == (0, ""), arguments
         assert ("tempered-ensemble" if arguments[0] == "benchmark" else "large") in out
@@ -214,3 +220,45 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     known = fl.Predictions(p / p.sum(axis=2, keepdims=True), truth)
     got = fl.estimate(known, "labeled", "cohen_kappa", estimand="sample").rows[0].value
     assert got == pytest.approx(cohen_kappa_score(truth, p[:, 0].argmax(axis=1)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("docs/comparing.md", ["large"]),
+        ("docs/reference-data.md", ["1,500 reference items", "trust the reference"]),
+    ],
+)
+def test_commands_of_a_page(
+    page: str, words: list[str], as_a_reader: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    for program, *arguments in commands_of(page):
+        assert program == "fewlabels"
+        code, out, err = cli(*arguments)
+        assert (code, err) == (0, ""), arguments
+        assert all(word in out for word in words)
+    if page == "docs/comparing.md":
+        assert {"compare.html", "comparison.json"} <= {p.name for p in as_a_reader.iterdir()}
+
+
+def test_python_of_the_page_on_comparing(
+    as_a_reader: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for block in blocks("docs/comparing.md", "python"):
+        exec(compile(block, "docs/comparing.md", "exec"), {})
+    assert "large" in capsys.readouterr().out
+
+
+def test_python_of_the_page_on_reference_data(
+    as_a_reader: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for block in blocks("docs/reference-data.md", "python"):
+        exec(compile(block, "docs/reference-data.md", "exec"), {})
+    facts, weight = capsys.readouterr().out.splitlines()
+    assert "n_items=1500" in facts
+    assert 0 <= float(weight) <= 1
+
+
+def test_tables_of_reference_data_are_those_of_the_results() -> None:
+    page = (ROOT / "docs/reference-data.md").read_text(encoding="utf-8")
+    assert reference_recipe.with_table(page, reference_recipe.kept_rows()) == page

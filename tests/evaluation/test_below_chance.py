@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import hypergeom
 
 import fewlabels as fl
-from fewlabels.evaluation.chance import below_chance_by_agreement
-from fewlabels.evaluation.input_facts import below_chance
+from fewlabels.evaluation.input_facts import below_chance, below_chance_by_agreement
 
 WORDS = "reversed, or classes in another order?"
 

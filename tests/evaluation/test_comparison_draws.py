@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from fewlabels.comparison import Comparison, compare, group_gap, probability_best
-from fewlabels.comparison.family import runs_of
+from fewlabels.comparison.draws import runs_of
 from fewlabels.errors import UsageError
 
 

@@ -23,7 +23,7 @@ from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.questions.compare import compared
 from fewlabels.report import render_html, render_text
-from fewlabels.report.blocks import Block, Row, ranking, verdict
+from fewlabels.report.blocks import Block, Row, verdict
 
 N, BIG = 1000, 200_000
 
@@ -317,7 +317,7 @@ def test_a_contradicted_row_never_leads(moved: fl.Estimates) -> None:
 
 
 def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
-    first = ranking([Block("accuracy", None, rows_of(moved), 0.95, direction=1)])[0]
+    first = Block("accuracy", None, rows_of(moved), 0.95, direction=1).ranked()[0].model
     assert first != "strong"
     text = render_text(moved.report, 100)
     assert "not ranked, as the labels contradict it" in " ".join(text.split())

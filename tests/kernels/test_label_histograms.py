@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewlabels.annotations.label_statistics import n_outcomes, outcomes
-from fewlabels.kernels.label_histograms import (
+from fewlabels.annotations.label_histograms import (
     Annotated,
     Scheme,
     read_cells,
     sums_by_unit,
     sums_of,
 )
+from fewlabels.annotations.statistics import n_outcomes, outcomes
 
 
 def data(n=500, k=4, weight=None, seed=0):

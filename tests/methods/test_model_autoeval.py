@@ -53,16 +53,6 @@ def test_equals_the_authors_package(known, tuned):
         assert row.value == pytest.approx(float(np.squeeze(theirs)), abs=1e-12)
 
 
-def test_by_hand():
-    p = np.array([0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    predictions = fl.Predictions(p[:, None], np.array([1, 0, 0, -1, -1, -1]))
-    value = fl.estimate(
-        predictions, AutoEval(power_tuning=False), "accuracy", confidence_level=None
-    )
-    # Labels: right, wrong, right; proxies .9 .8 .7 there and .6 .7 .8 elsewhere.
-    assert value.rows[0].value == pytest.approx(2 / 3 + 0.7 - 0.8)
-
-
 def test_own_proxies_are_the_classifiers_own_confidence():
     predictions, _ = world(500, 50)
     assert predictions.probabilities is not None
@@ -70,23 +60,6 @@ def test_own_proxies_are_the_classifiers_own_confidence():
     own = fl.estimate(predictions, "autoeval", "brier", confidence_level=None)
     shared = fl.estimate(alone, AutoEval(proxy="ensemble"), "brier", confidence_level=None)
     assert own.get("model0", "brier").value == pytest.approx(shared.get("model0", "brier").value)
-
-
-def test_perfect_proxies_correct_unlucky_labels():
-    """Proxies that know which items are wrong make the estimate that of all items."""
-    rng = np.random.default_rng(0)
-    sure = rng.random(400) < 0.6
-    truth = np.ones(400, dtype=int)
-    truth[~sure] = 0  # an unsure positive prediction is wrong, as its probability all but says
-    p = np.where(sure, 0.999, 0.501)
-    known = np.argsort(~sure)[:100]  # labels only where it is right, but for twenty
-    known[:20] = np.flatnonzero(~sure)[:20]
-    labels = np.full(400, -1)
-    labels[known] = truth[known]
-    found = fl.estimate(fl.Predictions(p[:, None], labels), "autoeval", "accuracy")
-    alone = fl.estimate(fl.Predictions(p[:, None], labels), "labeled", "accuracy")
-    assert alone.rows[0].value == pytest.approx(0.8)
-    assert abs(found.rows[0].value - sure.mean()) < 0.5 * abs(0.8 - sure.mean())
 
 
 def test_sample_and_population_agree_on_the_value():
@@ -99,43 +72,6 @@ def test_sample_and_population_agree_on_the_value():
         )
         for a, b in zip(sample.rows, population.rows, strict=True):
             assert a.value == pytest.approx(b.value, abs=1e-12)
-
-
-@pytest.mark.parametrize("estimand", ["population", "sample"])
-def test_never_collapses_when_labels_agree(estimand):
-    rng = np.random.default_rng(1)
-    p = rng.uniform(0.6, 1, 300)
-    labels = np.where(np.arange(300) < 20, 1, -1)
-    row = fl.estimate(fl.Predictions(p[:, None], labels), "autoeval", "accuracy", estimand=estimand)
-    found = row.rows[0]
-    assert 0.7 < found.low < found.high <= 1
-    assert found.high - found.low > 0.02
-
-
-def test_all_labels_known_is_the_plain_mean():
-    predictions, _ = world(200, 200)
-    sample = fl.estimate(predictions, "autoeval", "accuracy", estimand="sample")
-    population = fl.estimate(predictions, "autoeval", "accuracy")
-    for j, (row, other) in enumerate(zip(sample.rows, population.rows, strict=True)):
-        right, _ = losses(predictions, j)
-        assert row.value == pytest.approx(right.mean(), abs=1e-12)
-        assert row.low == pytest.approx(row.high, abs=1e-12)
-        assert other.value == pytest.approx(right.mean(), abs=1e-12)
-        assert other.low < other.value < other.high
-
-
-def test_sampling_weights_are_those_of_repeated_items():
-    predictions, _ = world(120, 60)
-    assert predictions.probabilities is not None
-    times = np.random.default_rng(3).integers(1, 4, 120)
-    repeated = predictions.take(np.repeat(np.arange(120), times))
-    weighted = fl.Predictions(predictions.probabilities, predictions.labels, weight=times)
-    one, other = (
-        fl.estimate(p, AutoEval(power_tuning=False), "accuracy", confidence_level=None)
-        for p in (repeated, weighted)
-    )
-    for a, b in zip(one.rows, other.rows, strict=True):
-        assert a.value == pytest.approx(b.value, abs=1e-12)
 
 
 def test_sums_of_many_items_are_those_of_drawn_weights():
@@ -151,28 +87,6 @@ def test_sums_of_many_items_are_those_of_drawn_weights():
         assert other.std() == pytest.approx(one.std(), rel=0.2)
     again = np.corrcoef(drawn.total, drawn.mean[0])[0, 1]
     assert np.corrcoef(gaussian.total, gaussian.mean[0])[0, 1] == pytest.approx(again, abs=0.2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("known", [20, 100])
-def test_coverage(known):
-    """90% intervals of accuracy and Brier score, in a world whose truth is known."""
-    big, truth = world(200_000, 200_000, seed=9)
-    assert big.probabilities is not None
-    p = big.probabilities[:, :, 1]
-    right = ((p > 0.5) == truth[:, None]).mean(axis=0)
-    rng = np.random.default_rng(4)
-    hits = []
-    for run in range(200):
-        rows = rng.choice(len(truth), 1000, replace=False)
-        labels = np.where(np.arange(1000) < known, truth[rows], -1)
-        found = fl.estimate(
-            fl.Predictions(p[rows], labels), "autoeval", "accuracy",
-            confidence_level=0.9, random_state=run,
-        )  # fmt: skip
-        hits += [row.low <= right[j] <= row.high for j, row in enumerate(found.rows)]
-    # 400 intervals, pairwise dependent: a standard error of at most 2.1 points.
-    assert 0.84 < np.mean(hits) < 0.97
 
 
 def test_bad_settings():

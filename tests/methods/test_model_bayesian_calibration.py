@@ -12,7 +12,6 @@ from fewlabels.methods.baselines.bayesian_calibration import (
     log_posterior,
     log_scores,
     logits,
-    sample_posterior,
     slope_and_curvature,
 )
 
@@ -54,82 +53,11 @@ def test_gradient_and_hessian_are_the_derivatives(soft):
     np.testing.assert_allclose(hessian, numeric, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("soft", [False, True])
-def test_draws_are_the_posterior_by_quadrature(soft):
-    x, evidence = labeled_scores(soft=soft)
-    axis = np.linspace(-4.5, 4.5, 61)
-    grid = np.stack(np.meshgrid(*(axis * s for s in SDS), indexing="ij"), axis=-1).reshape(-1, 3)
-    log = log_posterior(grid, x, evidence, SDS)
-    weight = np.exp(log - log.max())
-    weight /= weight.sum()
-    mean = weight @ grid
-    sd = np.sqrt(weight @ (grid - mean) ** 2)
-    found = sample_posterior(
-        x, evidence, SDS, size=20_000, proposals=100_000, rng=np.random.default_rng(0)
-    )
-    assert found.converged
-    assert found.effective_sample_size > 60_000
-    # 20,000 draws: a standard error of .007 of the posterior's own.
-    np.testing.assert_allclose((found.draws.mean(axis=0) - mean) / sd, 0, atol=0.03)
-    np.testing.assert_allclose(found.draws.std(axis=0) / sd, 1, atol=0.03)
-
-
 def test_identity_is_where_the_prior_stands():
     s = np.array([0.1, 0.5, 0.9])
     np.testing.assert_allclose(
         logits(np.zeros((1, 3)), log_scores(s))[:, 0], np.log(s / (1 - s)), atol=1e-12
     )
-
-
-def test_many_labels_find_the_true_calibration():
-    predictions, q = sharpened(n=6000, known=4000)
-    posterior = BayesianCalibration().infer(predictions, 0)
-    for j in range(2):
-        gap = np.abs(posterior.of(j).marginals()[4000:, 1] - q[4000:])
-        assert gap.mean() < 0.02
-    assert posterior.diagnostics["a"]["calibrated"] == pytest.approx(1.0, abs=0.1)
-    assert posterior.diagnostics["b"]["sharp"] == pytest.approx(0.5, abs=0.1)
-
-
-def test_a_classifier_is_judged_by_itself():
-    predictions, _ = sharpened()
-    both = BayesianCalibration().infer(predictions, 0)
-    alone = BayesianCalibration().infer(predictions.select_models(["calibrated"]), 0)
-    np.testing.assert_allclose(both.of(0).marginals(), alone.of(0).marginals(), atol=0.02)
-    assert np.abs(both.of(0).marginals() - both.of(1).marginals()).max() > 0.03
-
-
-def test_metrics_are_means_over_the_draws():
-    predictions, _ = sharpened()
-    found = fl.estimate(
-        predictions, BayesianCalibration(), "accuracy", estimand="sample", confidence_level=None
-    )
-    own = found.posterior.of(1)
-    block = own.parameters.block(np.arange(own.parameters.size), slice(None))
-    values = np.take_along_axis(block, predictions.hard[:, 1][:, None, None], axis=1).mean(
-        axis=(0, 1)
-    )
-    assert found.get("sharp", "accuracy").value == pytest.approx(values.mean(), abs=1e-12)
-
-
-def test_without_labels_the_prior_speaks_and_says_so():
-    predictions, _ = sharpened()
-    posterior = BayesianCalibration().infer(predictions.with_labels(None), 0)
-    assert posterior.status == "assumption"
-    assert posterior.warnings == (
-        "assumption: no labels; the estimates rest on the prior belief that the classifier is "
-        "calibrated",
-    )
-    told = predictions.probabilities[:, 0, 1]
-    assert np.abs(posterior.of(0).marginals()[:, 1] - told).mean() < 0.1
-
-
-def test_exact_zeros_and_ones():
-    p = np.array([[0.0], [1.0]] * 100)
-    labels = np.where(np.arange(200) < 40, (p[:, 0] > 0.5), -1)
-    posterior = BayesianCalibration().infer(fl.Predictions(p, labels), 0)
-    assert np.isfinite(posterior.marginals()).all()
-    assert posterior.marginals()[40, 0] > 0.99
 
 
 def test_missing_scores_get_the_share_of_the_class():
@@ -144,17 +72,6 @@ def test_missing_scores_get_the_share_of_the_class():
     )
 
 
-def test_swapped_classes_swap_the_answer():
-    predictions, _ = sharpened()
-    turned = fl.Predictions(
-        predictions.probabilities[:, :, ::-1],
-        np.where(predictions.labeled, 1 - predictions.labels, -1),
-    )
-    straight = BayesianCalibration(n_draws=2000, proposals=10_000).infer(predictions, 0)
-    other = BayesianCalibration(n_draws=2000, proposals=10_000).infer(turned, 1)
-    np.testing.assert_allclose(straight.marginals(), other.marginals()[:, ::-1], atol=0.01)
-
-
 def test_annotators_teach_like_labels():
     predictions, _ = sharpened(n=600, known=200)
     histogram = np.zeros((600, 2))
@@ -163,14 +80,6 @@ def test_annotators_teach_like_labels():
     settings = BayesianCalibration(n_draws=2000, proposals=10_000)
     labeled, annotated = (settings.infer(x, 0).marginals() for x in (predictions, told))
     np.testing.assert_allclose(annotated, labeled, atol=0.01)
-
-
-def test_more_than_two_classes_are_refused():
-    p = np.full((5, 1, 3), 1 / 3)
-    with pytest.raises(
-        fl.InputError, match="is for two classes, and these predictions have 3; use"
-    ):
-        BayesianCalibration().infer(fl.Predictions(p, [0, 1, 2, -1, -1]), 0)
 
 
 def test_few_effective_draws_are_a_status():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fewlabels as fl
-from fewlabels.errors import Status
-from fewlabels.models import MonotoneCurves, resolve
+from fewlabels.methods.curves.monotone_curves import Cloud, sequential_monte_carlo
+from fewlabels.models import MonotoneCurves
 
 
 def world(seed: int, n: int, known: int, slope: float = 2.0) -> fl.Predictions:
@@ -76,15 +77,6 @@ def test_constant_scores_have_one_probability():
     assert any("all scores are equal" in text for text in post.warnings)
 
 
-@pytest.mark.parametrize("unit", ["scores", "probabilities"])
-def test_no_labels_is_an_assumption(unit):
-    rng = np.random.default_rng(7)
-    given = rng.normal(size=(300, 1)) if unit == "scores" else rng.random((300, 1))
-    post = MonotoneCurves().infer(fl.Predictions(**{unit: given}), 0)
-    assert post.status is Status.ASSUMPTION
-    assert any(text.startswith("assumption: no labels") for text in post.warnings)
-
-
 def test_a_histogram_of_many_votes_is_a_label():
     data = world(8, 400, 30)
     votes = np.zeros((400, 2))
@@ -133,14 +125,6 @@ def test_interpolation_between_knots_is_exact_enough():
     assert np.abs(curves.probabilities(scores, index)[0] - exact[:, curves.order]).max() < 0.01
 
 
-def test_auto_knows_one_classifier_from_several():
-    one, two = np.full((5, 1), 0.3), np.full((5, 2), 0.3)
-    assert resolve("auto", fl.Predictions(one))[0] == "monotone-curves"
-    assert resolve("auto", fl.Predictions(scores=two))[0] == "learned-ensemble"
-    assert resolve("auto", fl.Predictions(two))[0] == "learned-ensemble"
-    assert resolve("auto", fl.Predictions(votes=np.ones((5, 2), int)))[0] == "vote-selection"
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -153,3 +137,119 @@ def test_auto_knows_one_classifier_from_several():
 def test_settings_that_cannot_be(settings, words):
     with pytest.raises(fl.errors.UsageError, match=words):
         MonotoneCurves(**settings)
+
+
+# --- Sequential Monte Carlo where the posterior and the evidence have a closed form.
+
+RUNS = 12
+
+
+class Regression:
+    """y = X u + noise with u ~ N(0, I): everything is normal."""
+
+    def __init__(self, dimension: int, size: int, noise: float, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.X = rng.normal(size=(size, dimension))
+        self.noise = noise
+        self.y = self.X @ rng.normal(size=dimension) + noise * rng.normal(size=size)
+        self.covariance = np.linalg.inv(np.eye(dimension) + self.X.T @ self.X / noise**2)
+        self.mean = self.covariance @ self.X.T @ self.y / noise**2
+        marginal = self.X @ self.X.T + noise**2 * np.eye(size)
+        self.log_evidence = stats.multivariate_normal(np.zeros(size), marginal).logpdf(self.y)
+
+    def log_likelihood(self, points: np.ndarray) -> np.ndarray:
+        return stats.norm(points @ self.X.T, self.noise).logpdf(self.y).sum(axis=1)
+
+    def clouds(self, **options) -> list[Cloud]:
+        dimension = self.X.shape[1]
+        return [
+            sequential_monte_carlo(
+                self.log_likelihood, dimension, np.random.default_rng([1, run]), **options
+            )
+            for run in range(RUNS)
+        ]
+
+
+def off(values, truth) -> np.ndarray:
+    """How far the mean over runs is from the truth, in standard errors."""
+    values = np.asarray(values, dtype=float)
+    return (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+
+
+def far(comparisons: int) -> float:
+    """What t exceeds once in ten thousand, in any of so many comparisons."""
+    return float(stats.t(RUNS - 1).isf(0.5e-4 / comparisons))
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize(("size", "noise"), [(4, 1.5), (40, 0.3)], ids=["weak", "strong"])
+def test_linear_regression(dimension, size, noise):
+    exact = Regression(dimension, size, noise)
+    clouds = exact.clouds(particles=600)
+    # The evidence itself is unbiased, its logarithm is not.
+    ratio = [np.exp(cloud.log_evidence - exact.log_evidence) for cloud in clouds]
+    assert abs(off(ratio, 1.0)) < far(1)
+    assert np.std(ratio) < 0.4
+    means = [cloud.points.mean(axis=0) for cloud in clouds]
+    assert np.abs(off(means, exact.mean)).max() < far(dimension)
+    corner = np.tril_indices(dimension)
+    seconds = [((c.points - exact.mean).T @ (c.points - exact.mean) / 600)[corner] for c in clouds]
+    assert np.abs(off(seconds, exact.covariance[corner])).max() < far(len(corner[0]))
+    # Estimates are as sharp as some 100 independent draws would make them, or sharper.
+    sharp = np.sqrt(np.diag(exact.covariance) / 100)
+    assert (np.std(means, axis=0) < sharp).all()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_normal_likelihood(dimension):
+    """Of u itself, seen with unlike errors far from the prior."""
+    seen = np.linspace(1.5, 3.0, dimension)
+    sd = np.geomspace(0.1, 1.0, dimension)
+    clouds = [
+        sequential_monte_carlo(
+            lambda points: stats.norm(seen, sd).logpdf(points).sum(axis=1),
+            dimension,
+            np.random.default_rng([2, run]),
+        )
+        for run in range(RUNS)
+    ]
+    log_evidence = stats.norm(0, np.sqrt(1 + sd**2)).logpdf(seen).sum()
+    assert abs(off([np.exp(c.log_evidence - log_evidence) for c in clouds], 1.0)) < far(1)
+    assert np.abs(off([c.points.mean(axis=0) for c in clouds], seen / (1 + sd**2))).max() < far(
+        dimension
+    )
+    # Tails too: the share beyond the posterior's upper tenth.
+    tenth = seen / (1 + sd**2) + stats.norm.isf(0.1) * sd / np.sqrt(1 + sd**2)
+    share = [(c.points > tenth).mean(axis=0) for c in clouds]
+    assert np.abs(off(share, 0.1)).max() < far(dimension)
+
+
+def test_two_modes_keep_their_weights():
+    """Which a chain from one starting point would not find."""
+
+    def log_likelihood(points):
+        x = points[:, 0]
+        return np.logaddexp(
+            np.log(0.25) + stats.norm(-2, 0.2).logpdf(x),
+            np.log(0.75) + stats.norm(2, 0.2).logpdf(x),
+        )
+
+    share = [
+        (
+            sequential_monte_carlo(log_likelihood, 1, np.random.default_rng([3, run])).points > 0
+        ).mean()
+        for run in range(RUNS)
+    ]
+    assert abs(off(share, 0.75)) < far(1)
+
+
+def test_a_constant_factor_moves_the_evidence_alone():
+    exact = Regression(2, 10, 0.5)
+    plain, more = (
+        sequential_monte_carlo(
+            lambda u, shift=shift: exact.log_likelihood(u) + shift, 2, np.random.default_rng(4)
+        )
+        for shift in (0.0, -1024.0)
+    )
+    np.testing.assert_allclose(more.points, plain.points, atol=1e-9)
+    assert more.log_evidence == pytest.approx(plain.log_evidence - 1024.0, abs=1e-8)

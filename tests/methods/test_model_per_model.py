@@ -17,20 +17,6 @@ def world(n: int = 200, known: int = 30) -> fl.Predictions:
 
 
 SOFT = SSMEKDE(init="soft", bandwidth="scott")
-METRICS = ["accuracy", "roc_auc", "ece"]
-
-
-@pytest.mark.parametrize("estimand", ["population", "sample"])
-def test_each_classifier_is_judged_by_its_own_mixture(estimand):
-    predictions = world()
-    together = fl.estimate(predictions, SSMEKDEMarginal(SOFT), METRICS, estimand=estimand)
-    for model in predictions.models:
-        alone = fl.estimate(predictions.select_models([model]), SOFT, METRICS, estimand=estimand)
-        for metric in METRICS:
-            one, other = together.get(model, metric), alone.get(model, metric)
-            # A soft start leaves drawn labels alone to chance, and those of nonlinear metrics only.
-            assert one.value == pytest.approx(other.value, abs=0.01)
-            assert one.low <= one.value <= one.high
 
 
 def test_the_posterior_of_all_is_the_mean():

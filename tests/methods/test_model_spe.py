@@ -45,31 +45,6 @@ def bayes(scores: np.ndarray, share: float = 0.3) -> np.ndarray:
     return expit(np.log(share / (1 - share)) + gap)
 
 
-def test_probabilities_are_the_true_ones():
-    predictions, _ = normals(n=4000, known=100)
-    found = SPE(selection="average").infer(predictions, 0)
-    open_ = ~predictions.labeled
-    gap = np.abs(found.marginals()[:, 1] - bayes(predictions.scores[:, 0]))[open_]
-    assert gap.mean() < 0.02
-    assert found.status == "ok"
-    assert found.warnings == ()
-    diagnostics = found.of(0).diagnostics
-    assert diagnostics["prevalence"] == pytest.approx(0.3, abs=0.03)
-    assert diagnostics["families"] in diagnostics["pairs"]
-    assert set(diagnostics["pairs"]) == {
-        "normal/normal", "normal/gamma", "gamma/normal", "gamma/gamma",
-    }  # fmt: skip
-    assert sum(pair["weight"] for pair in diagnostics["pairs"].values()) == pytest.approx(1)
-
-
-def test_without_labels_higher_scores_are_positive():
-    predictions, truth = normals(known=0)
-    found = SPE().infer(predictions, 0)
-    assert found.status == "assumption"
-    assert found.warnings[0].startswith("assumption: no labels")
-    assert ((found.marginals()[:, 1] > 0.5) == truth).mean() > 0.85
-
-
 @pytest.mark.parametrize("label", [0, 1])
 def test_labels_of_one_class_leave_the_other_above_or_below(label):
     predictions, truth = normals(known=0)
@@ -84,28 +59,6 @@ def test_labels_win_over_the_direction_of_the_scores():
     found = SPE().infer(turned, 0).marginals()[:, 1]
     straight = SPE().infer(predictions, 0).marginals()[:, 1]
     assert np.corrcoef(found, straight)[0, 1] > 0.99
-
-
-def test_all_labels_known_leave_nothing_open():
-    predictions, truth = normals(n=400, known=400)
-    found = SPE().infer(predictions, 0)
-    np.testing.assert_array_equal(found.marginals()[:, 1], truth)
-    block = found.of(0).parameters.block(np.arange(50), slice(None))
-    np.testing.assert_array_equal(block[:, 1], np.repeat(truth[:, None], 50, axis=1))
-
-
-def test_rates_are_those_of_the_population():
-    predictions, _ = normals(n=4000, known=200)
-    rates = SPE().infer(predictions, 0).of(0).score_rates
-    thresholds = np.array([-9.0, 0.35, 0.5, 0.65, 9.0])
-    share, recall, false = rates.rates(thresholds, np.arange(400))
-    assert share.shape == (400,)
-    assert recall.shape == false.shape == (5, 400)
-    np.testing.assert_array_equal(recall[0], 1)
-    np.testing.assert_allclose(false.mean(axis=1)[1:4], [0.5, 0.106, 0.006], atol=0.03)
-    np.testing.assert_allclose(recall.mean(axis=1)[1:4], [0.994, 0.894, 0.5], atol=0.05)
-    assert (np.diff(recall, axis=0) <= 1e-12).all()
-    np.testing.assert_allclose(recall[4], 0, atol=1e-9)
 
 
 def test_probabilities_enter_as_logits_and_thresholds_stay_probabilities():
@@ -123,27 +76,6 @@ def test_probabilities_enter_as_logits_and_thresholds_stay_probabilities():
     np.testing.assert_array_equal(everything, np.repeat([[1.0], [0.0]], 100, axis=1))
     plain = SPE(scale="probability").infer(as_probability, 0).of(0)
     assert np.abs(plain.marginals() - other.marginals()).max() > 1e-3
-
-
-def test_blocks_are_the_marginals():
-    predictions, _ = normals()
-    found = SPE(n_draws=100).infer(predictions, 0).of(0)
-    assert found.parameters.size == 100
-    block = found.parameters.block(np.arange(100), slice(None))
-    assert block.shape == (1000, 2, 100)
-    np.testing.assert_allclose(block.mean(axis=2), found.marginals(), atol=1e-12)
-    rows = np.array([5, 900, 3])
-    part = found.parameters.block(np.array([7, 3]), rows)
-    np.testing.assert_allclose(part, block[rows][:, :, [7, 3]], atol=1e-12)
-
-
-def test_order_and_workers_do_not_show():
-    predictions, _ = normals(n=300)
-    order = np.random.default_rng(1).permutation(300)
-    straight, shuffled = (SPE().infer(p, 0) for p in (predictions, predictions.take(order)))
-    np.testing.assert_array_equal(straight.marginals()[order], shuffled.marginals())
-    one, two = (fl.estimate(predictions, SPE(), "roc_auc", workers=w) for w in (1, 2))
-    assert one.to_dict() == two.to_dict()
 
 
 def test_missing_scores_have_the_prevalence():
@@ -200,17 +132,6 @@ def test_a_handful_of_items(n):
     scores = np.arange(n, dtype=float)[:, None]
     found = SPE().infer(fl.Predictions(scores=scores, labels=[1, 0, -1][:n]), 0)
     assert np.isfinite(found.marginals()).all()
-
-
-def test_two_values_and_saturated_probabilities():
-    rng = np.random.default_rng(0)
-    truth = rng.random(400) < 0.4
-    p = np.where(rng.random(400) < 0.9, truth, ~truth).astype(float)
-    labels = np.where(np.arange(400) < 40, truth, -1)
-    found = SPE().infer(fl.Predictions(p[:, None], labels), 0)
-    one = found.marginals()[40:, 1]
-    assert one[p[40:] == 1].mean() > 0.7
-    assert one[p[40:] == 0].mean() < 0.2
 
 
 def test_misfit_is_said():
@@ -393,9 +314,3 @@ def test_components_and_truncation_and_short_names():
 def test_options_are_checked(options, message):
     with pytest.raises(fl.UsageError, match=message):
         SPE(**options)
-
-
-def test_hard_predictions_are_refused():
-    predictions = fl.Predictions(votes=[[1], [0], [1]], labels=[1, 0, -1])
-    with pytest.raises(fl.InputError, match="method 'spe' needs scores"):
-        SPE().infer(predictions, 0)

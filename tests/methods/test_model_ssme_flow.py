@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.methods.baselines.ensemble import Ensemble
+from fewlabels.methods.baselines.plain import Ensemble
 from fewlabels.methods.ssme.flow import SSMEFlow
 from fewlabels.methods.ssme.flow_training import (
-    Expectation,
     Items,
     LatentMixture,
     MixturePrior,
@@ -131,18 +130,6 @@ def test_m_step_is_the_mode_under_the_prior():
     assert found.shares.sum() == pytest.approx(1)
 
 
-def test_em_of_the_latent_mixture_climbs():
-    z = np.hstack([np.random.default_rng(s).normal(3 * s, 1, (2, 100)) for s in (0, 1)])
-    prior = MixturePrior(np.array([[1.0, 1], [2, 2]]), np.eye(2), np.array([0.5, 0.5]), 0.01)
-    now = LatentMixture(prior.means, np.stack([np.eye(2)] * 2), prior.shares)
-    step, values = Expectation(2, 2, 200, np.float64), []
-    for _ in range(30):
-        values.append(step.run(now, z, np.zeros((2, 200)), np.ones(200)).sum())
-        now = prior.update(step.moments(), now.means)
-    assert np.diff(values[:5]).min() > 0
-    np.testing.assert_allclose(np.sort(now.means[:, 0]), [0, 3], atol=0.4)
-
-
 def test_recovers_a_gaussian_world():
     """Scores drawn from Gaussians per class: Bayes' rule gives the posterior exactly."""
     rng = np.random.default_rng(0)
@@ -165,38 +152,6 @@ def test_recovers_a_gaussian_world():
     assert gap[0] < 0.05 < 0.2 < gap[1]
 
 
-def test_recovers_bananas():
-    """Two bent clusters that no pair of Gaussians fits; the averaged classifier is at a loss."""
-    rng = np.random.default_rng(0)
-    n = 800
-    truth = rng.integers(2, size=n)
-    along = rng.normal(size=n)
-    s = np.stack([1.5 * along, along**2 - 2 + 2.5 * truth + 0.25 * rng.normal(size=n)], axis=1)
-    predictions = fl.Predictions(logistic(s), np.where(np.arange(n) < 40, truth, -1))
-    options = {**SMALL, "flow_epochs": 150, "joint_epochs": 250, "hidden": 32}
-    unlabeled = ~predictions.labeled
-    wrong = [
-        np.mean(model.infer(predictions, 0).marginals().argmax(axis=1)[unlabeled]
-                != truth[unlabeled])
-        for model in (SSMEFlow(**options), Ensemble())
-    ]  # fmt: skip
-    assert wrong[0] < 0.1 < 0.15 < wrong[1]
-
-
-def test_labeled_items_are_clamped_and_soft_evidence_counts():
-    predictions, truth = clusters()
-    rows = np.flatnonzero(predictions.labeled)
-    wrong = predictions.with_labels(np.where(predictions.labeled, 1 - truth, -1))
-    for given in (predictions, wrong):
-        found = SSMEFlow(**SMALL).infer(given, 0).marginals()
-        assert (found[rows, given.labels[rows]] == 1).all()
-    p = predictions.probabilities
-    histogram = np.zeros((300, 2))
-    histogram[np.arange(100), 1 - truth[:100]] = 9
-    found = SSMEFlow(**SMALL).infer(fl.Predictions(p, histogram=histogram), 0).marginals()
-    assert (found[:100].argmax(axis=1) != truth[:100]).mean() > 0.95
-
-
 def test_a_known_label_is_a_case_of_soft_evidence():
     """A histogram so large that it leaves no doubt trains the flow as a label does."""
     predictions, truth = clusters()
@@ -210,49 +165,6 @@ def test_a_known_label_is_a_case_of_soft_evidence():
     np.testing.assert_allclose(soft.marginals(), hard, atol=1e-4)
 
 
-def test_same_seed_same_bits_and_order_of_items_is_irrelevant():
-    predictions, _ = clusters()
-    order = np.random.default_rng(0).permutation(300)
-    first, again, shuffled = (
-        SSMEFlow(**SMALL).infer(given, 0)
-        for given in (predictions, predictions, predictions.take(order))
-    )
-    np.testing.assert_array_equal(first.marginals(), again.marginals())
-    np.testing.assert_allclose(shuffled.marginals(), first.marginals()[order], atol=1e-12)
-    assert shuffled.diagnostics["log_likelihood"] == first.diagnostics["log_likelihood"]
-    other = SSMEFlow(**SMALL).infer(predictions, 1).marginals()
-    assert np.abs(other - first.marginals()).max() > 1e-6
-
-
-def test_bits_do_not_depend_on_workers():
-    predictions, _ = clusters(n=2500)
-    one, two = (fl.estimate(predictions, SSMEFlow(**SMALL), "accuracy", workers=w) for w in (1, 2))
-    assert one.to_dict() == two.to_dict()
-
-
-def test_applies_to_other_rows_one_by_one():
-    predictions, _ = clusters()
-    fitted = SSMEFlow(**SMALL).fit(predictions, np.random.default_rng(0))
-    whole = fitted.posterior(predictions)
-    part = fitted.posterior(predictions.take(np.arange(100, 103)))
-    np.testing.assert_allclose(part.marginals(), whole.marginals()[100:103], atol=1e-6)
-    blocks = [p.parameters.block(np.arange(3), slice(None)) for p in (part, whole)]
-    np.testing.assert_allclose(blocks[0], blocks[1][100:103], atol=1e-6)
-
-
-def test_ninety_dimensions_of_saturated_scores():
-    predictions, truth = saturated()
-    posterior = SSMEFlow(**SMALL).infer(predictions, 0)
-    assert posterior.status == "ok"
-    assert posterior.diagnostics["latent_dimension"] == 90
-    assert posterior.diagnostics["log_likelihood"] > posterior.diagnostics["log_likelihood_start"]
-    found = posterior.marginals()
-    assert np.isfinite(found).all()
-    assert (found.argmax(axis=1) == truth)[50:].mean() > 0.9
-    # Rows that say the same are treated the same.
-    np.testing.assert_allclose(found[50:200], found[250:], atol=1e-9)
-
-
 @pytest.mark.slow
 def test_the_papers_size_is_stable():
     """A thousand epochs of the full flow: no collapse onto copies of rows, no class lost."""
@@ -262,16 +174,6 @@ def test_the_papers_size_is_stable():
     assert posterior.diagnostics["epochs"] == 1000
     assert posterior.diagnostics["smallest_class_share"] > 0.05
     assert (posterior.marginals().argmax(axis=1) == truth)[50:].mean() > 0.9
-
-
-def test_one_constant_classifier_and_one_dimension():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=200)
-    labels = np.where(np.arange(200) < 20, truth, -1)
-    p = np.stack([np.full(200, 0.3), logistic(3 * truth - 1.5 + rng.normal(size=200))], axis=1)
-    for columns in ([0, 1], [1], [0]):
-        found = SSMEFlow(**SMALL).infer(fl.Predictions(p[:, columns], labels), 0).marginals()
-        np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
 def test_early_stopping_keeps_the_best_epoch():
@@ -297,25 +199,6 @@ def test_failure_keeps_the_last_good_flow_and_says_so(rate):
     assert posterior.warnings[0].startswith("not-converged: the likelihood")
     assert np.isfinite(posterior.diagnostics["log_likelihood"])
     np.testing.assert_allclose(posterior.marginals().sum(axis=1), 1)
-
-
-def test_without_labels_it_rests_on_an_assumption():
-    predictions, _ = clusters(known=0)
-    posterior = SSMEFlow(**SMALL).infer(predictions, 0)
-    assert posterior.status == "assumption"
-    assert posterior.warnings[0].startswith("assumption: no labels")
-    with pytest.raises(fl.InputError, match="learns from labels alone, and there are none"):
-        SSMEFlow(unlabeled_weight=0).infer(predictions, 0)
-
-
-def test_replicates_differ_and_are_probabilities():
-    predictions, _ = clusters(n=100)
-    posterior = SSMEFlow(**SMALL, replicates=5).infer(predictions, 0)
-    block = posterior.parameters.block(np.arange(5), slice(None))
-    assert block.shape == (100, 2, 5)
-    np.testing.assert_allclose(block.sum(axis=1), 1)
-    assert block[~predictions.labeled].std(axis=2).max() > 1e-3
-    assert (block[predictions.labeled].max(axis=1) == 1).all()
 
 
 def test_support_stands_for_the_whole():
@@ -344,11 +227,6 @@ def test_options_are_checked(options, message):
         SSMEFlow(**options)
 
 
-def test_needs_probabilities():
-    with pytest.raises(fl.InputError, match="'ssme-flow' needs class probabilities"):
-        SSMEFlow().infer(fl.Predictions(votes=[[0, 1], [1, 1]], labels=[0, 1]), 0)
-
-
 def test_refits_with_equal_weights_stay_at_the_fit(monkeypatch):
     """EM without the noise of training would narrow every Gaussian, and sharpen every posterior."""
     predictions, _ = clusters(600)
@@ -361,3 +239,8 @@ def test_refits_with_equal_weights_stay_at_the_fit(monkeypatch):
     for now, before in zip(refit.covariances, fitted.trained.mixture.covariances, strict=True):
         change = np.linalg.slogdet(now)[1] - np.linalg.slogdet(before)[1]
         assert abs(change) < 0.2
+
+
+def test_without_labels_there_is_nothing_to_learn_from_labels_alone():
+    with pytest.raises(fl.InputError, match="learns from labels alone, and there are none"):
+        SSMEFlow(unlabeled_weight=0).infer(clusters(known=0)[0], 0)

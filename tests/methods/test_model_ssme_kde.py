@@ -28,15 +28,6 @@ def test_em_learns_with_wide_kernels():
     assert wide.status == "ok"
 
 
-def test_narrow_kernels_keep_the_random_start_and_say_so():
-    predictions, _ = two_moons()
-    posterior = SSMEKDE(bandwidth=1e-3).infer(predictions, 0)
-    assert posterior.marginals().max(axis=1).min() > 0.999
-    assert posterior.diagnostics["self_share"] > 0.99
-    assert posterior.status == "assumption"
-    assert any("too narrow for EM to learn" in w for w in posterior.warnings)
-
-
 def test_leaving_the_own_kernel_out_makes_em_move():
     predictions, _ = two_moons()
     moved = {}
@@ -78,16 +69,6 @@ def test_unlabeled_weight_zero_learns_from_labels_alone():
     np.testing.assert_allclose(alone.marginals()[150:160], fewer.marginals()[100:], atol=1e-9)
 
 
-def test_replicates_differ_and_are_probabilities():
-    predictions, _ = two_moons()
-    posterior = SSMEKDE(bandwidth="scott", replicates=5).infer(predictions, 0)
-    block = posterior.parameters.block(np.arange(5), slice(None))
-    assert block.shape == (300, 2, 5)
-    np.testing.assert_allclose(block.sum(axis=1), 1)
-    assert block[~predictions.labeled].std(axis=2).max() > 1e-3
-    assert (block[predictions.labeled].max(axis=1) == 1).all()
-
-
 def test_oscillation_is_reported():
     predictions, _ = two_moons()
     posterior = SSMEKDE(bandwidth=1e-3, leave_one_out=True, epochs=2).infer(predictions, 0)
@@ -121,8 +102,3 @@ def test_options_are_checked(options, message):
 def test_bandwidth_numbers_are_checked(bandwidth):
     with pytest.raises(fl.UsageError, match="`bandwidth` must be one positive number or 2 of them"):
         SSMEKDE(bandwidth=bandwidth).infer(two_moons()[0], 0)
-
-
-def test_needs_probabilities():
-    with pytest.raises(fl.InputError, match="'ssme-kde' needs class probabilities"):
-        SSMEKDE().infer(fl.Predictions(votes=[[0, 1], [1, 1]], labels=[0, 1]), 0)

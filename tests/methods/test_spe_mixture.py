@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit, logit
 
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.spe.families import FAMILIES, Points
@@ -60,27 +59,6 @@ def test_gradient_is_the_derivative(components, truncation):
             np.testing.assert_allclose(gradient[:, k], numeric, rtol=1e-6, atol=1e-5)
 
 
-def naive_log_likelihood(mixture, theta, x, evidence, weight):
-    one, zero, share = mixture.split(theta)
-    first = mixture.positive.log_density(Points(x), one) + np.log(expit(share))
-    second = mixture.negative.log_density(Points(x), zero) + np.log(expit(-share))
-    return weight @ np.logaddexp(first + evidence[:, 1:], second + evidence[:, :1])
-
-
-@pytest.mark.parametrize("pair", [("normal", "gamma"), ("student-t", "weibull-min")])
-def test_likelihood_is_the_sum_over_items(pair):
-    x, y, weight, odds = some(300)
-    mixture = mixture_of(*pair)
-    theta = around(mixture, 400)
-    evidence = np.zeros((300, 2))
-    evidence[y == 1, 0] = evidence[y == 0, 1] = -np.inf
-    open_ = y == -1
-    evidence[open_, 1] = odds[open_]
-    expected = naive_log_likelihood(mixture, theta, x, evidence, weight)
-    found = mixture.log_likelihood(theta, data_of(x, y, weight, odds))
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
-
-
 def test_evidence_tends_to_a_label():
     x, y, weight, _ = some()
     mixture = mixture_of()
@@ -95,17 +73,6 @@ def test_evidence_tends_to_a_label():
     np.testing.assert_allclose(soft - constant, known, rtol=1e-9)
 
 
-def test_weights_are_powers_of_the_likelihood():
-    x, y, _, odds = some()
-    mixture = mixture_of()
-    theta = around(mixture)
-    twice = data_of(np.tile(x, 2), np.tile(y, 2), None, np.tile(odds, 2))
-    weighted = data_of(x, y, np.full(len(x), 2.0), odds)
-    np.testing.assert_allclose(
-        mixture.log_likelihood(theta, twice), mixture.log_likelihood(theta, weighted), rtol=1e-12
-    )
-
-
 def test_workers_do_not_show():
     x, y, weight, odds = some(12_000)
     mixture = mixture_of()
@@ -115,16 +82,6 @@ def test_workers_do_not_show():
         with using_workers(count):
             found.append(mixture.log_posterior(theta, data))
     np.testing.assert_array_equal(*found)
-
-
-def test_all_labeled_and_nothing_labeled():
-    x, _, weight, _ = some()
-    mixture = mixture_of()
-    theta = around(mixture)
-    for y in (np.ones(60, dtype=int), np.zeros(60, dtype=int), np.full(60, -1)):
-        value, gradient = mixture.value_and_gradient(theta, data_of(x, y, weight))
-        assert np.isfinite(value).all()
-        assert np.isfinite(gradient).all()
 
 
 def test_survival_with_components_is_the_mixed_tail():
@@ -169,14 +126,6 @@ def test_beyond_the_bounds_the_posterior_is_zero():
     assert found[1] == -np.inf
 
 
-def test_hopeless_parameters_give_numbers():
-    rng = np.random.default_rng(0)
-    for one, zero, truncation in product(FAMILIES, ("normal", "student-t"), ("left", "unit")):
-        mixture = mixture_of(one, zero, 1, truncation)
-        theta = rng.uniform(-BOUND, BOUND, size=(100, mixture.size))
-        assert not np.isnan(mixture.log_posterior(theta, data_of(*some()))).any()
-
-
 def test_order_of_the_classes():
     mixture = mixture_of("normal", "normal")
     theta = np.array([[0.7, -2, 0.3, -2, 0], [0.3, -2, 0.7, -2, 0]], dtype=float)
@@ -193,17 +142,3 @@ def test_item_likelihood_adds_up():
     np.testing.assert_allclose(
         each.sum(axis=0), mixture.log_likelihood(theta, data_of(x, y)), rtol=1e-11
     )
-
-
-def test_log_odds_are_bayes_rule():
-    x = np.linspace(0.05, 1, 20)
-    mixture = mixture_of("frechet", "gumbel-left")
-    theta = around(mixture)
-    one, zero, share = mixture.split(theta)
-    p = np.exp(mixture.positive.log_density(Points(x), one)) * expit(share)
-    q = np.exp(mixture.negative.log_density(Points(x), zero)) * expit(-share)
-    found = mixture.log_odds(Points(x), theta)
-    inside = (p > 1e-200) & (q > 1e-200)
-    expected = logit(np.clip(p / (p + q), 1e-15, 1 - 1e-15))
-    near = inside & (np.abs(expected) < 20)
-    np.testing.assert_allclose(found[near], expected[near], rtol=1e-6, atol=1e-9)

@@ -7,16 +7,8 @@ import pytest
 from scipy import stats
 
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
-from fewlabels.methods.spe.sampling import (
-    AdaptivePool,
-    ImportanceSample,
-    Proposal,
-    climb,
-    laplace_root,
-    pareto_shape,
-    slice_scales,
-    summit,
-)
+from fewlabels.kernels.importance import AdaptivePool, ImportanceSample, Proposal, pareto_shape
+from fewlabels.methods.spe.sampling import climb, laplace_root, slice_scales, summit
 
 MEAN = np.array([1.0, -2.0, 0.5])
 ROOT = np.array([[1.0, 0, 0], [0.8, 0.5, 0], [-0.3, 0.2, 2.0]])
@@ -83,12 +75,6 @@ def test_a_target_without_density_is_no_error():
     assert nowhere.effective_size == 0
     assert nowhere.log_evidence == -np.inf
     assert nowhere.pareto_k == np.inf
-
-
-@pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
-def test_pareto_shape_of_pareto_weights(k):
-    weights = stats.genpareto(k).rvs(4000, random_state=np.random.default_rng(0)) + 1
-    assert pareto_shape(np.log(weights)) == pytest.approx(k, abs=0.15)
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.9, 1.3, 2.0, 3.0])

@@ -13,7 +13,7 @@ import fewlabels as fl
 from fewlabels.evaluation.draws import LabelWeights
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, draw_labels
-from fewlabels.questions.question import Question
+from fewlabels.questions.question import OneClassifier
 
 GRID = [(g + 0.5) / 100 for g in range(100)]
 NEAR = 1e-12
@@ -87,9 +87,9 @@ def told(draws: int = 30, seed: int = 0, interval_draws: int | None = None, **fi
     return Told(make)
 
 
-def question_of(predictions: fl.Predictions, method: Any, estimand: str) -> Question:
+def question_of(predictions: fl.Predictions, method: Any, estimand: str) -> OneClassifier:
     """What is asked where nothing else is said."""
-    return Question.of(predictions, None, None, method, None, level=0.9, estimand=estimand,
+    return OneClassifier.of(predictions, None, None, method, None, level=0.9, estimand=estimand,
                        random_state=0, workers=None, progress=None)  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def random_world(seed: int, n: int = 40, *, scores: bool = False) -> fl.Predicti
     return fl.Predictions(**given, labels=labels, weight=weight, models=["a"])
 
 
-def label_weights(q: Question, size: int, kind: str) -> np.ndarray:
+def label_weights(q: OneClassifier, size: int, kind: str) -> np.ndarray:
     """Weight of (not positive, positive) of every item that counts, (n, 2, size), draw by draw."""
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
     if q.posterior.observed is not None:
@@ -175,7 +175,7 @@ def shortest(values: np.ndarray, level: float) -> tuple[float, float]:
 
 
 def naive_curve(
-    q: Question, kind: str, size: int, value: str, interval: str, level: float = 0.9
+    q: OneClassifier, kind: str, size: int, value: str, interval: str, level: float = 0.9
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Low, median and high, and how many of the interval's draws are undefined."""
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))

@@ -8,13 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from operating_naive import GRID, Told, naive_curve, question_of, random_world, table, told
+from operating_naive import GRID, Told, naive_curve, question_of, random_world, told
 
 import fewlabels as fl
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.questions import counts
-from fewlabels.questions.counts import Counts
-from fewlabels.questions.rates import KINDS, precision_at_recall
+from fewlabels.questions.counts import KINDS, Counts, precision_at_recall
 
 # The values compared here are of 90% and of these very items.
 _OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
@@ -124,29 +123,6 @@ def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
 
 
 # --- what must not matter ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("estimand", ["sample", "population"])
-def test_workers_and_seeds(estimand):
-    a, b, c, d = (
-        curves(one(), method="bayesian-calibration", estimand=estimand, workers=w,
-                  random_state=s).report()
-        for w, s in ((1, 3), (2, 3), (None, 3), (1, 4))
-    )  # fmt: skip
-    assert a == b
-    assert a == c
-    assert a["curves"] != d["curves"]
-
-
-@pytest.mark.parametrize("estimand", ["sample", "population"])
-def test_order_of_rows(estimand):
-    predictions = random_world(11)
-    order = np.random.default_rng(0).permutation(predictions.n_items)
-    a = curve(predictions, method=told(), estimand=estimand)
-    b = curve(predictions.take(order), method=told(), estimand=estimand)
-    np.testing.assert_allclose(arrays(a), arrays(b), rtol=0, atol=1e-9)
-    # Items that are alike in everything may swap what they draw.
-    np.testing.assert_allclose(np.sort(a.recalibrated), np.sort(b.recalibrated), atol=1e-12)
 
 
 def test_the_unit_of_weights():
@@ -262,33 +238,6 @@ def test_what_has_no_curve():
 # --- little to go by ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimand", ["sample", "population"])
-@pytest.mark.parametrize("method", ["bayesian-calibration", "labeled", "ensemble"])
-@pytest.mark.parametrize(
-    ("scores", "labels"),
-    [
-        ([0.7], [-1]),
-        ([0.7], [1]),
-        ([0.7, 0.2], [0, -1]),
-        ([0.7, 0.2], [0, 0]),
-        ([0.5] * 30, [1, 0, 1, *[-1] * 27]),
-        ([0.2, 0.8] * 10, [-1] * 20),
-    ],
-    ids=["one", "one-known", "two", "two-negatives", "constant", "no-labels"],
-)
-def test_a_handful(scores, labels, method, estimand):
-    data = fl.Predictions(np.array(scores)[:, None], labels)
-    both = curves(data, method=method, estimand=estimand)
-    for curve in both.curves.values():
-        assert np.isfinite(arrays(curve)).all()
-        assert (curve.low >= 0).all()
-        assert (curve.low <= curve.y).all()
-        assert (curve.y <= curve.high).all()
-        assert (curve.high <= 1).all()
-    assert both.status.value != "ok"
-    json.dumps([both.report(), both.picture()], allow_nan=False)
-
-
 def test_nothing_is_known_of_a_curve_without_positives():
     found = curve(fl.Predictions([[0.7], [0.2]], [0, 0]), method="ensemble")
     assert (found.low == 0).all()
@@ -383,19 +332,3 @@ def test_progress_is_told():
     seen = []
     curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
     assert seen == [(i, 8) for i in range(1, 9)]
-
-
-def test_huge_and_tiny_scores():
-    for factor in (1e-300, 1e300):
-        data = fl.Predictions(scores=factor * np.array([[1.0], [-1.0], [0.5], [0.2]]),
-                              labels=[1, 0, -1, -1])  # fmt: skip
-        both = curves(data, method=told())
-        json.dumps([both.report(), both.picture()], allow_nan=False)
-
-
-def test_input_is_left_alone():
-    data = random_world(3)
-    before = data.probabilities.copy()
-    assert table(data, 3, 0).block(np.arange(2), slice(None)).shape == (40, 2, 2)
-    curves(data, method=told())
-    np.testing.assert_array_equal(before, data.probabilities)

@@ -11,9 +11,10 @@ import pytest
 from operating_naive import question_of, random_world, told
 
 import fewlabels as fl
+from fewlabels.kernels.blocks import silent
 from fewlabels.models import METHODS
 from fewlabels.questions import label_next as module
-from fewlabels.questions.rates import KINDS
+from fewlabels.questions.counts import KINDS
 
 METHOD = "bayesian-calibration"
 
@@ -43,12 +44,8 @@ def test_gains_are_those_of_drawn_labels(kind, n):
     gain = (found.covariance(chance) ** 2).sum(axis=0) / variance
 
     size = 16_000
-    curves, labels = [], []
-    for start in range(0, size, 50):
-        index = np.arange(start, start + 50)
-        curves.append(KINDS[kind].read(found.counts.sample(index))[0])
-        labels.append((found.weights.labels(index, found.places)).T)
-    f, y = np.concatenate(curves), np.concatenate(labels).astype(float)
+    (f,) = found.counts.sample(size).arrays(lambda drawn: KINDS[kind].read(drawn)[:1], silent)
+    y = found.weights.labels(np.arange(size), found.places).T.astype(float)
     covariance = (f - f.mean(axis=0)).T @ (y - y.mean(axis=0)) / size
     total = f.var(axis=0).sum()
     exact = (covariance**2).sum(axis=0) / y.var(axis=0) - total / size  # less its noise

@@ -21,7 +21,7 @@ from operating_naive import (
 
 import fewlabels as fl
 from fewlabels.posterior import Fixed, LabelPosterior
-from fewlabels.questions.rates import FORMULAS
+from fewlabels.questions.counts import FORMULAS
 from fewlabels.questions.threshold import Thresholds
 
 # The values compared here are of 90% and of these very items.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_worlds import Golden
+from reference_questions import Golden
 
 ROOT = Path(__file__).resolve().parents[2]
 

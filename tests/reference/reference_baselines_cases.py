@@ -6,10 +6,10 @@ import math
 import warnings
 
 import numpy as np
-from reference_baselines_worlds import PI_3, crowd
-from reference_worlds import world
+from reference_questions import estimates_of
 
 import fewlabels as fl
+from worlds import PI_3, crowd, world
 
 
 def one_class(rng):
@@ -124,7 +124,7 @@ def hold_to_the_contract(predictions: fl.Predictions, method, **options) -> fl.E
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            estimates = fl.estimate(
+            estimates = estimates_of(
                 predictions, method=method, metrics=["accuracy", "brier", "log_loss", "ece"],
                 **options,
             )  # fmt: skip

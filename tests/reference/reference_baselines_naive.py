@@ -215,35 +215,6 @@ def naive_pseudo_label(P: np.ndarray, labels: np.ndarray, features: str) -> np.n
 # worlds
 
 
-def vote_world(
-    truth: np.ndarray, pi: np.ndarray, rng: np.random.Generator, missing: float = 0.0
-) -> np.ndarray:
-    """Votes (n, M) drawn independently from confusion matrices (M, K, K)."""
-    M, K, _ = pi.shape
-    votes = np.array([[rng.choice(K, p=pi[j, k]) for j in range(M)] for k in truth])
-    return np.where(rng.random(votes.shape) < missing, -1, votes)
-
-
-def as_probabilities(votes: np.ndarray, K: int, sure: float = 0.9) -> np.ndarray:
-    """Probabilities (n, M, K) whose argmax is the vote, all as sure."""
-    P = np.where(np.eye(K, dtype=bool)[votes], sure, (1 - sure) / (K - 1))
-    return np.where((votes >= 0)[:, :, None], P, np.nan)
-
-
-def bananas(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Two classifiers' P(class 1), (n, 2), and the truth: two crescents of logits, far apart.
-
-    The class is which crescent an item lies on; the gap is many times their thickness. The tips
-    of the upper one hang below even odds, so that the averaged classifier (the height) mistakes
-    one in three of its items: only where the items lie says that they belong together.
-    """
-    truth = (rng.random(n) < 0.5).astype(int)
-    angle = rng.uniform(0, math.pi, n)
-    across, up = np.cos(angle), np.sin(angle) - np.where(truth == 1, 0.5, 2.5)
-    across, up = (v + rng.normal(0, 0.06, n) for v in (across, up))
-    return expit(np.stack([2 * up + across, 2 * up - across], axis=1)), truth
-
-
 def soft_accuracy(Q: np.ndarray, hard: np.ndarray) -> float:
     """Mean probability of the predicted class."""
     return float(np.mean([Q[i, hard[i]] for i in range(len(Q))]))

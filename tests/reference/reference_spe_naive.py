@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -325,49 +325,6 @@ def draw_monotone_world(f: Features, rng: np.random.Generator) -> np.ndarray:
     curve = rng.choice(CURVES, p=PRIOR_OF_CURVE)
     h = monotone(curve, rng.normal(size=(1, PARAMETERS[curve])), f)[0]
     return (rng.random(len(h)) < h).astype(int)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreWorld:
-    """One classifier's scores, every true label, and those that are shown (-1 = hidden)."""
-
-    scores: np.ndarray
-    truth: np.ndarray
-    shown: np.ndarray
-    probability: bool = False
-
-    def predictions(self, **options: Any) -> fl.Predictions:
-        """The scores as a file would hold them: P(class 1), or a score."""
-        options = {"labels": self.shown, "models": ["a"]} | options
-        kind = "probabilities" if self.probability else "scores"
-        return fl.Predictions(**{kind: self.scores[:, None]}, **options)
-
-    def with_labels(self, shown: np.ndarray) -> ScoreWorld:
-        return replace(self, shown=shown)
-
-    def draws(self, posterior: fl.posterior.LabelPosterior, rng, size: int = 4000) -> np.ndarray:
-        """Labels (R, n) drawn from a posterior's own parameter draws."""
-        parts = [q[:, :, 1] for _, q in posterior.soft_draws(size)]
-        P = np.where(self.shown >= 0, self.shown, np.concatenate(parts))
-        return (rng.random(P.shape) < P).astype(int)
-
-
-def score_world(
-    n: int = 200, labeled: int = 20, seed: int = 0, strength: float = 1.5, rate: float = 0.35,
-    probability: bool = False, ties: bool = False,
-) -> ScoreWorld:  # fmt: skip
-    """Normal margins a distance of `strength` apart, somewhat off the natural zero."""
-    rng = np.random.default_rng([seed, n, labeled])
-    y = (rng.random(n) < rate).astype(int)
-    s = strength * (y - 0.5) + rng.normal(0, 1, n) - 0.2
-    s = expit(1.7 * s) if probability else 3.0 * s
-    if ties:
-        s = np.round(s, 1 if probability else 0)
-        s = np.clip(s, 0.05, 0.95) if probability else s
-    shown = np.full(n, -1)
-    chosen = rng.choice(n, labeled, replace=False)
-    shown[chosen] = y[chosen]
-    return ScoreWorld(s, y, shown, probability)
 
 
 def answer_or_one_line(call: Callable[[], Any]) -> Any:

@@ -9,10 +9,11 @@ import pytest
 import scipy.stats
 from reference_agreement_naive import NaiveAgreement, interval
 from reference_naive import soft_metric
-from reference_worlds import World, world
+from reference_questions import estimates_of
 
 import fewlabels as fl
 from fewlabels.posterior import LabelPosterior
+from worlds import World, world
 
 SEEDS = 6
 DRAWS = 200  # the library's, per fit
@@ -184,19 +185,6 @@ def test_parameter_draws_have_the_spread_of_the_mixture(name):
     assert smallest > 1e-4 / len(items), smallest
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_labeled_rows_are_one_hot_and_rows_sum_to_one(name):
-    w = case(name)
-    known = w.shown >= 0
-    posterior = posteriors(name)[0]
-    got = posterior.marginals()
-    np.testing.assert_allclose(got.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert np.array_equal(got[known], np.eye(w.P.shape[2])[w.shown[known]])
-    assert (posterior.draws(7, np.random.default_rng(0))[:, known] == w.shown[known]).all()
-    for _, Q in posterior.soft_draws(20, np.random.default_rng(0)):
-        assert np.array_equal(Q[:, known], np.broadcast_to(got[known], Q[:, known].shape))
-
-
 # --------------------------------------------------------------------------------------------
 # values and intervals
 
@@ -204,7 +192,7 @@ def test_labeled_rows_are_one_hot_and_rows_sum_to_one(name):
 @functools.cache
 def estimates(name: str, metrics: tuple[str, ...]) -> tuple[fl.Estimates, ...]:
     return tuple(
-        fl.estimate(
+        estimates_of(
             case(name).predictions(),
             method="agreement-ensemble",
             metrics=[*metrics],
@@ -330,32 +318,6 @@ def test_names_of_classes_do_not_matter(name):
         same_posterior(name, moved.diagnostics["component_weights"], moved.marginals()[:, to])
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_order_of_items_does_not_matter(name):
-    w = case(name)
-    order = np.random.default_rng(3).permutation(len(w.P))
-    moved = infer(World(w.P[order], w.truth[order], w.shown[order]))
-    same_posterior(
-        name, moved.diagnostics["component_weights"], moved.marginals()[np.argsort(order)]
-    )
-    np.testing.assert_allclose(
-        moved.marginals()[np.argsort(order)], posteriors(name)[0].marginals(), rtol=0, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_same_seed_same_bits_and_the_input_is_left_alone(name):
-    w = case(name)
-    before = w.P.copy()
-    again = infer(w)
-    assert np.array_equal(w.P, before, equal_nan=True)
-    assert np.array_equal(again.marginals(), posteriors(name)[0].marginals())
-    assert np.array_equal(
-        again.diagnostics["component_weights"], posteriors(name)[0].diagnostics["component_weights"]
-    )
-    assert not np.array_equal(again.marginals(), posteriors(name)[1].marginals())
-
-
 def test_a_classifier_without_predictions_changes_nothing():
     w = case("two-classes")
     P = np.concatenate([w.P, np.full_like(w.P[:, :1], np.nan)], axis=1)
@@ -369,7 +331,9 @@ def test_labels_move_the_accuracy_towards_the_truth():
     w = World(w.P * 0.3 + 0.35, w.truth, w.shown)
     truth = (w.P[:, 0].argmax(axis=1) == w.truth).mean()
     ours, plain = (
-        fl.estimate(w.predictions(), method=method, metrics=["accuracy"]).get("a", "accuracy").value
+        estimates_of(w.predictions(), method=method, metrics=["accuracy"])
+        .get("a", "accuracy")
+        .value
         for method in ("agreement-ensemble", "ensemble")
     )
     assert abs(ours - truth) < 0.5 * abs(plain - truth)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference_baselines_naive import (
-    as_probabilities,
     clamp,
     confusion,
     dawid_skene_log_likelihood,
@@ -14,18 +13,11 @@ from reference_baselines_naive import (
     soft_accuracy,
     vote_shares,
 )
-from reference_baselines_worlds import (
-    PI_2,
-    PI_3,
-    crowd,
-    infer,
-    marginals,
-    value,
-)
 from reference_naive import naive_kde_em
-from reference_worlds import World, world
+from reference_questions import infer, marginals, value
 
 import fewlabels as fl
+from worlds import PI_2, PI_3, World, as_probabilities, crowd, world
 
 # --------------------------------------------------------------------------------------------
 # SSME-KDE-M

@@ -6,18 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from reference_baselines_naive import (
-    CalibrationGrid,
-)
-from reference_baselines_worlds import (
-    infer,
-    marginals,
-    value,
-)
-from reference_worlds import world
+from reference_baselines_naive import CalibrationGrid
+from reference_questions import infer, marginals, value
 from scipy.special import expit
 
 import fewlabels as fl
+from worlds import world
 
 
 def calibration_world(n: int, labeled: int, a: float, b: float, c: float, seed: int = 0):

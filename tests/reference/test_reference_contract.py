@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from reference_naive import METRICS
-from reference_worlds import world
 
 import fewlabels as fl
+from worlds import world
 
 METHODS = ("labeled", "tempered-ensemble", "ensemble", "ssme-kde")
 STATUSES = {"ok", "few-labels", "assumption", "undefined", "not-applicable", "not-converged"}
@@ -113,18 +113,6 @@ def test_a_group_is_the_metric_of_its_items():
         )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_same_seed_same_answer(predictions, method):
-    a, b = (
-        fl.estimate(predictions, method=method, metrics=[*METRICS], by="sex", random_state=3)
-        for _ in range(2)
-    )
-    assert str(plain(a)) == str(plain(b))
-    assert json.dumps(a.to_dict()) == json.dumps(b.to_dict())
-    for key in a.draws:
-        assert np.array_equal(a.draws[key], b.draws[key], equal_nan=True)
-
-
 def test_no_seed_means_seed_zero(predictions):
     a = fl.estimate(predictions, metrics=["accuracy"])
     b = fl.estimate(predictions, metrics=["accuracy"], random_state=0)
@@ -140,62 +128,6 @@ def test_another_seed_other_intervals(predictions, method):
     assert all(
         abs(x.low - y.low) < 0.5 * (x.high - x.low) for x, y in zip(a.rows, b.rows, strict=True)
     )
-
-
-def assert_same_estimates(a: fl.Estimates, b: fl.Estimates, tolerance: float = 1e-12) -> None:
-    others = {(r.model, r.metric, r.group): r for r in b.rows}
-    assert len(others) == len(a.rows)
-    for row in a.rows:
-        other = others[row.model, row.metric, row.group]
-        assert row.status == other.status
-        for x, y in zip(row[3:6], other[3:6], strict=True):
-            assert (math.isnan(x) and math.isnan(y)) or abs(x - y) <= tolerance * max(1, abs(x)), (
-                row,
-                other,
-            )
-
-
-@pytest.mark.parametrize("kind", ["plain", "weighted", "duplicates", "ties", "three-classes"])
-@pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_items_does_not_matter(method, kind):
-    rng = np.random.default_rng(5)
-    w = world(
-        n=90,
-        models=3,
-        classes=3 if kind == "three-classes" else 2,
-        labeled=20,
-        seed=14,
-        ties=kind == "ties",
-    )
-    P, shown = w.P, w.shown
-    weight = rng.gamma(1.0, size=90) if kind == "weighted" else None
-    if kind == "duplicates":
-        P, shown = np.repeat(P[:45], 2, axis=0), np.repeat(shown[:45], 2)
-    group = np.array(["x", "y", "z"])[rng.integers(0, 3, 90)]
-    metrics = ["accuracy", "roc_auc", "average_precision", "ece", "ece_quantile", "log_loss", "f1"]
-
-    def estimates(order: np.ndarray) -> fl.Estimates:
-        predictions = fl.Predictions(
-            P[order],
-            shown[order],
-            groups={"g": group[order]},
-            weight=None if weight is None else weight[order],
-        )
-        model = fl.models.SSMEKDE(epochs=5) if method == "ssme-kde" else method
-        return fl.estimate(predictions, method=model, metrics=metrics, by="g")
-
-    first = estimates(np.arange(90))
-    for _ in range(2):
-        assert_same_estimates(first, estimates(rng.permutation(90)))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_input_is_left_alone(method):
-    w = world(n=60, models=2, labeled=20, seed=15)
-    P, shown = w.P.copy(), w.shown.copy()
-    fl.estimate(fl.Predictions(P, shown), method=method, metrics=["accuracy", "ece"])
-    assert np.array_equal(P, w.P)
-    assert np.array_equal(shown, w.shown)
 
 
 @pytest.mark.parametrize(
@@ -270,30 +202,6 @@ def test_difference_is_antisymmetric(predictions, method, metric):
         )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_function_of_the_users_own(method):
-    def right_in_the_middle(y_true, y_proba):
-        y_proba = np.asarray(y_proba)
-        p = y_proba if y_proba.ndim == 1 else y_proba[:, 1]
-        return float(np.mean(np.abs(p - np.asarray(y_true)) < 0.5))
-
-    w = world(n=80, models=2, labeled=30, seed=17)
-    p = w.predictions(groups={"g": np.where(np.arange(80) % 2, "odd", "even")})
-    estimates = fl.estimate(p, method=method, metrics=[right_in_the_middle, "accuracy"], by="g")
-    assert {r.metric for r in estimates.rows} == {"right_in_the_middle", "accuracy"}
-    for model in w.models:
-        mine, theirs = (estimates.get(model, k) for k in ("right_in_the_middle", "accuracy"))
-        if method == "labeled":
-            assert mine.value == pytest.approx(theirs.value, abs=1e-12)
-        assert abs(mine.value - theirs.value) < 0.5 * (theirs.high - theirs.low)
-        assert mine.low <= mine.value <= mine.high
-        assert mine.high > mine.low
-        # the same quantity by draws: the intervals agree up to Monte Carlo error
-        assert abs(mine.low - theirs.low) < 0.3 * (theirs.high - theirs.low)
-        assert abs(mine.high - theirs.high) < 0.3 * (theirs.high - theirs.low)
-    json.dumps(estimates.to_dict(), allow_nan=False)
-
-
 def test_a_function_that_is_undefined_somewhere():
     def always_nan(y_true, y_proba):
         return math.nan
@@ -314,71 +222,11 @@ def test_more_than_fifty_groups_are_refused():
         fl.estimate(w.predictions(groups={"g": np.arange(120) % 51}), metrics=["accuracy"], by="g")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"method": "no-such-method"},
-        {"metrics": ["no-such-metric"]},
-        {"metrics": ["accuracy", "no-such-metric"]},
-        {"by": "no-such-group"},
-        {"estimand": "universe"},
-        {"confidence_level": 0},
-        {"confidence_level": 1},
-        {"confidence_level": 95},
-        {"confidence_level": math.nan},
-        {"metrics": []},
-    ],
-    ids=str,
-)
-def test_unknown_arguments_are_refused_in_one_line(predictions, wrong):
-    with pytest.raises(fl.UsageError) as error:
-        fl.estimate(predictions, **wrong)
-    assert "\n" not in str(error.value)
-
-
-def test_an_unknown_name_is_told_the_choices(predictions):
-    with pytest.raises(fl.UsageError, match="tempered-ensemble"):
-        fl.estimate(predictions, method="tempered_ensembel")
-    with pytest.raises(fl.UsageError, match="accuracy"):
-        fl.estimate(predictions, metrics=["acuracy"])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_labels_all_of_one_class_are_few_labels(method):
-    w = world(n=100, models=2, labeled=30, seed=19)
-    shown = np.where(w.shown == 1, -1, w.shown)
-    estimates = fl.estimate(
-        w.predictions(labels=shown), method=method, metrics=["accuracy", "brier"]
-    )
-    _admits(estimates, method, fl.Status.FEW_LABELS)
-    assert any("of class" in text for text in estimates.warnings)
-
-
-@pytest.mark.parametrize("method", ["auto", "tempered-ensemble", "ensemble", "ssme-kde"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_no_labels_at_all(method, classes):
-    w = world(n=100, models=3, classes=classes, labeled=0, seed=20)
-    estimates = fl.estimate(w.predictions(labels=None), method=method, metrics=[*METRICS])
-    assert estimates.n_labeled == 0
-    for row in estimates.rows:
-        assert row.low <= row.value <= row.high
-        assert row.high > row.low
-    _admits(estimates, method, fl.Status.FEW_LABELS, fl.Status.ASSUMPTION)
-
-
 @pytest.mark.parametrize("method", ["tempered-ensemble", "ssme-kde"])
 def test_no_labels_is_said_in_words(method):
     w = world(n=100, models=3, labeled=0, seed=20)
     estimates = fl.estimate(w.predictions(labels=None), method=method, metrics=["accuracy"])
     assert "no label" in " ".join(estimates.warnings)
-
-
-def _admits(estimates: fl.Estimates, method: str, *allowed: fl.Status) -> None:
-    """The worst status that applies is reported: EM of 50 epochs may also not have converged."""
-    worse = {fl.Status.NOT_CONVERGED} if method == "ssme-kde" else set()
-    assert {r.status for r in estimates.rows} <= {*allowed, *worse}
-    for status in {r.status for r in estimates.rows}:
-        assert any(str(status) in text for text in estimates.warnings), status
 
 
 def test_labeled_without_labels_says_so():
@@ -414,26 +262,6 @@ def test_the_row_carries_the_name_that_was_asked_for(predictions):
         estimates.get("a", "average_precision")
 
 
-def test_posterior_is_at_hand(predictions):
-    estimates = fl.estimate(predictions, metrics=["accuracy"])
-    assert estimates.posterior.marginals().shape == (120, 2)
-
-
-def test_fit_then_posterior_is_infer(predictions):
-    """The split that lets a fit on part of the data apply to a stream."""
-    for model in (
-        fl.models.TemperedEnsemble(),
-        fl.models.SSMEKDE(bandwidth=1.0, init="soft", leave_one_out=True),
-    ):
-        a = model.infer(predictions, np.random.default_rng(0)).marginals()
-        fitted = model.fit(predictions, np.random.default_rng(0))
-        b = fitted.posterior(predictions).marginals()
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
-        part = np.arange(40, 90)
-        c = fitted.posterior(predictions.take(part)).marginals()
-        np.testing.assert_allclose(c, b[part], rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("method", ["labeled", "ensemble"])
 def test_integer_weights_are_copies(method):
     """Weight 3 and three copies are the same data, where nothing is fitted."""
@@ -463,20 +291,3 @@ def test_the_ensemble_is_bayes_with_the_evidence_of_opinions():
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)
     silent = (opinions.sum(axis=1) == 0) & (w.shown < 0)
     np.testing.assert_allclose(got[silent], w.P.mean(axis=1)[silent], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_relabelling_two_classes_swaps_recall_and_specificity(method):
-    """Two classes turned round: accuracy and AUC stay, recall and specificity change places."""
-    w = world(n=200, models=2, labeled=60, seed=22)
-    turned = fl.Predictions(
-        w.P[:, :, ::-1], np.where(w.shown < 0, -1, 1 - w.shown), models=w.models
-    )
-    a = fl.estimate(
-        w.predictions(), method=method, metrics=["accuracy", "recall", "specificity", "roc_auc"]
-    )
-    b = fl.estimate(turned, method=method, metrics=["accuracy", "specificity", "recall", "roc_auc"])
-    for x, y in zip(a.rows, b.rows, strict=True):
-        assert abs(x.value - y.value) < (
-            1e-12 if method == "labeled" else 0.35 * (x.high - x.low)
-        ), (x, y)

@@ -8,20 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from reference_questions import curve_of, curves_of
 from reference_spe_naive import (
     GRID,
-    ScoreWorld,
     answer_or_one_line,
     counts_at,
     cuts,
     precision_at_recall,
-    score_world,
     threshold_at_recall,
 )
-from reference_worlds import curve_of, curves_of, world
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
+from worlds import ScoreWorld, score_world, world
 
 KINDS = ("precision-recall", "roc")
 KEYS = {"precision-recall": ["recall", "precision"], "roc": ["fpr", "tpr"]}

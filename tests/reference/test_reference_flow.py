@@ -10,12 +10,12 @@ import math
 import numpy as np
 import pytest
 from reference_baselines_cases import CASES, hold_to_the_contract, three_items, votes_only
-from reference_baselines_naive import bananas, gaussian_posterior, soft_accuracy
+from reference_baselines_naive import gaussian_posterior, soft_accuracy
 from reference_naive import metric
-from reference_worlds import world
 from scipy.special import expit
 
 import fewlabels as fl
+from worlds import bananas, world
 
 
 def flow(**options) -> fl.models.LabelModel:
@@ -35,31 +35,6 @@ def test_the_papers_settings_are_the_defaults():
     assert model.unlabeled_weight == 1
     assert isinstance(fl.models.METHODS["ssme-flow"].make(), fl.models.SSMEFlow)
     assert fl.models.METHODS["ssme-flow"].make() == model
-
-
-@pytest.mark.parametrize(("models", "classes"), [(1, 2), (2, 2), (3, 3), (1, 4)])
-def test_the_posterior_is_a_probability_and_keeps_labels(models, classes):
-    w = world(n=80, models=models, classes=classes, labeled=20, seed=1)
-    Q = marginals(flow(), w.predictions())
-    assert Q.shape == (80, classes)
-    assert np.isfinite(Q).all()
-    assert (Q >= 0).all()
-    np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=0, atol=1e-9)
-    known = w.shown >= 0
-    np.testing.assert_array_equal(Q[known], np.eye(classes)[w.shown[known]])
-
-
-def test_the_same_seed_gives_the_same_bits_and_another_gives_others():
-    w = world(n=80, models=2, labeled=20, seed=2)
-
-    def run(seed: int) -> np.ndarray:
-        estimates = fl.estimate(
-            w.predictions(), method=flow(), metrics=["accuracy", "ece"], random_state=seed
-        )
-        return np.array([r[3:6] for r in estimates.rows])
-
-    assert np.array_equal(run(3), run(3))
-    assert not np.array_equal(run(3), run(4))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -184,25 +159,6 @@ def test_hard_cases(case, rng):
         assert math.isfinite(row.value), tuple(row)
         if row.metric == "accuracy":
             assert row.high - row.low > 1e-3, tuple(row)
-
-
-def test_no_labels_at_all():
-    w = world(n=60, models=2, labeled=0, seed=9)
-    estimates = hold_to_the_contract(w.predictions(labels=None), flow())
-    assert estimates is not None
-    allowed = (fl.Status.FEW_LABELS, fl.Status.ASSUMPTION, fl.Status.NOT_CONVERGED)
-    assert {r.status for r in estimates.rows} <= set(allowed)
-
-
-def test_a_group_without_labels_keeps_its_rows():
-    w = world(n=80, models=2, labeled=20, seed=10)
-    group = np.where(w.shown >= 0, "seen", np.where(np.arange(80) % 2, "seen", "unseen"))
-    estimates = hold_to_the_contract(w.predictions(groups={"g": group}), flow(), by="g")
-    rows = [r for r in estimates.rows if r.group == "g=unseen"]
-    assert len(rows) == 2 * 4
-    for row in rows:
-        assert math.isfinite(row.value)
-        assert row.status != fl.Status.OK, tuple(row)
 
 
 def test_saturated_scores_that_agree_are_believed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from reference_worlds import values
+from reference_questions import estimates_of, values
 
 import fewlabels as fl
 
@@ -14,7 +14,7 @@ RUNS = [(20, 0), (20, 1), (20, 17), (50, 0), (50, 49), (100, 0), (100, 7)]
 
 @pytest.mark.parametrize(("n_labeled", "run"), RUNS)
 def test_labeled_agrees_to_rounding(golden, n_labeled, run):
-    estimates = fl.estimate(
+    estimates = estimates_of(
         golden.predictions(n_labeled, run), method="labeled", metrics=[*golden.metric_names]
     )
     got = values(estimates, golden.models, tuple(golden.metric_names))
@@ -25,7 +25,7 @@ def test_labeled_agrees_to_rounding(golden, n_labeled, run):
 @pytest.mark.parametrize(("n_labeled", "run"), [(20, 0), (100, 7)])
 def test_all_labels_known_agrees_to_rounding(golden, n_labeled, run, method):
     predictions = golden.predictions(n_labeled, run, all_labels=True)
-    estimates = fl.estimate(predictions, method=method, metrics=[*golden.metric_names])
+    estimates = estimates_of(predictions, method=method, metrics=[*golden.metric_names])
     got = values(estimates, golden.models, tuple(golden.metric_names))
     np.testing.assert_allclose(got, golden.table("oracle_pool", n_labeled, run), rtol=0, atol=1e-12)
 
@@ -42,13 +42,13 @@ def test_the_quantile_rule_is_seen(golden):
     assert telling
     for run in telling:
         predictions = golden.predictions(100, run)
-        estimates = fl.estimate(predictions, method="labeled", metrics=["ece_quantile"])
+        estimates = estimates_of(predictions, method="labeled", metrics=["ece_quantile"])
         got = values(estimates, golden.models, ("ece_quantile",))[:, 0]
         np.testing.assert_allclose(got, golden.table("labeled", 100, run)[:, 1], rtol=0, atol=1e-12)
 
 
 def _official(golden, run: int, seed: int) -> np.ndarray:
-    estimates = fl.estimate(
+    estimates = estimates_of(
         golden.predictions(20, run),
         method=fl.models.SSMEKDE(compat="official"),
         metrics=[*golden.metric_names],
@@ -87,7 +87,7 @@ def test_ensemble_is_the_mean_of_its_draws(golden):
     metrics = ("accuracy",)
     gap = []
     for run in range(10):
-        estimates = fl.estimate(golden.predictions(20, run), method="ensemble", metrics=[*metrics])
+        estimates = estimates_of(golden.predictions(20, run), method="ensemble", metrics=[*metrics])
         gap.append(
             values(estimates, golden.models, metrics)[:, 0]
             - golden.table("ensemble_draw", 20, run)[:, 0]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.stats
 from reference_naive import METRICS
-from reference_worlds import world
+from reference_questions import estimates_of
 
 import fewlabels as fl
+from worlds import world
 
 METHODS = ("labeled", "tempered-ensemble", "ensemble", "ssme-kde")
 UPPER = {"log_loss": math.inf}
@@ -43,7 +44,7 @@ def perfect(n: int, labeled: int, classes: int = 2, models: int = 2) -> fl.Predi
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_twenty_labels_all_correct(method, classes, estimand):
-    estimates = fl.estimate(
+    estimates = estimates_of(
         perfect(220, 20, classes), method=method, metrics=[*METRICS], by="side", estimand=estimand
     )
     for row in estimates.rows:
@@ -60,12 +61,12 @@ def test_twenty_labels_all_correct(method, classes, estimand):
 @pytest.mark.parametrize("method", METHODS)
 def test_all_twenty_items_labeled_and_correct(method):
     predictions = perfect(20, 20)
-    population = fl.estimate(
+    population = estimates_of(
         predictions, method=method, metrics=["accuracy", "error_rate", "roc_auc", "brier", "ece"]
     )
     for row in population.rows:
         check(row)
-    sample = fl.estimate(
+    sample = estimates_of(
         predictions, method=method, metrics=[*METRICS], by="side", estimand="sample"
     )
     for row in sample.rows:
@@ -78,7 +79,7 @@ def test_sample_with_all_labels_is_certain_for_every_metric(method, ties):
     for classes in (2, 3):
         w = world(n=60, models=2, classes=classes, labeled=60, seed=1, strength=1.0, ties=ties)
         weight = np.random.default_rng(0).gamma(2.0, size=60)
-        estimates = fl.estimate(
+        estimates = estimates_of(
             w.predictions(weight=weight), method=method, metrics=[*METRICS], estimand="sample"
         )
         for row in estimates.rows:
@@ -91,7 +92,7 @@ def test_sample_with_all_labels_is_certain_for_every_metric(method, ties):
 def test_a_class_without_labels(method, classes, estimand):
     w = world(n=200, models=2, classes=classes, labeled=30, seed=2)
     shown = np.where(w.shown == classes - 1, -1, w.shown)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         w.predictions(labels=shown), method=method, metrics=[*METRICS], estimand=estimand
     )
     for row in estimates.rows:
@@ -100,43 +101,6 @@ def test_a_class_without_labels(method, classes, estimand):
             assert method == "labeled"
         else:
             check(row, classes)
-
-
-@pytest.mark.parametrize("estimand", ["population", "sample"])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_group_without_labels(method, estimand):
-    w = world(n=200, models=2, labeled=40, seed=3)
-    side = np.where(np.arange(200) < 60, "new", "old")
-    shown = np.where(side == "new", -1, w.shown)
-    estimates = fl.estimate(
-        w.predictions(labels=shown, groups={"side": side}),
-        method=method,
-        metrics=["accuracy", "roc_auc", "average_precision", "ece", "brier", "log_loss"],
-        by="side",
-        estimand=estimand,
-    )
-    for row in estimates.rows:
-        check(row)
-        if row.group == "side=new":
-            assert row.status == fl.Status.FEW_LABELS
-    assert {row.group for row in estimates.rows} == {None, "side=new", "side=old"}
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_levels_are_nested(method):
-    w = world(n=150, models=2, labeled=20, seed=4)
-    levels = (0.5, 0.8, 0.95)
-    each = [
-        fl.estimate(w.predictions(), method=method, metrics=[*METRICS], confidence_level=c)
-        for c in levels
-    ]
-    for rows in zip(*(e.rows for e in each), strict=True):
-        inner, middle, outer = rows
-        assert inner.value == middle.value == outer.value
-        assert outer.low <= middle.low <= inner.low, inner
-        assert inner.high <= middle.high <= outer.high, inner
-        assert outer.high - outer.low > inner.high - inner.low, inner
-        assert [r.confidence_level for r in rows] == list(levels)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
@@ -149,7 +113,7 @@ def test_labeled_accuracy_is_the_jeffreys_interval(right, n, level):
     y = np.arange(n) % 2
     says = np.where(np.arange(n) < right, y, 1 - y)
     P = np.where(says == 1, 0.8, 0.2)[:, None]
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(P, y), method="labeled", metrics=["accuracy"], confidence_level=level
     )
     row = estimates.rows[0]
@@ -170,9 +134,9 @@ def test_more_labels_make_narrower_intervals(method):
     widths = []
     for labeled in (20, 200, 1000):
         shown = np.where(np.arange(1000) < labeled, full.truth, -1)
-        row = fl.estimate(full.predictions(labels=shown), method=method, metrics=["accuracy"]).rows[
-            0
-        ]
+        row = estimates_of(
+            full.predictions(labels=shown), method=method, metrics=["accuracy"]
+        ).rows[0]
         widths.append(row.high - row.low)
     assert widths[2] < widths[0]
     if method in ("labeled", "tempered-ensemble"):
@@ -184,7 +148,7 @@ def test_with_all_labels_the_population_interval_is_the_binomial_one(method):
     """Nothing is left to infer but sampling: the Jeffreys interval, whatever the method."""
     w = world(n=300, models=1, labeled=300, seed=6)
     right = int((w.P[:, 0].argmax(axis=1) == w.truth).sum())
-    row = fl.estimate(w.predictions(), method=method, metrics=["accuracy"]).rows[0]
+    row = estimates_of(w.predictions(), method=method, metrics=["accuracy"]).rows[0]
     low, high = scipy.stats.beta(right + 0.5, 300 - right + 0.5).ppf([0.025, 0.975])
     assert row.high - row.low == pytest.approx(high - low, rel=0.2)
 
@@ -192,8 +156,8 @@ def test_with_all_labels_the_population_interval_is_the_binomial_one(method):
 @pytest.mark.parametrize("method", ["tempered-ensemble", "ensemble", "ssme-kde"])
 def test_the_sample_is_known_better_than_the_population(method):
     w = world(n=60, models=2, labeled=50, seed=7)
-    population = fl.estimate(w.predictions(), method=method, metrics=["accuracy", "brier"])
-    sample = fl.estimate(
+    population = estimates_of(w.predictions(), method=method, metrics=["accuracy", "brier"])
+    sample = estimates_of(
         w.predictions(), method=method, metrics=["accuracy", "brier"], estimand="sample"
     )
     for a, b in zip(population.rows, sample.rows, strict=True):
@@ -206,7 +170,7 @@ def test_a_users_function_is_not_certain_after_twenty_right_answers(method):
         return float(np.mean((y_proba > 0.5) == y_true))
 
     for predictions in (perfect(220, 20), perfect(20, 20)):
-        for row in fl.estimate(predictions, method=method, metrics=[share_right]).rows:
+        for row in estimates_of(predictions, method=method, metrics=[share_right]).rows:
             check(row)
 
 
@@ -217,7 +181,7 @@ def test_a_users_function_works_for_both_estimands(method, estimand):
         return float(np.mean((y_proba > 0.5) == y_true))
 
     w = world(n=80, models=2, labeled=30, seed=17)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         w.predictions(), method=method, metrics=[share_right, "accuracy"], estimand=estimand
     )
     for model in w.models:
@@ -235,7 +199,7 @@ def test_a_users_function_is_certain_of_a_sample_with_all_labels(method):
         return float(np.mean((y_proba > 0.5) == y_true))
 
     w = world(n=60, models=2, labeled=60, seed=1)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         w.predictions(), method=method, metrics=[share_right], estimand="sample"
     )
     for row in estimates.rows:

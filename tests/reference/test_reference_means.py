@@ -6,23 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from reference_baselines_naive import (
-    lure_weights,
-    pick_probabilities,
-    ppi_lambdas,
-    ppi_mean,
-)
-from reference_baselines_worlds import (
-    MEANS,
-    Oracle,
-    covered,
-    per_item,
-    ppi_parts,
-    value,
-)
-from reference_worlds import World, world
+from reference_baselines_naive import lure_weights, pick_probabilities, ppi_lambdas, ppi_mean
+from reference_questions import MEANS, Oracle, covered, estimates_of, per_item, ppi_parts, value
 
 import fewlabels as fl
+from worlds import World, world
 
 # --------------------------------------------------------------------------------------------
 # AutoEval
@@ -92,7 +80,7 @@ def test_autoeval_intervals_do_not_collapse_when_labels_agree(labeled, estimand)
     truth = np.arange(200) % 2
     p = np.where(truth == 1, 0.95, 0.05)
     shown = np.where(np.arange(200) < labeled, truth, -1)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(p[:, None], shown), method="autoeval",
         metrics=["accuracy", "error_rate", "brier"], estimand=estimand,
     )  # fmt: skip
@@ -111,7 +99,7 @@ def test_autoeval_stays_within_bounds_where_ppi_leaves_them():
     """Rectified means of few labels pass 1; estimates do not."""
     for seed in range(20):
         w = world(n=120, models=2, labeled=8, seed=100 + seed, strength=1.0)
-        estimates = fl.estimate(w.predictions(), method="autoeval", metrics=["accuracy", "brier"])
+        estimates = estimates_of(w.predictions(), method="autoeval", metrics=["accuracy", "brier"])
         for row in estimates.rows:
             assert 0 <= row.low <= row.value <= row.high <= 1, tuple(row)
 
@@ -120,7 +108,7 @@ def test_autoeval_stays_within_bounds_where_ppi_leaves_them():
 def test_metrics_that_are_no_means_are_not_applicable(method):
     w = world(n=100, models=2, labeled=20, seed=69)
     names = ["roc_auc", "average_precision", "ece", "f1", "accuracy"]
-    estimates = fl.estimate(w.predictions(), method=method, metrics=names)
+    estimates = estimates_of(w.predictions(), method=method, metrics=names)
     for row in estimates.rows:
         if row.metric == "accuracy":
             assert math.isfinite(row.value)
@@ -133,7 +121,7 @@ def test_autoeval_by_group_uses_the_groups_items():
     w = world(n=300, models=2, labeled=60, seed=70, strength=0.8)
     side = np.where(np.arange(300) % 3 == 0, "x", "y")
     model = fl.models.AutoEval(proxy="ensemble", power_tuning=False)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         w.predictions(groups={"side": side}), method=model, metrics=["brier"], by="side"
     )
     for name in ("x", "y"):
@@ -200,7 +188,7 @@ def test_active_testing_asks_for_its_budget_once_and_nothing_twice(budget):
     w = world(n=80, models=2, labeled=0, seed=71)
     oracle = Oracle(w.truth)
     model = fl.models.ActiveTesting(oracle=oracle, budget=budget)
-    estimates = fl.estimate(w.predictions(), method=model, metrics=["accuracy", "brier"])
+    estimates = estimates_of(w.predictions(), method=model, metrics=["accuracy", "brier"])
     assert len(oracle.asked) == 1
     asked = oracle.asked[0]
     assert len(asked) == len(set(asked.tolist())) == budget
@@ -214,7 +202,7 @@ def test_active_testing_asks_for_its_budget_once_and_nothing_twice(budget):
 def test_active_testing_does_not_ask_for_labels_that_are_there():
     w = world(n=80, models=2, labeled=30, seed=72)
     oracle = Oracle(w.truth)
-    fl.estimate(
+    estimates_of(
         w.predictions(), method=fl.models.ActiveTesting(oracle=oracle, budget=50),
         metrics=["accuracy"],
     )  # fmt: skip
@@ -229,7 +217,7 @@ def test_active_testing_weights_by_lure(uniform_share, budget):
     for seed in range(5):
         oracle = Oracle(w.truth)
         model = fl.models.ActiveTesting(oracle=oracle, budget=budget, uniform_share=uniform_share)
-        estimates = fl.estimate(
+        estimates = estimates_of(
             w.predictions(), method=model, metrics=["error_rate", "brier"], random_state=seed,
             estimand="sample", confidence_level=None,
         )  # fmt: skip
@@ -246,7 +234,7 @@ def test_active_testing_accuracy_and_error_rate_add_to_one():
     w = world(n=100, models=2, labeled=0, seed=74, strength=1.0)
     for seed in range(5):
         model = fl.models.ActiveTesting(oracle=Oracle(w.truth), budget=20)
-        estimates = fl.estimate(
+        estimates = estimates_of(
             w.predictions(), method=model, metrics=["accuracy", "error_rate"], random_state=seed
         )
         for name in w.models:
@@ -275,11 +263,11 @@ def test_active_testing_is_unbiased_for_the_pool(uniform_share):
     """Mean over many seeds within 4 standard errors of the pool's own metric."""
     w = world(n=60, models=2, labeled=0, seed=76, strength=0.7)
     share = {} if uniform_share is None else {"uniform_share": uniform_share}
-    runs = 600
+    runs = 300
     got = np.empty((runs, 2, 2))
     for seed in range(runs):
         model = fl.models.ActiveTesting(oracle=Oracle(w.truth), budget=20, **share)
-        estimates = fl.estimate(
+        estimates = estimates_of(
             w.predictions(), method=model, metrics=["error_rate", "brier"], random_state=seed,
             estimand="sample", confidence_level=None,
         )  # fmt: skip
@@ -313,7 +301,7 @@ def test_active_testing_intervals_do_not_collapse(name):
     p = np.where(truth == 1, rng.uniform(0.6, 1, 200), rng.uniform(0, 0.4, 200))
     model = fl.models.ActiveTesting(oracle=Oracle(truth), budget=10)
     for estimand in ("population", "sample"):
-        row = fl.estimate(
+        row = estimates_of(
             fl.Predictions(p[:, None]), method=model, metrics=[name], estimand=estimand
         ).rows[0]
         assert 0 <= row.low <= row.value <= row.high <= 1, tuple(row)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference_naive import ALIASES, METRICS, equal_width_ece, metric, quantile_ece
-from reference_worlds import World, values, world
+from reference_questions import estimates_of, values
 
 import fewlabels as fl
+from worlds import World, world
 
 WEIGHTED = tuple(m for m in METRICS if m != "ece_quantile")
 
@@ -30,7 +31,7 @@ def the_weight(classes: int) -> np.ndarray:
 def labeled_estimates(classes: int, ties: bool, weighted: bool) -> fl.Estimates:
     weight = the_weight(classes) if weighted else None
     metrics = [*(WEIGHTED if weighted else METRICS), *ALIASES]
-    return fl.estimate(
+    return estimates_of(
         the_world(classes, ties).predictions(weight=weight), method="labeled", metrics=metrics
     )
 
@@ -63,7 +64,7 @@ def test_ties_away_from_bin_edges():
     w = the_world(2, True)
     p = w.P[:, :, 1] * 0.98 + 0.005
     known = w.shown >= 0
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(p, w.shown, models=w.models),
         method="labeled",
         metrics=["ece", "top_label_ece"],
@@ -78,7 +79,7 @@ def test_exact_zeros_and_ones():
     rng = np.random.default_rng(0)
     p = rng.choice([0.0, 1e-300, 0.3, 0.7, 1.0], size=(120, 2))
     y = rng.integers(0, 2, 120)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(p, y, models=["a", "b"]), method="labeled", metrics=METRICS
     )
     for j, model in enumerate("ab"):
@@ -91,7 +92,7 @@ def test_quantile_bins_when_quantiles_coincide():
     p = np.repeat([0.1, 0.2, 0.9], [70, 20, 30])[:, None]
     y = np.random.default_rng(3).integers(0, 2, 120)
     got = (
-        fl.estimate(fl.Predictions(p, y), method="labeled", metrics=["ece_quantile"]).rows[0].value
+        estimates_of(fl.Predictions(p, y), method="labeled", metrics=["ece_quantile"]).rows[0].value
     )
     assert abs(got - quantile_ece(p[:, 0], y.astype(float))) < 1e-12
 
@@ -104,7 +105,7 @@ def test_votes_win_over_the_argmax(name, classes):
     w = the_world(classes, False)
     votes = np.random.default_rng(5).integers(0, classes, size=w.P.shape[:2])
     known = w.shown >= 0
-    estimates = fl.estimate(w.predictions(votes=votes), method="labeled", metrics=[name])
+    estimates = estimates_of(w.predictions(votes=votes), method="labeled", metrics=[name])
     for j, model in enumerate(w.models):
         wanted = metric(name, w.P[known, j], w.truth[known], hard=votes[known, j])
         assert abs(estimates.get(model, name).value - wanted) < 1e-12
@@ -114,8 +115,8 @@ def test_votes_win_over_the_argmax(name, classes):
 def test_votes_do_not_touch_metrics_of_probabilities(name):
     w = the_world(2, False)
     votes = np.random.default_rng(5).integers(0, 2, size=w.P.shape[:2])
-    a = fl.estimate(w.predictions(votes=votes), method="labeled", metrics=[name])
-    b = fl.estimate(w.predictions(), method="labeled", metrics=[name])
+    a = estimates_of(w.predictions(votes=votes), method="labeled", metrics=[name])
+    b = estimates_of(w.predictions(), method="labeled", metrics=[name])
     assert np.array_equal(values(a, w.models, (name,)), values(b, w.models, (name,)))
 
 
@@ -126,7 +127,7 @@ def test_a_missing_prediction_is_left_out_of_the_metric(classes):
     gone = np.random.default_rng(9).random(P.shape[:2]) < 0.3
     P[gone] = np.nan
     known = w.shown >= 0
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(P, w.shown, models=w.models), method="labeled", metrics=METRICS
     )
     for j, model in enumerate(w.models):
@@ -148,7 +149,7 @@ def test_probability_metrics_of_votes_are_not_applicable(classes):
         "brier",
         "log_loss",
     ]
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(votes=w.P.argmax(axis=2), labels=w.shown, models=w.models),
         method="labeled",
         metrics=["accuracy", *needs],
@@ -174,7 +175,7 @@ def test_one_model_with_votes_only_beside_one_with_probabilities():
     votes = np.full((len(P), 2), -1)
     votes[:, 1] = P[:, 1].argmax(axis=1)
     P[:, 1] = np.nan
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(P, w.shown, votes=votes, models=["a", "b"]),
         method="labeled",
         metrics=["accuracy", "roc_auc"],
@@ -189,7 +190,7 @@ def test_one_model_with_votes_only_beside_one_with_probabilities():
 def test_a_metric_without_the_classes_it_needs_is_undefined():
     w = the_world(2, False)
     shown = np.where((w.shown == 0) & (np.arange(460) < 60), 0, -1)
-    estimates = fl.estimate(
+    estimates = estimates_of(
         w.predictions(labels=shown), method="labeled", metrics=["accuracy", "roc_auc", "recall"]
     )
     for model in w.models:
@@ -207,7 +208,7 @@ def test_a_metric_without_the_classes_it_needs_is_undefined():
 def test_precision_without_a_positive_prediction_is_undefined():
     P = np.random.default_rng(0).uniform(0, 0.4, size=(40, 1))
     y = np.arange(40) % 2
-    rows = fl.estimate(fl.Predictions(P, y), method="labeled", metrics=["precision", "recall"])
+    rows = estimates_of(fl.Predictions(P, y), method="labeled", metrics=["precision", "recall"])
     assert rows.get("model0", "precision").status == fl.Status.UNDEFINED
     assert math.isnan(rows.get("model0", "precision").value)
     assert rows.get("model0", "recall").value == 0
@@ -237,7 +238,7 @@ def test_any_small_sample_with_heavy_ties(data, p):
         "log_loss",
         "ece",
     )
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(P[:, 1:], y, weight=weight), method="labeled", metrics=names
     )
     for name in names:
@@ -249,7 +250,7 @@ def test_any_small_sample_with_heavy_ties(data, p):
 def test_with_all_labels_known_every_method_is_the_plain_metric(method, classes):
     w = world(n=150, models=2, classes=classes, labeled=150, seed=4, ties=True)
     names = tuple(m for m in METRICS if m not in ("ece", "top_label_ece"))
-    estimates = fl.estimate(w.predictions(), method=method, metrics=names)
+    estimates = estimates_of(w.predictions(), method=method, metrics=names)
     wanted = [[metric(name, w.P[:, j], w.truth) for name in names] for j in range(2)]
     np.testing.assert_allclose(values(estimates, w.models, names), wanted, rtol=0, atol=1e-12)
 
@@ -261,7 +262,7 @@ def test_missing_predictions_with_all_labels_known(method):
     gone = np.random.default_rng(2).random(P.shape[:2]) < 0.3
     P[gone] = np.nan
     names = ("accuracy", "brier", "roc_auc", "f1")
-    estimates = fl.estimate(
+    estimates = estimates_of(
         fl.Predictions(P, w.truth, models=w.models), method=method, metrics=[*names]
     )
     for j, model in enumerate(w.models):

@@ -7,20 +7,19 @@ import math
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from reference_questions import curve_of
 from reference_spe_naive import (
     GRID,
-    ScoreWorld,
     draw_monotone_world,
     features,
     monotone_posterior,
     precision_at_recall,
-    score_world,
 )
-from reference_worlds import curve_of, world
 from scipy.special import expit
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
+from worlds import ScoreWorld, score_world, world
 
 METHOD = "monotone-curves"
 
@@ -190,15 +189,6 @@ def test_probabilities_of_zero_and_one_are_clipped():
     assert np.abs(a.marginals() - b.marginals()).mean() < 0.015
 
 
-@pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
-def test_the_order_of_rows_does_not_matter(ties):
-    w = score_world(n=90, labeled=20, seed=71, ties=ties)
-    order = np.random.default_rng(0).permutation(90)
-    shuffled = ScoreWorld(w.scores[order], w.truth[order], w.shown[order])
-    a, b = (posterior(v.predictions()).marginals() for v in (w, shuffled))
-    assert np.abs(a[order] - b).mean() < 0.02
-
-
 def test_labels_chosen_by_score_are_used_as_they_are():
     """Selection on the score is ignorable: the exact posterior never asks how items were chosen."""
     full = score_world(n=120, labeled=120, seed=72)
@@ -224,21 +214,6 @@ def test_labels_of_one_class_are_the_weighed_prior_too(only):
 
 # --------------------------------------------------------------------------------------------
 # through fl.estimate
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5])
-def test_rows_sum_to_one_and_known_labels_stay(classes):
-    w = world(n=100, models=2, classes=classes, labeled=20, seed=74)
-    estimates = fl.estimate(w.predictions(), method=METHOD, metrics=["accuracy"])
-    for j in range(2):
-        Q = estimates.posterior.of(j).marginals()
-        assert Q.shape == (100, classes)
-        assert (Q >= 0).all()
-        np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=0, atol=1e-9)
-        known = w.shown >= 0
-        assert np.array_equal(Q[known], np.eye(classes)[w.shown[known]])
-        for _, q in estimates.posterior.of(j).soft_draws(20):
-            np.testing.assert_allclose(q.sum(axis=2), 1, rtol=0, atol=1e-9)
 
 
 def test_each_classifier_is_judged_by_its_own_curve():

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from reference_questions import curve_of, threshold_of
 from reference_spe_naive import (
     GRID,
     TRUNCATED,
     Mixture,
-    ScoreWorld,
     adaptive_importance,
     distribution,
     draw_prior,
@@ -22,7 +22,6 @@ from reference_spe_naive import (
     survival,
     unit_interval,
 )
-from reference_worlds import curve_of, threshold_of, world
 from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -30,6 +29,7 @@ from scipy.special import expit
 import fewlabels as fl
 from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import ClassDensity, ScoreData, ScoreMixture
+from worlds import ScoreWorld
 
 NAMES = {
     "n": "normal", "t": "student-t", "g": "gamma", "ln": "log-normal", "g_r": "gumbel-right",
@@ -82,6 +82,11 @@ def test_golden_mixture(golden_spe):
     assert theirs.log_posterior(u[None], data) == pytest.approx(g["logpost"], rel=1e-12)
     gamma = expit(theirs.log_odds(Points(s), u[None]))[:, 0]
     np.testing.assert_allclose(gamma, g["gamma"], rtol=1e-10)
+    rates = [part[:, 0] for part in theirs.survival(s, u[None])]
+    np.testing.assert_allclose(rates[0], g["population_recall"], rtol=1e-10)
+    share = expit(u[-1])
+    precision = share * rates[0] / (share * rates[0] + (1 - share) * rates[1])
+    np.testing.assert_allclose(precision, g["population_precision"], rtol=1e-10)
 
 
 def library_mixture(positive: str, negative: str) -> ScoreMixture:
@@ -418,32 +423,12 @@ def test_the_unit_and_the_zero_of_a_score_do_not_matter():
         assert np.abs(np.subtract(*curves)).mean() < 0.01
 
 
-def test_the_order_of_rows_does_not_matter():
-    w = mixture_world("n", "g")
-    order = np.random.default_rng(0).permutation(len(w.scores))
-    v = ScoreWorld(w.scores[order], w.truth[order], w.shown[order])
-    a, b = (posterior(x).marginals() for x in (w, v))
-    assert np.abs(a[order] - b).mean() < 0.01
-
-
 def test_diagnostics_say_how_the_draws_were_got():
     w = mixture_world("n", "g")
     report = curve_of(w.predictions(), method="spe").report()
     said = json.dumps(report["diagnostics"]).lower()
     assert "pareto" in said
     assert "effective" in said or "ess" in said
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_rows_sum_to_one_and_known_labels_stay(classes):
-    w = world(n=90, models=2, classes=classes, labeled=30, seed=93)
-    estimates = fl.estimate(w.predictions(), method="spe", metrics=["accuracy"])
-    known = w.shown >= 0
-    for j in range(2):
-        Q = estimates.posterior.of(j).marginals()
-        assert np.isfinite(Q).all()
-        np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=0, atol=1e-9)
-        assert np.array_equal(Q[known], np.eye(classes)[w.shown[known]])
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 from reference_naive import log_ratios, naive_kde_em
-from reference_worlds import World, world
 
 import fewlabels as fl
+from worlds import World, world
 
 
 def marginals(w: World, **options) -> np.ndarray:

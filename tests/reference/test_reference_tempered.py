@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.stats
 from reference_naive import NaiveTempered, soft_metric
-from reference_worlds import World, world
+from reference_questions import estimates_of
 
 import fewlabels as fl
 from fewlabels.posterior import LabelPosterior
+from worlds import World, world
 
 SEEDS = 20
 DRAWS = 200
@@ -95,23 +96,6 @@ def test_one_fit_is_within_the_error_of_two_hundred_draws(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_labeled_rows_are_one_hot_and_rows_sum_to_one(name):
-    w = case(name)
-    known = w.shown >= 0
-    posterior = posteriors(name)[0]
-    got = posterior.marginals()
-    np.testing.assert_allclose(got.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert np.array_equal(got[known], np.eye(w.P.shape[2])[w.shown[known]])
-    assert (posterior.draws(7, np.random.default_rng(0))[:, known] == w.shown[known]).all()
-    total = 0.0
-    for weight, Q in posterior.soft_draws(50, np.random.default_rng(0)):
-        total += weight.sum()
-        assert Q.shape[1:] == got.shape
-        assert np.array_equal(Q[:, known], np.broadcast_to(got[known], Q[:, known].shape))
-    assert total == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", CASES)
 def test_parameter_draws_have_the_spread_of_the_mixture(name):
     """Kolmogorov-Smirnov per item, between draws of the library and of the reference."""
     w = case(name)
@@ -150,7 +134,9 @@ def test_point_estimate_is_the_average_of_mean_and_median(name, metrics):
     size = 150
     reference = reference_draws(name)[:size]
     estimates = [
-        fl.estimate(w.predictions(), method="tempered-ensemble", metrics=[*metrics], random_state=r)
+        estimates_of(
+            w.predictions(), method="tempered-ensemble", metrics=[*metrics], random_state=r
+        )
         for r in range(3)
     ]
     for metric in metrics:
@@ -186,8 +172,8 @@ def test_labels_move_the_temperature():
     """Under-confident classifiers: 60 labels pull the accuracy up towards the truth."""
     w = case("underconfident")
     truth = (w.P[:, 0].argmax(axis=1) == w.truth).mean()
-    got = fl.estimate(w.predictions(), method="tempered-ensemble", metrics=["accuracy"])
-    plain = fl.estimate(w.predictions(), method="ensemble", metrics=["accuracy"])
+    got = estimates_of(w.predictions(), method="tempered-ensemble", metrics=["accuracy"])
+    plain = estimates_of(w.predictions(), method="ensemble", metrics=["accuracy"])
     assert abs(got.get("a", "accuracy").value - truth) < abs(
         plain.get("a", "accuracy").value - truth
     )

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+from reference_questions import threshold_of
 from reference_spe_naive import (
     RATES,
-    ScoreWorld,
     answer_or_one_line,
     counts_at,
     cuts,
@@ -17,12 +17,11 @@ from reference_spe_naive import (
     features,
     monotone_posterior,
     probability_met,
-    score_world,
 )
-from reference_worlds import threshold_of, world
 from scipy.special import expit
 
 import fewlabels as fl
+from worlds import ScoreWorld, score_world, world
 
 # argument -> (rate, at least or at most, a level that some cuts meet and some do not)
 CONDITIONS = {

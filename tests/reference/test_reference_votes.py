@@ -337,15 +337,6 @@ def test_weak_classifiers_are_on_the_right_side(confusion, kind):
     assert (posterior.marginals().argmax(axis=1) != w.truth).mean() < 0.25
 
 
-@pytest.mark.parametrize(("confusion", "kind"), list(NAMES))
-def test_known_labels_stay(confusion, kind):
-    prior = Prior(kind, confusion)
-    w = prior_world(prior, 2, 3, 20, np.random.default_rng(1), 0.2).show(15)
-    q = infer(prior, w, sweeps=100).marginals()
-    np.testing.assert_array_equal(q[:15], np.eye(2)[w.truth[:15]])
-    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
-
-
 def test_labels_by_choice_leave_the_shares_to_their_prior():
     """All labels known and none of them random: nothing is learned of the shares."""
     prior = Prior("bee", class_prior=2.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,17 +10,10 @@ from fewlabels.data.inputs import reference_of
 from fewlabels.errors import UsageError
 from fewlabels.methods.registry import METHODS, resolve
 from fewlabels.models import LearnedEnsemble, TemperedEnsemble
+from worlds import world
 
-
-def made(n: int, known: int, seed: int, **more: Any) -> fl.Predictions:
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(2, size=n)
-    p = 1 / (1 + np.exp(-rng.normal(2.0 * truth[:, None] - 1, size=(n, 3))))
-    labels = np.where(np.arange(n) < known, truth, -1)
-    return fl.Predictions(p, labels, models=["a", "b", "c"], **more)
-
-
-TARGET, REFERENCE = made(200, 20, 0), made(300, 250, 1)
+TARGET = world(200, labeled=20).predictions()
+REFERENCE = world(300, labeled=250, seed=1).predictions()
 
 
 @pytest.mark.parametrize("kind", ["several", "one", "votes", "scores"])
@@ -58,22 +49,22 @@ def test_label_models_hold_the_reference_or_refuse_it() -> None:
     assert isinstance(model, LearnedEnsemble)
     assert (model.n_draws, model.reference) == (20, REFERENCE)
     assert "Predictions" not in repr(model)
-    with pytest.raises(UsageError, match="'TemperedEnsemble' learns nothing from reference data"):
+    with pytest.raises(UsageError, match="'tempered-ensemble' learns nothing from reference data"):
         fl.estimate(TARGET, TemperedEnsemble(), reference=REFERENCE)
     with pytest.raises(UsageError, match="labeled items"):
-        LearnedEnsemble(reference=made(20, 0, 0))
+        LearnedEnsemble(reference=world(20, labeled=0).predictions())
 
 
 def test_other_uses_are_refused() -> None:
     with pytest.raises(UsageError, match="`shift` and `reference`"):
         fl.estimate(TARGET, shift="label", reference=REFERENCE)
-    counted = made(200, 200, 1, multiplicity=np.full(200, 2))
+    counted = world(200, labeled=200).predictions(multiplicity=np.full(200, 2))
     with pytest.raises(UsageError, match=r"`reference`.*multiplicity"):
         fl.estimate(TARGET, reference=counted)
 
 
 def test_estimates_say_how_much_reference_data_there_is() -> None:
-    few = made(8, 8, 3).select_models(["c", "a"])
+    few = world(8, labeled=8).predictions().select_models(["c", "a"])
     found = fl.estimate(TARGET, metrics="accuracy", reference=few)
     assert found.to_dict()["reference"] == {"n_items": 8, "models": ["a", "c"]}
     assert any("reference: only 8 labeled items" in said for said in found.warnings)

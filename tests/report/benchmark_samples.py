@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.bench.cells import DatasetFacts
 from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.results import COLUMNS, TRAITS, DatasetFacts, Results
+from fewlabels.bench.results import COLUMNS, TRAITS, Results
 from fewlabels.bench.summary import FIGURES, TABLES, summarise
 
 Summary = dict[str, Any]

@@ -12,9 +12,8 @@ from markdown_it import MarkdownIt
 from test_report_html import Page
 
 import fewlabels.report
-from fewlabels.report.benchmark import render, render_text
-from fewlabels.report.benchmark_markdown import escaped
-from fewlabels.report.benchmark_notes import reading
+from fewlabels.report.benchmark import escaped, render, render_text
+from fewlabels.report.benchmark_content import reading
 from fewlabels.report.words import cell_width, clean
 
 samples = pytest.mark.parametrize("name", SAMPLES)

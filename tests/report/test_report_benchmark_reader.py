@@ -18,7 +18,7 @@ from benchmark_samples import (
 from test_report_benchmark import markdown_tables
 
 from fewlabels.report.benchmark import render, render_text
-from fewlabels.report.benchmark_notes import data_set, headline, notes, reading
+from fewlabels.report.benchmark_content import data_set, headline, notes, reading
 from fewlabels.report.benchmark_plot import views
 from fewlabels.report.benchmark_tables import glance, grids
 from fewlabels.report.benchmark_text import _name

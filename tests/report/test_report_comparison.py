@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from report_samples import NASTY
+from every_report import estimates_of
 
-import fewlabels as fl
 from fewlabels.questions.compare import compared
 from fewlabels.report import render_html, render_text
 from fewlabels.report.comparison import (
@@ -17,57 +15,17 @@ from fewlabels.report.comparison import (
     labels_cell,
     letters,
     pairs,
-    render_comparison,
     render_comparison_html,
     settling_sentence,
     standing_sentence,
     standings,
     together_sentences,
 )
-from fewlabels.report.words import cell_width
-
-
-def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estimates:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=n)
-    steep = np.linspace(1.5, 0.3, len(names))
-    logit = (2 * truth - 1)[:, None] * steep + rng.standard_normal((n, len(names)))
-    return fl.estimate(
-        fl.Predictions(1 / (1 + np.exp(-logit)), np.where(np.arange(n) < labeled, truth, -1),
-                       models=names, groups={"g": np.array(["x", "y"])[np.arange(n) % 2]}),
-        "labeled", ["accuracy", "brier"], by="g",
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
     return compared(estimates_of(["large", "small", "tiny"])).to_dict()
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize(
-    "given", [["a", "b"], NASTY, [f"m{j}" for j in range(14)]], ids=["two", "nasty", "many"]
-)
-def test_lines_keep_to_the_width(given: list[str], width: int) -> None:
-    estimates = estimates_of(given)
-    for text in (
-        render_comparison(compared(estimates).to_dict(), width),
-        render_text(estimates.report, width),
-    ):
-        assert max(map(cell_width, text.splitlines())) <= width
-        assert not set("\x00\x1b\u202e") & set(text)
-
-
-def test_hostile_names_stay_text_on_the_pages() -> None:
-    estimates = estimates_of(NASTY)
-    for page in (
-        render_comparison_html(compared(estimates).to_dict()),
-        render_html(estimates.report),
-    ):
-        assert "<script>document" not in page
-        assert "<img" not in page
-        assert "<svg onload" not in page
-        assert "\x1b" not in page
 
 
 def test_the_page_has_every_part(plain: dict[str, Any]) -> None:

@@ -14,9 +14,8 @@ from report_samples import SAMPLES, Report, two_classes
 
 import fewlabels as fl
 from fewlabels.report import render_html
-from fewlabels.report.headline import brief_estimates, brief_summary
-from fewlabels.report.html import scoped
-from fewlabels.report.pages import render_fragment, summary_fragment
+from fewlabels.report.html import render_fragment, scoped, summary_fragment
+from fewlabels.report.text import brief_estimates, brief_summary
 
 
 class Tags(HTMLParser):

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from report_samples import NASTY, SAMPLES, Report, demo, minimal, nasty_names, t
 from fewlabels.errors import InputError
 from fewlabels.report import html, render_html, save_page
 from fewlabels.report.words import clean
-
-samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
 VOID = {"meta", "br"}
 BLOCKS = {"br", "div", "p", "h2", "h3", "li", "dt", "dd", "th", "td", "tr", "summary"}
@@ -61,67 +58,6 @@ class Page(HTMLParser):
             t == tag and (not kind or kind in (a.get("class") or "").split())
             for t, a in self.elements
         )
-
-
-@samples
-def test_nothing_can_run_and_nothing_is_fetched(sample: Callable[[], Report]) -> None:
-    page = Page(render_html(sample()))
-    tags = {tag for tag, _ in page.elements}
-    assert not tags & {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
-    for tag, attributes in page.elements:
-        assert not [name for name in attributes if name.startswith("on")], tag
-        assert not {"src", "srcset", "data", "action", "xlink:href"} & set(attributes)
-        assert (attributes.get("href") or "#").startswith("#")
-        assert "url(" not in (attributes.get("style") or "")
-
-
-@samples
-def test_the_style_refers_to_nothing_outside(sample: Callable[[], Report]) -> None:
-    style = re.findall(r"<style>(.*?)</style>", render_html(sample()), re.DOTALL)
-    assert len(style) == 1
-    assert not re.search(r"url\(|@import|https?:|expression|src", style[0])
-
-
-@samples
-def test_a_policy_forbids_what_should_not_be_there(sample: Callable[[], Report]) -> None:
-    policies = [
-        a["content"]
-        for tag, a in Page(render_html(sample())).elements
-        if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert len(policies) == 1
-    assert (policies[0] or "").startswith("default-src 'none'; style-src 'unsafe-inline'")
-    assert "script-src" not in (policies[0] or "")
-
-
-@samples
-def test_ids_are_unique_and_headings_name_their_sections(sample: Callable[[], Report]) -> None:
-    page = Page(render_html(sample()))
-    ids = [a["id"] for _, a in page.elements if "id" in a]
-    assert len(ids) == len(set(ids))
-    named = {a["aria-labelledby"] for _, a in page.elements if "aria-labelledby" in a}
-    linked = {(a["href"] or "")[1:] for _, a in page.elements if "href" in a}
-    assert named | linked <= set(ids)
-
-
-@samples
-def test_every_picture_has_a_name_and_every_table_a_heading(sample: Callable[[], Report]) -> None:
-    source = render_html(sample())
-    for picture in re.findall(r"<svg [^>]*>.{0,8}", source, re.DOTALL):
-        assert 'aria-hidden="true"' in picture or "><title>" in picture
-    page = Page(source)
-    assert page.count("table") == page.count("caption")
-    tables = [a for _, a in page.elements if a.get("role") == "table"]
-    assert all(a.get("aria-label") for a in tables)
-
-
-@samples
-def test_no_number_is_nan(sample: Callable[[], Report]) -> None:
-    source = render_html(sample())
-    words = set(re.findall(r"[\w.]+", Page(source).words))
-    assert not words & {"nan", "NaN", "inf"}
-    assert source.count("None") == source.count("None of the ")
-    assert not re.search(r'="-?(nan|inf|None)', source)
 
 
 @pytest.mark.parametrize("name", NASTY)
@@ -292,10 +228,6 @@ def test_the_method_is_told_in_sentences() -> None:
         "The metric is not defined on these items."
         in Page(render_html(SAMPLES["all_undefined"]())).words
     )
-
-
-def test_the_page_is_the_same_every_time() -> None:
-    assert render_html(two_classes()) == render_html(two_classes())
 
 
 def test_save_html_writes_the_page(tmp_path: Path) -> None:

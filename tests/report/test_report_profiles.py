@@ -41,8 +41,8 @@ def test_heights_are_square_roots_on_a_common_scale() -> None:
 
 def test_marks_of_labeled_items_are_percentages() -> None:
     plot = profile(_source()).histograms[0]
-    assert plot.labeled_own == (90.0,)
-    assert plot.labeled_other == (12.3,)
+    assert plot.labeled_own == [90.0]
+    assert plot.labeled_other == [12.3]
 
 
 def test_densities_that_are_not_known_draw_nothing() -> None:
@@ -61,4 +61,4 @@ def test_bins_without_items_are_left_out() -> None:
 
 def test_a_classifier_of_hard_predictions_has_no_plots() -> None:
     found = profile({"model": "m", "n_items": 10, "missing": 0})
-    assert (found.histograms, found.bins) == ((), ())
+    assert (found.histograms, found.bins) == ([], [])

@@ -1,40 +1,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable
 
 import numpy as np
-import pytest
-from report_samples import SAMPLES, STATUS_MESSAGES, Report, minimal, two_classes
+from report_samples import STATUS_MESSAGES, Report, minimal, two_classes
 
 import fewlabels as fl
 from fewlabels.report import render_text
-from fewlabels.report.ink import inked, without_ink
-from fewlabels.report.words import cell_width
-
-samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-
-
-@samples
-@pytest.mark.parametrize("width", [60, 80, 132])
-def test_no_line_is_wider_than_the_terminal(sample: Callable[[], Report], width: int) -> None:
-    lines = render_text(sample(), width).split("\n")
-    assert max(map(cell_width, lines)) <= width
-
-
-@samples
-def test_it_is_plain_printable_text(sample: Callable[[], Report]) -> None:
-    text = render_text(sample())
-    text.encode()
-    controls = {c for c in text if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}}
-    assert controls <= {"\n"}
-    assert "nan" not in text.replace("naïve", "").lower().split()
-    assert not any(line != line.rstrip() for line in text.split("\n"))
-
-
-def test_a_width_below_the_narrowest_counts_as_it() -> None:
-    assert render_text(two_classes(), 10) == render_text(two_classes(), 60)
+from fewlabels.report.words import inked, without_ink
 
 
 def test_the_heading_says_what_was_estimated() -> None:

@@ -10,11 +10,10 @@ import pytest
 from shift_worlds import confident_labeled, label_shifted
 
 import fewlabels as fl
+from fewlabels.data.sampling_test import labeled_mask
 from fewlabels.evaluation.input_facts import not_a_random_sample
-from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, class_importance
-from fewlabels.shifts.label_shift_model import LabelShift
-from fewlabels.shifts.traits import labeled_mask
+from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
+from fewlabels.shifts.weights import class_importance, covariate_weights
 
 
 def test_the_labeled_mask_is_of_labels_and_counts() -> None:
@@ -242,7 +241,7 @@ class TestZeroWeights:
         assert found.weights[10:40].mean() == pytest.approx(1)
         assert (found.weights[aside] == 1).all()
         fitted = LabelShift(fl.models.TemperedEnsemble()).fit(predictions, np.random.default_rng(0))
-        by_class = class_importance(predictions, fitted)
+        by_class = class_importance(predictions, fitted.frequencies.target.mean(axis=0))
         assert by_class.n_labeled == 30
         assert by_class.weights[10:40].mean() == pytest.approx(1)
         report = fl.shift(predictions)

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from fewlabels.shifts.label_shift import black_box_weights
-from fewlabels.shifts.label_shift_model import bias_correction, likeliest_frequencies
+from fewlabels.shifts.label_shift import bias_correction, black_box_weights, likeliest_frequencies
 
 
 @pytest.mark.parametrize("k", [2, 5])

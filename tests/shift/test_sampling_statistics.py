@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import energy_distance, ks_2samp
 
-from fewlabels.shifts.sampling_test import (
+from fewlabels.data.sampling_test import (
     distances,
     energy_distances,
     kolmogorov_smirnov,
@@ -15,8 +15,8 @@ from fewlabels.shifts.sampling_test import (
     mean_differences,
     p_value,
     random_subsets,
+    standard_deviations,
 )
-from fewlabels.shifts.traits import standard_deviations
 
 
 def test_energy_distance_is_that_of_scipy_in_one_dimension() -> None:

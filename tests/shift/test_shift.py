@@ -9,10 +9,9 @@ import pytest
 from shift_worlds import classified, confident_labeled, label_shifted
 
 import fewlabels as fl
+from fewlabels.data.sampling_test import Sizes, beliefs, sampling_test, traits
 from fewlabels.shifts.analysis import shift
-from fewlabels.shifts.covariate import covariate_weights, importance
-from fewlabels.shifts.sampling_test import Sizes, sampling_test
-from fewlabels.shifts.traits import beliefs, traits
+from fewlabels.shifts.weights import covariate_weights, importance
 
 SMALL = Sizes(200, 600, 199)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from shift_worlds import label_shifted
 
 import fewlabels as fl
-from fewlabels.cli.shift import shift as command
+from fewlabels.cli.repair import shift as command
 from fewlabels.shifts.analysis import shift
 
 ROOT = Path(__file__).resolve().parents[2]

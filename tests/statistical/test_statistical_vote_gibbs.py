@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewlabels.methods.bee.chains import new_state
-from fewlabels.methods.bee.gibbs import advance
+from fewlabels.methods.bee.gibbs import advance, new_state
 from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,

@@ -27,20 +27,6 @@ def civilcomments(data: Path, known: int | None = KNOWN) -> pa.Table:
     return table.set_column(0, "label", label)
 
 
-def world(n: int = 1200, k: int = 2, models: int = 2, known: int = 60, seed: int = 0) -> pa.Table:
-    """Scores of classifiers that err alike, a group of three values, and few labels."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(k, size=n)
-    common = rng.normal(0, 1, (n, k))
-    columns: dict[str, Any] = {"label": pa.array(truth, mask=rng.permutation(n) >= known)}
-    for j in range(models):
-        z = 2.0 * (truth[:, None] == np.arange(k)) + common + rng.normal(0, 1, (n, k))
-        p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-        columns |= {f"p__m{j}__{c}": p[:, c] for c in range(k)}
-    columns["place"] = np.array(["north", "south", "west"], dtype=object)[rng.integers(3, size=n)]
-    return pa.table(columns)
-
-
 def write(table: pa.Table, folder: Path, parts: int, seed: int = 0) -> Path:
     """The rows in another order, in several files."""
     folder.mkdir()

@@ -15,33 +15,11 @@ import pytest
 import fewlabels as fl
 from fewlabels.annotations import Assessment, assess
 from fewlabels.evaluation import draws
-from fewlabels.streaming import annotation_sums, reading, units
+from fewlabels.streaming import annotations_files, reading, units
 from fewlabels.streaming.annotations_files import assess_files
+from worlds import annotated_table
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-def world(n: int = 3000, seed: int = 0, digits: int = 6) -> pa.Table:
-    """Two classifiers, one of them with gaps; counts, labels beside them, a site, a voter."""
-    rng = np.random.default_rng(seed)
-    q = rng.beta(0.7, 0.9, n)
-    p = {"a": np.clip(q + 0.1 * rng.normal(size=n), 0, 1), "b": rng.beta(1, 1, n)}
-    size = rng.integers(0, 5, n)
-    yes = rng.binomial(size, q)
-    one = rng.random(n) < 0.5
-    voter = rng.random(n) < 0.3
-    return pa.table(
-        {
-            "p__a__1": p["a"].round(digits),
-            "p__b__1": pa.array(p["b"].round(digits), mask=rng.random(n) < 0.3),
-            "y__voter": pa.array((rng.random(n) < q).astype(int), mask=~voter),
-            "h__0": size - yes,
-            "h__1": yes,
-            "label": pa.array((rng.random(n) < q).astype(int), mask=~one),
-            "site": rng.choice(["n", "s"], n),
-            "weight": rng.integers(0, 4, n) / 2,
-        }
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +75,7 @@ def ends(found: Assessment) -> np.ndarray:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_stream_says_what_memory_says(tmp_path: Path, weighted: bool) -> None:
-    table = world() if weighted else world().drop_columns("weight")
+    table = annotated_table() if weighted else annotated_table().drop_columns("weight")
     asked: dict[str, Any] = {"statistics": ["unanimity_2"], "by": "site"}
     if weighted:
         del asked["statistics"]
@@ -116,9 +94,9 @@ def test_a_stream_says_what_memory_says(tmp_path: Path, weighted: bool) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_order_and_partition_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotation_sums, "INTERVAL_ROWS", 400)
-    monkeypatch.setattr(annotation_sums, "GROUP_ROWS", 150)
-    table = world(digits=2)
+    monkeypatch.setattr(annotations_files, "INTERVAL_ROWS", 400)
+    monkeypatch.setattr(annotations_files, "GROUP_ROWS", 150)
+    table = annotated_table(digits=2)
     one = assess_files(spread(table, tmp_path / "one", 1), by="site", checkpoints=tmp_path)
     five = spread(table, tmp_path / "five", 5, 1)
     other = assess_files(five, by="site", checkpoints=tmp_path, workers=1)
@@ -132,10 +110,12 @@ def test_order_and_partition_do_not_show(tmp_path: Path, monkeypatch: pytest.Mon
 def test_intervals_of_a_sample_are_those_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = spread(world(12_000).drop_columns(["weight", "p__b__1"]), tmp_path / "rows", 1)
+    folder = spread(
+        annotated_table(12_000).drop_columns(["weight", "p__b__1"]), tmp_path / "rows", 1
+    )
     asked: dict[str, Any] = {"statistics": ["unanimity_2"], "checkpoints": tmp_path}
     whole = assess_files(folder, **asked)
-    monkeypatch.setattr(annotation_sums, "INTERVAL_ROWS", 3000)
+    monkeypatch.setattr(annotations_files, "INTERVAL_ROWS", 3000)
     some = assess_files(folder, **asked)
     wide, narrow = np.diff(ends(some)).ravel(), np.diff(ends(whole)).ravel()
     # The variance of 3,000 rows is known to some percent, the ends of 1,000 draws to as much.
@@ -148,19 +128,19 @@ def test_copies_count_as_often_as_they_occur(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Distinct rows often, one of them a third of all: each item is drawn for itself."""
-    table = world(6000, digits=2).drop_columns(["weight", "p__b__1"])
+    table = annotated_table(6000, digits=2).drop_columns(["weight", "p__b__1"])
     table = pa.concat_tables([table, *[table.slice(3, 1)] * 3000])
     folder = spread(table, tmp_path / "rows", 2)
     exact = ends(assess(fl.read_predictions(folder).with_annotators()))
     for most, tolerance in ((100_000, 0.15), (2000, 0.2), (600, 0.35)):
-        monkeypatch.setattr(annotation_sums, "INTERVAL_ROWS", most)
+        monkeypatch.setattr(annotations_files, "INTERVAL_ROWS", most)
         found = ends(assess_files(folder, checkpoints=tmp_path))
         ratio = np.diff(found).ravel() / np.diff(exact).ravel()
         assert np.abs(np.log(ratio)).max() < tolerance, (most, ratio)
 
 
 def test_a_column_without_a_number_is_no_classifier(tmp_path: Path) -> None:
-    table = world().drop_columns("weight")
+    table = annotated_table().drop_columns("weight")
     nothing = pa.nulls(len(table), pa.float64())
     table = table.append_column("p__voter__1", nothing)
     folder = spread(table, tmp_path / "rows", 2)
@@ -178,13 +158,13 @@ def test_a_column_without_a_number_is_no_classifier(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_said(tmp_path: Path, columns: list[str], message: str) -> None:
-    folder = spread(world(50).drop_columns(columns), tmp_path / "rows", 1)
+    folder = spread(annotated_table(50).drop_columns(columns), tmp_path / "rows", 1)
     with pytest.raises(fl.InputError, match=message):
         assess_files(folder, classes=[0, 1], checkpoints=tmp_path)
 
 
 def test_bad_arguments(tmp_path: Path) -> None:
-    folder = spread(world(50), tmp_path / "rows", 1)
+    folder = spread(annotated_table(50), tmp_path / "rows", 1)
     for said in ({"by": "sites"}, {"select": ["c"]}, {"bins": 0}, {"statistics": "disagreement"}):
         with pytest.raises(fl.UsageError):
             assess_files(folder, checkpoints=tmp_path, **said)
@@ -192,7 +172,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    folder = spread(world(2000), tmp_path / "rows", 3)
+    folder = spread(annotated_table(2000), tmp_path / "rows", 3)
     asked: dict[str, Any] = {"by": "site", "statistics": ["unanimity_2"], "checkpoints": tmp_path}
     whole = assess_files(folder, **asked)
     good = (folder / "part1.parquet").read_bytes()
@@ -212,7 +192,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three files, the one in the middle damaged inside a page."""
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    folder = spread(world().drop_columns("weight"), tmp_path / "rows", 3)
+    folder = spread(annotated_table().drop_columns("weight"), tmp_path / "rows", 3)
     damaged = folder / "part1.parquet"
     content = bytearray(damaged.read_bytes())
     content[4:400] = b"\xff" * 396  # the header of the first page among it

@@ -17,7 +17,7 @@ import pytest
 import fewlabels as fl
 from fewlabels.bench import load
 from fewlabels.bench.datasets import Dataset, Reading, read_datasets
-from fewlabels.bench.disagreement.data import read_worlds
+from fewlabels.bench.disagreement import read_worlds
 from fewlabels.streaming import reading, units
 from fewlabels.streaming.benchmark_files import draw_rows
 

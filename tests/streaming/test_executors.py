@@ -19,7 +19,7 @@ import pytest
 
 from fewlabels.errors import InputError, MissingExtraError, UsageError
 from fewlabels.kernels.blocks import reporting, using_workers
-from fewlabels.streaming import dask_executor, process_executor
+from fewlabels.streaming import dask_executor, processes
 from fewlabels.streaming.executors import (
     ENGINES,
     Executor,
@@ -81,12 +81,6 @@ def test_few_units_are_under_way(executor: Executor, tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) <= 3 + 2 * WORKERS
 
 
-def test_nobody_waits_for_a_slow_unit(opened: dict[str, Executor]) -> None:
-    answers = list(_open("processes", opened).as_they_come(work.slow_first, range(8)))
-    assert sorted(answers) == list(range(8))
-    assert answers.index(0) > 2
-
-
 def test_two_functions_at_a_time(executor: Executor) -> None:
     both = zip(
         executor.map(work.square, range(8)), executor.map(work.slow_first, range(8)), strict=True
@@ -142,14 +136,19 @@ def test_a_worker_dies(elsewhere: Executor, tmp_path: Path) -> None:
     assert list(elsewhere.map(function, range(8))) == here
 
 
+def test_a_worker_dies_while_it_answers(opened: dict[str, Executor], tmp_path: Path) -> None:
+    (answer,) = _open("processes", opened).map(partial(work.die_while_answering, tmp_path), [7])
+    np.testing.assert_array_equal(answer, np.full(3, 7))
+
+
 def test_workers_that_always_die(
     opened: dict[str, Executor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes = _open("processes", opened)
-    monkeypatch.setattr(process_executor, "TRIES", 1)
+    executor = _open("processes", opened)
+    monkeypatch.setattr(processes, "TRIES", 1)
     with pytest.raises(InputError, match=r"1 worker processes ended \(by SIGKILL\).*`workers`"):
-        list(processes.map(work.die, [0]))
-    assert list(processes.map(work.square, range(3))) == [0, 1, 4]
+        list(executor.map(work.die, [0]))
+    assert list(executor.map(work.square, range(3))) == [0, 1, 4]
 
 
 def test_what_cannot_be_sent(opened: dict[str, Executor]) -> None:

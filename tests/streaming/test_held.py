@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from stream_cases import distance, world, write
+from stream_cases import distance, write
 
 import fewlabels as fl
 from fewlabels import estimating
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
 from fewlabels.streaming import basis, held, patterns, scan
+from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
 
@@ -42,7 +43,7 @@ def votes(n: int = 2000) -> pa.Table:
 
 
 def weighted() -> pa.Table:
-    table = world(1200, known=80)
+    table = items_table(1200, known=80)
     p = table["p__m0__1"].to_numpy()
     rng = np.random.default_rng(3)
     return (
@@ -54,7 +55,7 @@ def weighted() -> pa.Table:
 
 
 def annotated() -> pa.Table:
-    table = world(1200, known=0).drop_columns(["label"])
+    table = items_table(1200, known=0).drop_columns(["label"])
     counts = np.random.default_rng(7).binomial(4, table["p__m0__1"].to_numpy())
     counts = np.where((np.arange(1200) < 300)[:, None], np.c_[4 - counts, counts], 0)
     return table.append_column("h__0", pa.array(counts[:, 0])).append_column(
@@ -65,8 +66,8 @@ def annotated() -> pa.Table:
 @pytest.mark.parametrize(
     ("table", "method", "metrics"),
     [
-        (world(1200, k=3), "auto", METRICS),
-        (world(1200), "bayesian-calibration", ["accuracy", "auc"]),
+        (items_table(1200, k=3), "auto", METRICS),
+        (items_table(1200), "bayesian-calibration", ["accuracy", "auc"]),
         (weighted(), "auto", ["accuracy", "auc"]),
         (annotated(), "auto", ["accuracy", "brier"]),
         (votes(), "dawid-skene", ["error_rate", "cohen_kappa"]),
@@ -89,7 +90,7 @@ def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -
 
 
 def test_order_and_workers_do_not_show() -> None:
-    given = fl.read_predictions(world(1500))
+    given = fl.read_predictions(items_table(1500))
     turned = given.take(np.random.default_rng(1).permutation(1500))
     one, three = (fl.estimate(given, metrics=METRICS, workers=w) for w in (1, 3))
     assert distance(one, three) == 0
@@ -98,7 +99,7 @@ def test_order_and_workers_do_not_show() -> None:
 
 @pytest.mark.parametrize("method", ["auto", "majority-vote"])
 def test_single_items_afterwards(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = fl.read_predictions(world(1500) if method == "auto" else votes(1500))
+    given = fl.read_predictions(items_table(1500) if method == "auto" else votes(1500))
     here = fl.estimate(given, method, by="place")
     assert here.predictions is given
     p = here.posterior.marginals()
@@ -127,7 +128,7 @@ def test_single_items_afterwards(method: str, monkeypatch: pytest.MonkeyPatch) -
     ids=["these items", "shift", "own function", "labels alone", "own model"],
 )
 def test_what_needs_all_items_at_once_has_them(options: dict[str, Any]) -> None:
-    found = fl.estimate(fl.read_predictions(world(1100)), **options)
+    found = fl.estimate(fl.read_predictions(items_table(1100)), **options)
     assert "stream" not in found.diagnostics
 
 
@@ -145,7 +146,7 @@ def test_more_patterns_than_parts_can_count(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("by", ["site", 3])
 def test_refusals_are_those_of_few_items(by: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = fl.read_predictions(world(1100))
+    given = fl.read_predictions(items_table(1100))
     with pytest.raises(fl.UsageError) as many:
         fl.estimate(given, by=by)
     monkeypatch.setattr(estimating, "WHOLE_ROWS", 2000)
@@ -157,7 +158,7 @@ def test_refusals_are_those_of_few_items(by: Any, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 def test_very_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    table = world(300_000, models=4, known=100)
+    table = items_table(300_000, models=4, known=100)
     here = fl.estimate(fl.read_predictions(table), metrics=METRICS)
     there = fl.estimate_files(
         write(table, tmp_path / "a", 3, 1), metrics=METRICS, checkpoints=tmp_path / "saved"
@@ -169,7 +170,7 @@ def test_very_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_group_without_a_row_in_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Differences in it allow for what they allow for among all items."""
     monkeypatch.setattr(scan, "SUPPORT_ROWS", 300)
-    table = world(2500, known=60)
+    table = items_table(2500, known=60)
     place = np.where(np.arange(2500) < 2497, "large", "tiny")
     given = fl.read_predictions(table.append_column("spot", pa.array(place)), keep=["spot"])
     found = fl.estimate(given, "learned-ensemble", "accuracy", by="spot")
@@ -181,7 +182,7 @@ def test_a_group_without_a_row_in_the_sample(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_first_item_may_weigh_nothing() -> None:
     weight = np.r_[0.0, np.ones(1999)]
-    given = fl.read_predictions(world(2000, known=60)).with_weight(weight)
+    given = fl.read_predictions(items_table(2000, known=60)).with_weight(weight)
     assert fl.estimate(given, metrics="accuracy").n_items == 2000
 
 
@@ -230,7 +231,7 @@ def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPat
 
 def test_very_unequal_weights_are_looked_at_whole() -> None:
     weight = np.exp(3 * np.random.default_rng(0).normal(size=2000))
-    given = fl.read_predictions(world(2000, known=60))
+    given = fl.read_predictions(items_table(2000, known=60))
     assert "stream" in fl.estimate(given, metrics="accuracy").diagnostics
     found = fl.estimate(given.with_weight(weight), metrics="accuracy")
     assert "stream" not in found.diagnostics

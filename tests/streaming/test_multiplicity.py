@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from multiplicity_worlds import compressed, scored, votes_of
 from scipy import stats
 
 import fewlabels as fl
@@ -15,8 +14,8 @@ from fewlabels.evaluation.differences import errors_together
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.kernels.counter_based import mix
 from fewlabels.kernels.counter_based_counts import binomials, gammas, label_counts, some_items
-from fewlabels.methods.bee.heldout import FOLDS, in_parts
-from fewlabels.methods.votes.data import States, VoteData
+from fewlabels.methods.bee.selection import FOLDS, in_parts
+from fewlabels.methods.bee.table import States, VoteData
 from fewlabels.models import (
     BEE,
     CBEE,
@@ -29,6 +28,7 @@ from fewlabels.models import (
     MajorityVote,
     VoteSelection,
 )
+from worlds import compressed, scored, votes_of
 
 QUICK = {"burn_in": 50, "sweeps": 200, "thin": 4, "chains": 2}
 HARD = ["accuracy", "f1", "balanced_accuracy"]

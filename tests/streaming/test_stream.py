@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stream_cases import world, write
+from stream_cases import write
 
 import fewlabels as fl
 from fewlabels.streaming import basis
+from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
 
@@ -36,7 +37,7 @@ def apart(a: fl.Estimates, b: fl.Estimates) -> float:
 
 @pytest.mark.parametrize("method", ["auto", "bayesian-calibration", "labeled"])
 def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
-    table = world()
+    table = items_table()
     one = fl.estimate_files(write(table, tmp_path / "a", 1), method, METRICS, by="place")
     five = fl.estimate_files(write(table, tmp_path / "b", 5, 3), method, METRICS, by="place")
     assert apart(one, five) < 1e-9
@@ -46,17 +47,24 @@ def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
 
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
-    table = world()
+    table = items_table()
     one = fl.estimate_files(write(table, tmp_path / "a", 1), metrics=METRICS, by="place")
     assert one.diagnostics["stream"]["draws_per_row"] == basis.FEWEST_DRAWS
     four = fl.estimate_files(write(table, tmp_path / "b", 4, 9), metrics=METRICS, by="place")
     assert apart(one, four) < 1e-9
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("estimand", ["population", "sample"])
+@pytest.mark.parametrize(
+    ("k", "estimand"),
+    [
+        (2, "population"),
+        (3, "sample"),
+        pytest.param(3, "population", marks=pytest.mark.slow),
+        pytest.param(2, "sample", marks=pytest.mark.slow),
+    ],
+)
 def test_as_in_memory(k: int, estimand: Any, tmp_path: Path) -> None:
-    table = world(k=k)
+    table = items_table(k=k)
     there = fl.estimate(fl.read_predictions(table), metrics=METRICS, by="place", estimand=estimand)
     here = fl.estimate_files(
         write(table, tmp_path / "a", 3, 5), metrics=METRICS, by="place", estimand=estimand
@@ -84,7 +92,7 @@ def within(metric: str, group: str | None, estimand: str) -> float:
 def test_a_control_variate_leaves_little_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write(world(8_000), tmp_path / "a", 2)
+    folder = write(items_table(8_000), tmp_path / "a", 2)
     every = fl.estimate_files(folder, metrics=METRICS)
     assert every.diagnostics["stream"]["basis_error"] == 0
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
@@ -119,7 +127,7 @@ def test_votes_alone_are_as_in_memory(tmp_path: Path) -> None:
 
 def test_rows_that_repeat_are_all_counted(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
-    table = world(30_000, models=1, known=40)
+    table = items_table(30_000, models=1, known=40)
     # Half of all rows are one and the same; a sample of distinct rows would hold it once or never.
     same = rng.random(30_000) < 0.5
     p = np.where(same, 0.03125, table["p__m0__1"].to_numpy())
@@ -137,7 +145,7 @@ def test_rows_that_repeat_are_all_counted(tmp_path: Path) -> None:
 
 def test_scores_weights_and_missing_predictions(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
-    table = world(1200)
+    table = items_table(1200)
     p = table["p__m0__1"].to_numpy().copy()
     absent = rng.random(1200) < 0.3
     columns = {
@@ -161,7 +169,7 @@ def test_scores_weights_and_missing_predictions(tmp_path: Path) -> None:
 
 def test_distributions_of_annotators(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
-    table = world(1200, known=0)
+    table = items_table(1200, known=0)
     p = table["p__m0__1"].to_numpy()
     counts = rng.binomial(4, np.clip(p + rng.normal(0, 0.1, 1200), 0, 1))
     counted = np.arange(1200) < 300
@@ -186,7 +194,7 @@ def test_distributions_of_annotators(tmp_path: Path) -> None:
     ],
 )
 def test_refusals(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
-    folder = write(world(200), tmp_path / "a", 1)
+    folder = write(items_table(200), tmp_path / "a", 1)
     if "posterior" in arguments:
         arguments = arguments | {"posterior": tmp_path / "out"}
     with pytest.raises(fl.UsageError, match=said):
@@ -194,7 +202,7 @@ def test_refusals(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
 
 
 def test_posterior_of_every_row(tmp_path: Path) -> None:
-    table = world(1200)
+    table = items_table(1200)
     folder = write(table, tmp_path / "a", 3)
     fl.estimate_files(folder, metrics="accuracy", posterior=tmp_path / "out")
     there = fl.estimate(fl.read_predictions(table), metrics="accuracy")

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stream_cases import world
 
 import fewlabels as fl
 from fewlabels.streaming import basis, scan
+from worlds import items_table
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_a_frequent_row_is_part_of_the_noise(
 
 def test_very_unequal_weights_are_warned_of(tmp_path: Path) -> None:
     weight = np.exp(3 * np.random.default_rng(0).normal(size=1500))
-    table = world(1500, known=60)
+    table = items_table(1500, known=60)
     path = tmp_path / "weighted.parquet"
     pq.write_table(table.append_column("weight", pa.array(weight)), path)
     found = fl.estimate_files(path, metrics="accuracy")

@@ -162,6 +162,10 @@ class TestFitAndRefits:
             kinds[2], "refit", lambda self, size: refits.append(size) or refit(self, size)
         )
         rows = fl.Predictions(correlated(500, seed=3)[0], np.full(500, -1))
+        fitted.posterior(rows.take(np.arange(1))).marginals()
+        assert not refits  # nobody has asked for draws
+        fitted.posterior(rows.take(np.arange(1))).prepare()
+        passed.clear()
         for part in (np.arange(200), np.arange(200, 500)):
             everything(fitted, rows.take(part))
         assert (sum(passed), refits) == (500, [5])

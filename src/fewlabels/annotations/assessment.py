@@ -14,6 +14,7 @@ import numpy as np
 
 from fewlabels import __version__, report
 from fewlabels.annotations.diagrams import diagrams_of
+from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Scheme
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
@@ -25,10 +26,9 @@ from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.evaluation.status import Reasons, judge_losses
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.label_histograms import Annotated, Scheme, Sums
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
-from fewlabels.shown import Estimated, plain_values
+from fewlabels.report.shown import Estimated, plain_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,7 +191,7 @@ def assess(
     refuse_multiplicity(predictions, "the losses of label histograms")
     asked = asked_for(bins, statistics, confidence_level, random_state)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
-    facts = Facts.of(predictions, rows.counts)
+    facts = AnnotationCounts.of(predictions, rows.counts)
     facts.check()
     groups = [(of, j) for of in all_and_groups(predictions, by) for j in facts.judged]
 
@@ -277,7 +277,7 @@ labels. They add over batches and files. Empty where no item has a label and a p
 _ENOUGH = "items"
 
 
-class Asked(NamedTuple):
+class AssessmentSettings(NamedTuple):
     """What is asked of every classifier and group; `level` None asks for no intervals."""
 
     losses: tuple[Losses[Any], ...]
@@ -303,7 +303,9 @@ class Asked(NamedTuple):
         return {_ENOUGH: [(size[:, None] >= self.labels).sum(axis=0)], **states}
 
 
-def asked_for(bins: Any, statistics: Any, confidence_level: Any, random_state: Any) -> Asked:
+def asked_for(
+    bins: Any, statistics: Any, confidence_level: Any, random_state: Any
+) -> AssessmentSettings:
     """What the arguments of `assess` ask for.
 
     Raises
@@ -314,7 +316,7 @@ def asked_for(bins: Any, statistics: Any, confidence_level: Any, random_state: A
     scheme = Scheme(bins_of(bins), dispersion=True)
     of_labels = (StatisticLosses.of(phi, scheme) for phi in statistics_of(statistics))
     losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *of_labels)
-    return Asked(losses, level_of(confidence_level), seed_of(random_state))
+    return AssessmentSettings(losses, level_of(confidence_level), seed_of(random_state))
 
 
 def added(sums: CellSums, more: CellSums) -> CellSums:
@@ -326,7 +328,7 @@ def added(sums: CellSums, more: CellSums) -> CellSums:
     return out
 
 
-class Facts(NamedTuple):
+class AnnotationCounts(NamedTuple):
     """What is known of all items together; those of two parts of them add.
 
     `sizes` maps a number of labels, 0 included, to how many items have it; `given` (M,) and `own`
@@ -340,10 +342,10 @@ class Facts(NamedTuple):
     own: Ints
 
     @staticmethod
-    def of(predictions: Predictions, counts: Array) -> Facts:
+    def of(predictions: Predictions, counts: Array) -> AnnotationCounts:
         """Those of predictions and their label counts (n, K)."""
         given = predictions.has_probabilities
-        return Facts(
+        return AnnotationCounts(
             predictions.n_items,
             predictions.n_labeled,
             Counter(counts.sum(axis=1).astype(np.int64).tolist()),
@@ -351,10 +353,10 @@ class Facts(NamedTuple):
             (np.asarray(counts.any(axis=1))[:, None] & given).sum(axis=0),
         )
 
-    def plus(self, other: Facts) -> Facts:
+    def plus(self, other: AnnotationCounts) -> AnnotationCounts:
         """Those of both parts of the items."""
         mine: tuple[Any, ...] = self
-        return Facts(*(a + b for a, b in zip(mine, other, strict=True)))
+        return AnnotationCounts(*(a + b for a, b in zip(mine, other, strict=True)))
 
     @property
     def judged(self) -> list[int]:
@@ -438,7 +440,7 @@ class Cell(NamedTuple):
     items: Judged | None
     sampled: bool = False
 
-    def rows(self, asked: Asked, model: str, notes: Reasons) -> Iterator[Estimate]:
+    def rows(self, asked: AssessmentSettings, model: str, notes: Reasons) -> Iterator[Estimate]:
         """An estimate per metric, by the name of the classifier."""
         level = math.nan if asked.level is None else asked.level
         enough = dict.fromkeys(asked.labels, 0)
@@ -466,8 +468,8 @@ class Cell(NamedTuple):
 
 
 def assessed(
-    asked: Asked,
-    facts: Facts,
+    asked: AssessmentSettings,
+    facts: AnnotationCounts,
     cells: Iterable[Cell],
     models: Sequence[str],
     classes: Sequence[Any],
@@ -482,7 +484,7 @@ def assessed(
         model = models[cell.model]
         rows += cell.rows(asked, model, notes)
         if cell.group is None:
-            sums = Sums(*cell.sums[""]) if cell.sums else None
+            sums = HistogramSums(*cell.sums[""]) if cell.sums else None
             for name, of_model in diagrams_of(sums, asked.level, classes).items():
                 diagrams.setdefault(name, []).extend({"model": model, **row} for row in of_model)
     labeled = facts.n_annotated

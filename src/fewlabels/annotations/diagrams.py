@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from fewlabels.annotations.losses import StatisticLosses, annotated, item_weights
-from fewlabels.annotations.statistics import DISAGREEMENT
-from fewlabels.checks.arguments import bins_of, bounded, label_counts, level_of
-from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.label_histograms import (
+from fewlabels.annotations.label_histograms import (
     Cells,
+    HistogramSums,
     Scheme,
-    Sums,
     calibration_loss,
     epistemic_loss,
     read_cells,
     sums_of,
 )
+from fewlabels.annotations.losses import StatisticLosses, annotated, item_weights
+from fewlabels.annotations.statistics import DISAGREEMENT
+from fewlabels.checks.arguments import bins_of, bounded, label_counts, level_of
+from fewlabels.kernels.arrays import Floats
 
 
 def reliability(
@@ -110,7 +110,7 @@ def dispersion_map(
 
 
 def diagrams_of(
-    sums: Sums | None, level: float | None, classes: Sequence[Any]
+    sums: HistogramSums | None, level: float | None, classes: Sequence[Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of all three, of sums of one unit with dispersion; their classes by their names."""
     if sums is None:
@@ -189,7 +189,7 @@ def _wilson(sums: Floats, level: float | None) -> tuple[Floats, Floats]:
     return np.minimum(low, mean), np.maximum(high, mean)  # but for rounding
 
 
-def _dispersion(sums: Sums) -> _Rows:
+def _dispersion(sums: HistogramSums) -> _Rows:
     """Losses of cells, from sums of one unit with dispersion."""
     total, of_two = sums.items[:, 1], sums.items[:, 5]
     cl_plugin, cl = (part[0] for part in calibration_loss(read_cells(sums.cells), total))

@@ -4,19 +4,18 @@ What happens, in order:
 
 1. `protocol`: a TOML file and options become one `Protocol`.
 2. `datasets`, `semisynthetic`: files become worlds, in which every label is known.
-3. `plan`: all cells (one method on one split, the truth of a run, a size of the curve), in jobs.
-4. `pool`, `cells`: processes compute them, and keep each as its own file (`parts`) when it is done.
-5. `merge`: the parts become sorted tidy rows (`results`), each estimate beside its truth.
-6. `summary`: tables and figures as a plain dictionary, which `fewlabels.report` renders.
-
-What needs histograms of labels and no methods of `fewlabels.estimate` is read, planned, computed
-and summed up by `fewlabels.bench.disagreement`; all else is the same (`runner.conduct`).
+3. `experiment`: all cells (one method on one split, the truth of a run, a size of the curve), in
+   jobs; and how one is computed. For protocols of label histograms `disagreement` says both.
+4. `runner`: processes compute the cells, and keep each as a line of one file (`folder`) when it is
+   done; at the end they become sorted tidy rows (`results`), each estimate beside its truth.
+5. `summary`: errors run by run (`comparisons`) become tables and figures (`tables`) in a plain
+   dictionary, which `fewlabels.report` renders.
 
 Traps: histograms and votes would tell the truth, so no method sees them; labeled items of the
 released sampler hold more of a rare class than the data; levels of one run share their split and
-seed, so that differences between them are paired; a part is only taken over if the fingerprint of
-all that it depends on is the same (`manifest.fingerprint`), so a new field of `Protocol` either
-belongs there or among `manifest.GROWS`.
+seed, so that differences between them are paired; a cell is only taken over if the fingerprint of
+all that it depends on is the same (`folder.fingerprint`), so a new field of `Protocol` either
+belongs there or among `folder.GROWS`.
 """
 
 from __future__ import annotations

@@ -6,20 +6,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fewlabels.bench.bins import cut
-from fewlabels.bench.pool_of_file import ANNOTATED, LABELED, MOST_ITEMS, read_pool
+from fewlabels.bench.cells import DatasetFacts
 from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.results import DatasetFacts
 from fewlabels.bench.splits import halve
-from fewlabels.bench.traits import likeness, quality
-from fewlabels.bench.variants import JOIN, levels_of, varied
-from fewlabels.bench.world import Trait, World
-from fewlabels.data import column_names
+from fewlabels.bench.world import JOIN, Trait, World, levels_of, likeness, quality, varied
+from fewlabels.data import column_names, read_predictions
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -30,12 +27,15 @@ from fewlabels.errors import (
     unknown,
 )
 from fewlabels.evaluation.groups import MAX_GROUPS
-from fewlabels.kernels.arrays import Array, Bools, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.predictions import Predictions
 
 _T = TypeVar("_T")
 
 SUFFIXES = (".parquet", ".csv", ".npz")
+MOST_ITEMS = 200_000
+"""Rows of a file that are used at most, unless something else is asked for."""
+
 _NAMELESS = ("data", "predictions")
 _PREDICTIONS = ("p__", "y__", "s__", "h__")
 
@@ -128,7 +128,10 @@ def find_files(sources: Iterable[str | Path]) -> list[Path]:
         If there is nothing at a path, or no file in a folder.
     """
     found: dict[Path, None] = {}
-    for source in map(_shorter, sources):
+    here = Path.cwd()
+    for source in map(Path, sources):
+        if source.is_relative_to(here):
+            source = source.relative_to(here)  # messages are read by people
         if source.is_file():
             files = [source]
         elif source.is_dir():
@@ -146,12 +149,6 @@ def find_files(sources: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
-def _shorter(source: str | Path) -> Path:
-    """The path from here, where it leads below: messages are read by people."""
-    path = Path(source)
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
 def _files_in(folder: Path) -> list[Path]:
     return sorted(
         f
@@ -167,16 +164,13 @@ def name_files(files: Sequence[Path]) -> list[str]:
     """
     names: list[str] = []
     for file in files:
-        short = one_line(_own_name(file))
-        longer = f"{one_line(file.resolve().parent.name)}-{short}"
+        stem = file.name.partition(".")[0] if file.name.count(".") == 1 else file.stem
+        folder = file.resolve().parent.name
+        short = one_line(folder if stem.lower() in _NAMELESS else stem)
+        longer = f"{one_line(folder)}-{short}"
         numbered = (f"{longer}-{k}" for k in range(2, len(files) + 2))
         names.append(next(n for n in (short, longer, *numbered) if n not in names))
     return names
-
-
-def _own_name(file: Path) -> str:
-    stem = file.name.partition(".")[0] if file.name.count(".") == 1 else file.stem
-    return file.resolve().parent.name if stem.lower() in _NAMELESS else stem
 
 
 def read_datasets(
@@ -231,21 +225,58 @@ def read_each(
     return worlds, skipped
 
 
-def _read(
-    file: Path, name: str, protocol: Protocol, reading: Reading, offered: dict[str, None]
-) -> Dataset:
+def open_file(
+    file: Path,
+    columns: Sequence[str],
+    reading: Reading,
+    fits: Fits,
+    offered: dict[str, None],
+) -> tuple[Predictions, dict[str, Array], Bools, list[str]]:
+    """The rows of a file, or a sample of them, with these columns as groups besides.
+
+    Returns the rows, the columns of their groups, the rows (n,) that `where` keeps, and notes;
+    `offered` gets the names of the classifiers.
+    """
     has = column_names(file)
-    wanted = [*protocol.by, *(c for c, _ in reading.where)]
-    keep = [c for c in dict.fromkeys(wanted) if c in has] if has else None
-    read, drawn = read_pool(
-        file, reading.most_items, keep, reading.where, {**LABELED, **ANNOTATED}, reading.columns
-    )
+    wanted = dict.fromkeys([*columns, *(column for column, _ in reading.where)])
+    keep = [c for c in wanted if c in has] if has else None
+    read, drawn = _read_pool(file, keep, reading, fits)
     offered |= dict.fromkeys(read.models)
-    notes = [*read.notes, *drawn, *(f"only rows of {c}={v}" for c, v in reading.where)]
     groups = dict(read.groups)
     if read.domain is not None:
         groups["domain"] = read.domain
-    rows = rows_where(read.n_items, groups, reading.where)
+    rows = np.ones(read.n_items, dtype=bool)
+    for column, value in reading.where:
+        if column not in groups:
+            raise InputError(f"has no column {quoted(column)} (`where` {column}={value})")
+        texts = np.array([str(v) for v in groups[column]], dtype=object)
+        rows &= texts == value
+        if not rows.any():
+            shown = listed(dict.fromkeys(texts), 5)
+            raise InputError(
+                f"no row is left by `where` {column}={value}; the column holds {shown}"
+            )
+    notes = [*read.notes, *drawn, *(f"only rows of {c}={v}" for c, v in reading.where)]
+    return read, groups, rows, notes
+
+
+def digest_of(names: object, *blocks: Array) -> str:
+    """Hash of all that results depend on: names and classes, and arrays of numbers or texts."""
+    digest = hashlib.blake2b(repr(names).encode(), digest_size=16)
+    for block in blocks:
+        if block.dtype == object:
+            digest.update("\0".join(map(str, block)).encode("utf-8", "replace"))
+        else:
+            digest.update(np.ascontiguousarray(block).tobytes())
+    return digest.hexdigest()
+
+
+def _read(
+    file: Path, name: str, protocol: Protocol, reading: Reading, offered: dict[str, None]
+) -> Dataset:
+    read, groups, rows, notes = open_file(
+        file, protocol.by, reading, {**LABELED, **ANNOTATED}, offered
+    )
     labels, said = _truth(read, rows)
     notes += said
     unknown_labels = rows & (labels < 0)
@@ -254,6 +285,7 @@ def _read(
     rows &= labels >= 0
     read, said = with_probabilities(read, reading)
     notes += said
+    has = column_names(file)
     others = [c for c in has if not c.startswith(_PREDICTIONS) and c != "label"] if has else groups
     by, named, said = _groups(protocol, groups, rows, others)
     notes += said
@@ -267,31 +299,29 @@ def _read(
         read.probabilities[given], labels[given],
         groups={c: named[c][given] for c in by}, models=read.models, classes=read.classes,
     )  # fmt: skip
-    _check_classes(everything, protocol)
+    k = everything.n_classes
+    if (protocol.serves == "two classes" and k != 2) or (
+        protocol.serves == "more than two classes" and k < 3
+    ):
+        raise InputError(f"has {k} classes; {protocol.name} serves {protocol.serves}")
+    count = np.bincount(everything.labels, minlength=k)
+    rare = [everything.classes[j] for j in np.flatnonzero(count < 2)]
+    if rare:
+        raise InputError(
+            f"a class is rarer than needed: class {listed(rare)} has fewer than 2 items; label "
+            "more of it, or take its rows and columns out of the file"
+        )
     facts = DatasetFacts(
         name, everything.n_items, round(everything.n_items / 2), everything.models,
         everything.classes, by, tuple(one_line(n) for n in notes), str(file),
-        _digest(everything, by),
+        digest_of(
+            (everything.models, tuple(map(str, everything.classes)), by),
+            read.probabilities[given], everything.labels, *(everything.groups[c] for c in by),
+        ),
     )  # fmt: skip
     world = Dataset(facts, everything, by, protocol)
     world.levels()
     return world
-
-
-def rows_where(n: int, groups: Mapping[str, Array], where: Sequence[tuple[str, str]]) -> Bools:
-    """Rows that `where` keeps."""
-    rows = np.ones(n, dtype=bool)
-    for column, value in where:
-        if column not in groups:
-            raise InputError(f"has no column {quoted(column)} (`where` {column}={value})")
-        texts = np.array([str(v) for v in groups[column]], dtype=object)
-        rows &= texts == value
-        if not rows.any():
-            shown = listed(dict.fromkeys(texts), 5)
-            raise InputError(
-                f"no row is left by `where` {column}={value}; the column holds {shown}"
-            )
-    return rows
 
 
 def _truth(read: Predictions, rows: Bools) -> tuple[Ints, list[str]]:
@@ -364,28 +394,133 @@ def _groups(
     return by, named, notes
 
 
-def _check_classes(everything: Predictions, protocol: Protocol) -> None:
-    k = everything.n_classes
-    if (protocol.serves == "two classes" and k != 2) or (
-        protocol.serves == "more than two classes" and k < 3
-    ):
-        raise InputError(f"has {k} classes; {protocol.name} serves {protocol.serves}")
-    count = np.bincount(everything.labels, minlength=k)
-    rare = [everything.classes[j] for j in np.flatnonzero(count < 2)]
-    if rare:
+MOST_VALUES = 12
+"""A numeric column with more distinct values is cut."""
+
+_QUINTILES = (0.2, 0.4, 0.6, 0.8)
+
+
+def cut(
+    values: Array, rows: Bools, column: str, edges: Sequence[float] | None
+) -> tuple[Array, list[str]]:
+    """Group of each item as text (n,), and what was done where nobody asked for it.
+
+    Parameters
+    ----------
+    values
+        Text of each item, None where it is not given.
+    rows
+        Items that count; quintiles are theirs.
+    edges
+        Where to cut, rising; None cuts numeric columns of many values at quintiles.
+
+    Raises
+    ------
+    InputError
+        If edges are given and a value is no number.
+    """
+    numbers = _numbers(values)
+    if edges is None:
+        if numbers is None or len(set(values[rows].tolist())) <= MOST_VALUES:
+            return values, []
+        known = numbers[rows & ~np.isnan(numbers)]
+        cuts = np.unique(np.quantile(known, _QUINTILES, method="inverted_cdf"))
+        shown = listed([f"{e:g}" for e in cuts])
+        note = f"column {quoted(column)} is cut at its quintiles ({shown}); other edges by `bins`"
+        return _binned(numbers, cuts), [note]
+    if numbers is None:
         raise InputError(
-            f"a class is rarer than needed: class {listed(rare)} has fewer than 2 items; label "
-            "more of it, or take its rows and columns out of the file"
+            f"column {quoted(column)} cannot be cut (`bins`): not all its values are numbers"
         )
+    return _binned(numbers, np.asarray(edges, dtype=float)), []
 
 
-def _digest(everything: Predictions, by: Sequence[str]) -> str:
-    """Hash of all that results depend on."""
-    said = hashlib.blake2b(digest_size=16)
-    names = (everything.models, tuple(map(str, everything.classes)), tuple(by))
-    said.update(repr(names).encode())
-    for block in (everything.probabilities, everything.labels):
-        said.update(np.ascontiguousarray(block).tobytes())
-    for column in by:
-        said.update("\0".join(map(str, everything.groups[column])).encode("utf-8", "replace"))
-    return said.hexdigest()
+def _numbers(values: Array) -> Floats | None:
+    """The values as numbers, NaN where not given; None if some are none."""
+    try:
+        return np.array([np.nan if v in (None, "null") else float(v) for v in values.tolist()])
+    except ValueError:
+        return None
+
+
+def _binned(numbers: Floats, edges: Floats) -> Array:
+    """Names of half-open intervals [a, b)."""
+    texts = [f"{e:g}" for e in edges]
+    between = [f"{a} to <{b}" for a, b in pairwise(texts)]
+    names = np.array([f"<{texts[0]}", *between, f">={texts[-1]}", None], dtype=object)
+    place = np.searchsorted(edges, numbers, side="right")
+    return names[np.where(np.isnan(numbers), len(edges) + 1, place)]
+
+
+Fits = Mapping[str, Callable[[Predictions], Bools]]
+"""Conditions on rows, in words."""
+
+
+def _annotated(rows: Predictions) -> Bools:
+    if rows.histogram is None:
+        return np.zeros(rows.n_items, dtype=bool)
+    return np.asarray(rows.histogram.any(axis=1) & rows.has_probabilities.any(axis=1))
+
+
+LABELED: Fits = {
+    "a label and a prediction": lambda rows: rows.labeled & rows.has_probabilities.any(axis=1)
+}
+ANNOTATED: Fits = {"annotators' counts and a prediction": _annotated}
+
+
+def _read_pool(
+    file: Path, keep: Sequence[str] | None, reading: Reading, fits: Fits
+) -> tuple[Predictions, list[str]]:
+    """A file, or where it has more rows than are to be used a random sample of those that fit.
+
+    The sample depends on what the rows say, not on their order; a note says how it was drawn.
+
+    Parameters
+    ----------
+    fits
+        What rows must have, in words; the first of these that any row has is what is asked of all.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or no row fits.
+    """
+    most, where = reading.most_items, reading.where
+    if file.suffix.lower() != ".npz":
+        from fewlabels.streaming.benchmark_files import draw_rows
+        from fewlabels.streaming.units import about_rows
+
+        def within(fit: Callable[[Predictions], Bools]) -> Callable[[Predictions], Bools]:
+            return lambda rows: np.asarray(fit(rows)) & _among(rows, where)
+
+        if about_rows(file) > most:
+            conditions = {what: within(fit) for what, fit in fits.items()}
+            drawn, n_rows = draw_rows(file, most, conditions, keep=keep, **reading.columns)
+            if n_rows > most:
+                for what, (rows, n_fit) in drawn.items():
+                    if rows is not None:
+                        sample = rows.n_items < n_fit
+                        used = f"{rows.n_items:,} of" if sample else "all"
+                        how = ", drawn at random (`most_items`)" if sample else ""
+                        return rows, [
+                            f"{used} the {n_fit:,} rows with {what} are used{how}; there are "
+                            f"{n_rows:,} rows"
+                        ]
+                of = "".join(f" of {column}={value}" for column, value in where)
+                raise InputError(
+                    f"none of its {n_rows:,} rows{of} has {listed(fits, 5)}; name columns of other "
+                    "names with `label` and `model`"
+                )
+    return read_predictions(file, keep=keep, **reading.columns), []
+
+
+def _among(rows: Predictions, where: Sequence[tuple[str, str]]) -> Bools:
+    """Rows that have all of these values; a missing column is refused later, by its name."""
+    out = np.ones(rows.n_items, dtype=bool)
+    groups = dict(rows.groups)
+    if rows.domain is not None:
+        groups["domain"] = rows.domain
+    for column, value in where:
+        if column in groups:
+            out &= np.array([str(v) == value for v in groups[column].tolist()], dtype=bool)
+    return out

@@ -76,7 +76,10 @@ def make_demo(labels: int = 20, seed: int = 0) -> Demo:
         # A network that stopped early is a classifier like any other.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, (classifier, size) in _classifiers(seed).items():
-            part = _balanced(digits, training, size)
+            # As many images of every digit; larger parts hold the smaller ones.
+            part = np.concatenate(
+                [training[digits[training] == d][: size // 10] for d in range(10)]
+            )
             classifier.fit(pixels[part], digits[part])
             probabilities[name] = classifier.predict_proba(pixels[scored])
     truth = digits[scored].astype(np.int64)
@@ -134,21 +137,17 @@ def save_predictions(demo: Demo, path: str | Path) -> None:
     OSError
         If the file cannot be written.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from fewlabels.data.write import write_table
 
-    predictions = demo.predictions
-    columns = {"label": pa.array(predictions.labels, mask=~predictions.labeled)}
-    probabilities: Any = predictions.probabilities
+    predictions, probabilities = demo.predictions, demo.predictions.probabilities
+    assert probabilities is not None
+    columns: dict[str, Any] = {
+        "label": [y if y >= 0 else None for y in predictions.labels.tolist()]
+    }
     for j, model in enumerate(predictions.models):
         for k, name in enumerate(predictions.classes):
-            columns[f"p__{model}__{name}"] = pa.array(probabilities[:, j, k].copy())
-    pq.write_table(pa.table(columns), path)
-
-
-def _balanced(digits: Ints, rows: Ints, size: int) -> Ints:
-    """First rows of every digit, `size` in all; larger parts hold the smaller ones."""
-    return np.concatenate([rows[digits[rows] == digit][: size // 10] for digit in range(10)])
+            columns[f"p__{model}__{name}"] = probabilities[:, j, k]
+    write_table(columns, Path(path), "parquet")
 
 
 def _classifiers(seed: int) -> dict[str, tuple[Any, int]]:

@@ -9,17 +9,29 @@ from importlib import resources
 from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 
+if TYPE_CHECKING:
+    from fewlabels.methods.base import LabelModel
+
+
 SERVES = ("two classes", "more than two classes", "any")
-DESIGNS = ("predictions", "trained sets")
+TRAINED, HISTOGRAMS = "trained sets", "histograms"
+DESIGNS = ("predictions", TRAINED, HISTOGRAMS)
 SAMPLERS = ("released", "uniform")
 ESTIMANDS = ("sample", "population")
 FACTORS = ("", "sharpness", "labels", "classifiers", "subset")
-_VARIES = {"predictions": ("sharpness", "labels", "subset"), "trained sets": ("classifiers",)}
+_VARIES: Mapping[str, tuple[str, ...]] = {
+    "predictions": ("sharpness", "labels", "subset"), TRAINED: ("classifiers",), HISTOGRAMS: (),
+}  # fmt: skip
 """What each design can vary; it would take the levels of another for empty ones."""
+
+HISTOGRAM_OPTIONS: Mapping[str, str] = {
+    "runs": "runs", "methods": "methods", "seed": "seed", "labels_per_item": "n_labeled",
+}  # fmt: skip
+"""What may be asked of a protocol of histograms -> its field."""
 
 MOST = 100_000
 """Runs, draws of the curve and subsets: with more of them only their count would be computed."""
@@ -36,13 +48,15 @@ class Protocol:
     serves
         "two classes", "more than two classes" or "any": data sets that fit.
     design
-        "predictions" (files of predictions) or "trained sets" (a table of features, on which
-        sets of classifiers are trained, a new one in every run).
+        "predictions" (files of predictions), "trained sets" (a table of features, on which
+        sets of classifiers are trained, a new one in every run) or "histograms" (files with counts
+        of annotators; see `fewlabels.bench.disagreement`).
     methods, metrics
         Rows and kinds of tables, in their order; a method may carry settings,
         `ssme-kde[compat=official]`.
     n_labeled, n_unlabeled, runs
-        Sizes, each combined with each, and how often each is drawn anew.
+        Sizes, each combined with each, and how often each is drawn anew. Of histograms,
+        `n_labeled` are labels per validation item.
     sampler
         "released" (that of the released SSME code) or "uniform"; see `fewlabels.bench.splits`.
     seed
@@ -145,9 +159,10 @@ class Protocol:
 
 
 def names() -> tuple[str, ...]:
-    """Names of the protocols that come with the package."""
+    """Names of the protocols that come with the package, those of SSME first."""
     files = resources.files("fewlabels.bench").joinpath("protocols").iterdir()
-    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
+    found = [f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")]
+    return tuple(sorted(found, key=lambda name: (not name.startswith("ssme"), name)))
 
 
 def load(name: str | Path) -> Protocol:
@@ -227,7 +242,7 @@ def check_used(protocol: Protocol, options: Mapping[str, Any]) -> None:
     UsageError
         Naming the option and why it has no use.
     """
-    name, trains = quoted(protocol.name), protocol.design == "trained sets"
+    name, trains = quoted(protocol.name), protocol.design == TRAINED
     for field_ in ("slice_by", "train_rows", "truth_rows"):
         if field_ in options and not trains:
             raise UsageError(
@@ -250,6 +265,29 @@ def check_used(protocol: Protocol, options: Mapping[str, Any]) -> None:
             f"`bins` cuts column {quoted(unused[0])}, which is not among those to estimate by "
             f"({columns}); name it with `by` too"
         )
+
+
+def histogram_options(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a protocol of histograms as its fields.
+
+    Raises
+    ------
+    UsageError
+        If an option has no use here, or a value is not of its kind.
+    """
+    for name in options:
+        if name not in HISTOGRAM_OPTIONS:
+            raise UsageError(
+                f"`{name}` has no use in protocol {quoted(protocol.name)}: leave it out; its "
+                f"options are {listed(f'`{name}`' for name in HISTOGRAM_OPTIONS)}"
+            )
+    given = {HISTOGRAM_OPTIONS[name]: value for name, value in options.items()}
+    try:
+        protocol.with_options(**given)
+    except UsageError as error:
+        # It goes by its own fields.
+        raise UsageError(str(error).replace("`n_labeled`", "`labels_per_item`")) from None
+    return given
 
 
 def _check_levels_used(protocol: Protocol) -> None:
@@ -399,3 +437,15 @@ _KINDS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 _REQUIRED = ("name", "title", "methods", "metrics", "n_labeled", "n_unlabeled", "runs")
 assert set(_KINDS) == {f.name for f in fields(Protocol)}
+
+
+FLOOR = "all-labels-known"
+"""The row of what the labels of all items would give."""
+
+REFERENCE = "labeled"
+"""The row that others are compared with."""
+
+
+def asks_for_labels(model: LabelModel) -> bool:
+    """Whether it chooses itself which items to label."""
+    return {"oracle", "budget"} <= {f.name for f in fields(model)}  # type: ignore[arg-type]

@@ -1,20 +1,25 @@
-"""What a benchmark found: tidy rows and traits, in memory and in a directory."""
+"""What a benchmark found: tidy rows and traits, made of its cells, in memory and in a folder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fewlabels.bench.files import replace_file
-from fewlabels.bench.protocol import Protocol, from_plain
-from fewlabels.errors import InputError, listed, one_line
+from fewlabels.bench.cells import Body, Cell, DatasetFacts
+from fewlabels.bench.folder import replace_file
+from fewlabels.bench.protocol import HISTOGRAMS, Protocol, from_plain
+from fewlabels.bench.world import truth_level
+from fewlabels.errors import InputError, Status, listed, one_line
 from fewlabels.kernels.arrays import Array
+
+Columns = dict[str, Array]
 
 COLUMNS: Mapping[str, type] = {
     "dataset": str,
@@ -45,45 +50,6 @@ TRAITS: Mapping[str, type] = {
     "value": float,
 }
 """Columns of what is known of data sets and levels besides errors; run -1 where of all runs."""
-
-
-@dataclass(frozen=True)
-class DatasetFacts:
-    """What ran: sizes, classifiers and classes of a data set, and what to know of it.
-
-    n_half is how many items a run draws from.
-    """
-
-    name: str
-    n_items: int
-    n_half: int
-    models: tuple[str, ...]
-    classes: tuple[Any, ...]
-    groups: tuple[str, ...]
-    notes: tuple[str, ...]
-    file: str
-    digest: str
-
-    def plain(self) -> dict[str, Any]:
-        """Every field as plain JSON values."""
-        return {
-            "name": self.name,
-            "n_items": self.n_items,
-            "n_half": self.n_half,
-            "models": list(self.models),
-            "classes": [c if isinstance(c, int | float) else str(c) for c in self.classes],
-            "groups": list(self.groups),
-            "notes": list(self.notes),
-            "file": self.file,
-            "digest": self.digest,
-        }
-
-    @classmethod
-    def from_plain(cls, said: Mapping[str, Any]) -> DatasetFacts:
-        """The inverse of `plain`."""
-        lists = ("models", "classes", "groups", "notes")
-        values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in said.items()}
-        return cls(**values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,8 +101,10 @@ class Results:
 
         rows = pa.table(dict(self.columns))
         replace_file(folder / "results.parquet", partial(pa.parquet.write_table, rows))
-        for name, table in (("results.csv", rows), ("traits.csv", pa.table(dict(self.traits)))):
-            replace_file(folder / name, partial(pa.csv.write_csv, _nan_to_null(table)))
+        for name, columns in (("results.csv", self.columns), ("traits.csv", self.traits)):
+            # An empty field says in a CSV file what NaN says in memory.
+            nulls = pa.table({k: pa.array(v, from_pandas=True) for k, v in columns.items()})
+            replace_file(folder / name, partial(pa.csv.write_csv, nulls))
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:
@@ -155,11 +123,7 @@ class Results:
         try:
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             rows = pa.parquet.read_table(folder / "results.parquet")
-            types = {name: _ARROW[kind] for name, kind in TRAITS.items()}
-            convert = pa.csv.ConvertOptions(
-                column_types={n: pa.type_for_alias(t) for n, t in types.items()},
-                strings_can_be_null=False,
-            )
+            convert = pa.csv.ConvertOptions(column_types=_schema(TRAITS), strings_can_be_null=False)
             traits = pa.csv.read_csv(folder / "traits.csv", convert_options=convert)
             return cls(
                 from_plain(manifest["protocol"]),
@@ -181,22 +145,14 @@ class Results:
 _ARROW = {str: "string", int: "int64", float: "float64"}
 
 
-def _nan_to_null(table: Any) -> Any:
-    """An empty field says in a CSV file what NaN says in memory."""
+def _schema(kinds: Mapping[str, type]) -> Any:
     import pyarrow as pa
 
-    columns = {}
-    for name in table.column_names:
-        values = table[name]
-        if pa.types.is_floating(values.type):
-            array = values.to_numpy()
-            values = pa.array(array, mask=np.isnan(array))
-        columns[name] = values
-    return pa.table(columns)
+    return pa.schema([(name, pa.type_for_alias(_ARROW[kind])) for name, kind in kinds.items()])
 
 
-def _arrays(table: Any, kinds: Mapping[str, type]) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+def _arrays(table: Any, kinds: Mapping[str, type]) -> Columns:
+    found: Columns = {}
     for name, kind in kinds.items():
         values = table[name]
         if kind is str:
@@ -204,3 +160,67 @@ def _arrays(table: Any, kinds: Mapping[str, type]) -> dict[str, Array]:
         else:
             found[name] = np.asarray(values.fill_null(np.nan) if kind is float else values)
     return found
+
+
+# --- from cells ----------------------------------------------------------------------------------
+
+
+def tidy(found: Mapping[Cell, Body], protocol: Protocol) -> Columns:
+    """The tidy rows of all cells, each estimate beside the truth of its run, sorted."""
+    truths = {
+        (cell.dataset, cell.level, cell.run, *place): value
+        for cell, body in found.items()
+        if cell.kind == "truth" and body["models"]
+        for place, value in zip(_places(body), body["estimate"], strict=True)
+    }
+    rows: list[tuple[Any, ...]] = []
+    histograms = protocol.design == HISTOGRAMS
+    for cell, body in found.items():
+        if cell.kind not in ("estimates", "curve"):
+            continue
+        curve = cell.kind == "curve"
+        factor, method = ("curve", "labeled") if curve else (protocol.factor, cell.method)
+        at = (cell.dataset, factor, cell.level, method, cell.n_labeled, cell.n_unlabeled)
+        if not body["models"]:
+            run, seconds = body["runs"][0], body["seconds"][0]
+            nothing = ("", "", "", None, None, None, None, body["status"])
+            rows.append((*at, run, *nothing, body["message"], seconds))
+            continue
+        level = "" if curve else truth_level(protocol.factor, cell.level)
+        places = list(_places(body))
+        size = len(places)
+        ends = (body[end] or [None] * size * len(body["runs"]) for end in ("low", "high"))
+        values = zip(body["estimate"], *ends, body["status"], strict=True)
+        for run, seconds in zip(body["runs"], body["seconds"], strict=True):
+            for (group, model, metric), (value, low, high, status) in zip(
+                places, islice(values, size), strict=True
+            ):
+                if histograms and status == Status.NOT_APPLICABLE:
+                    continue  # a metric that the method has not, or an empty bin
+                truth = truths.get((cell.dataset, level, run, group, model, metric))
+                rows.append(
+                    (*at, run, model, metric, group, value, low, high, truth, status,
+                     body["message"], seconds)
+                )  # fmt: skip
+    return _sorted(rows, COLUMNS, list(COLUMNS).index("estimate"))
+
+
+def traits(found: Mapping[Cell, Body]) -> Columns:
+    """The rows of all traits, sorted."""
+    rows = [(cell.dataset, *trait) for cell, body in found.items() for trait in body["traits"]]
+    return _sorted(rows, TRAITS, len(TRAITS) - 1)
+
+
+def _places(body: Body) -> Iterator[tuple[str, str, str]]:
+    """Group, classifier and metric of each value of a run."""
+    return product(body["groups"], body["models"], body["metrics"])
+
+
+def _sorted(rows: Sequence[tuple[Any, ...]], kinds: Mapping[str, type], keys: int) -> Columns:
+    """Rows as columns, sorted by the first of these."""
+    import pyarrow as pa
+
+    schema = _schema(kinds)
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    table = pa.table(list(map(pa.array, columns, schema.types)), schema=schema)
+    return _arrays(table.sort_by([(name, "ascending") for name in list(kinds)[:keys]]), kinds)

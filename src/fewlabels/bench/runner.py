@@ -1,34 +1,56 @@
-"""Run a benchmark: every cell on every core, kept as it finishes, merged at the end."""
+"""Run a benchmark: every cell on every core, kept as it finishes, made rows of at the end.
+
+Each design of a protocol is a module: `experiment` for methods of `fewlabels.estimate`,
+`disagreement` for histograms of labels. It reads the data, plans the cells and computes one.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from typing import Protocol as Kind
 
-from fewlabels.bench import manifest, methods
-from fewlabels.bench.cells import Bench, Body, Cell
-from fewlabels.bench.datasets import Reading, read_datasets
-from fewlabels.bench.folder import PARTS, check_free, folder_of, held, writing
-from fewlabels.bench.manifest import Manifest
-from fewlabels.bench.merge import Columns, tidy, traits
-from fewlabels.bench.parts import Parts
-from fewlabels.bench.plan import plan
-from fewlabels.bench.pool import Computer, Job, run_jobs
-from fewlabels.bench.pool_of_file import MOST_ITEMS
-from fewlabels.bench.protocol import Protocol, check_used, load, names
-from fewlabels.bench.results import Results
-from fewlabels.bench.semisynthetic import read_tables
-from fewlabels.bench.summary import FIGURES, TABLES
-from fewlabels.errors import UsageError, quoted, unknown
+from threadpoolctl import threadpool_limits
+
+from fewlabels.bench import folder as kept
+from fewlabels.bench.cells import Body, Cell, Job
+from fewlabels.bench.datasets import MOST_ITEMS, Reading
+from fewlabels.bench.folder import KeptCells, Manifest, check_free, folder_of, held, writing
+from fewlabels.bench.protocol import (
+    FLOOR,
+    HISTOGRAMS,
+    REFERENCE,
+    TRAINED,
+    Protocol,
+    check_used,
+    histogram_options,
+    load,
+    names,
+)
+from fewlabels.bench.results import Results, tidy, traits
+from fewlabels.bench.summary import check_shown
+from fewlabels.errors import InputError, UsageError, quoted
 from fewlabels.kernels.blocks import available_workers, silent, using_workers
+from fewlabels.methods.settings import canonical
 from fewlabels.metrics.registry import resolve
+from fewlabels.streaming.executors import Failed, not_while_starting
 
 Progress = Callable[[int, int], None]
+
+IN_FLIGHT = 16
+"""Jobs per worker that are handed out: few bytes come back, and some jobs are slow."""
+
+_MEND = "go on with `resume` and fewer `workers`"
+_GUARD = (
+    "a worker process ended too early; a script that runs a benchmark with several workers "
+    "must do so under `if __name__ == '__main__':`"
+)
 
 
 def run(
@@ -87,84 +109,63 @@ def run(
     UsageError, InputError
         One line that says what is wrong and how to mend it. What is finished is kept.
     """
-    begun, given = _protocol(protocol, options, resume)
-
-    def check(wanted: Manifest) -> None:
-        _check(wanted)
-        check_used(wanted.protocol, options)
-
-    asked = Asked(begun, given, out, resume, workers, progress, check)
-    reading = reading_of(models, exclude_models, where or {}, columns or {}, most_items)
-    return conduct(Design(_worlds, plan, Bench), asked, data, reading)
-
-
-class Design(NamedTuple):
-    """What one kind of benchmark reads, and what it computes of that.
-
-    `plan` makes jobs of the data sets, with lines about what cannot run; `bench` computes their
-    cells, of which `tidy` makes rows. With `threads` its workers are threads of this process, as
-    others would each hold all data.
-    """
-
-    read: Callable[[Manifest], tuple[list[Any], list[str]]]
-    plan: Callable[[Protocol, Sequence[Any]], tuple[list[Job], list[str]]]
-    bench: Callable[[Mapping[str, Any], Protocol], Computer]
-    tidy: Callable[[Mapping[Cell, Body], Protocol], Columns] = tidy
-    threads: bool = False
-
-
-class Asked(NamedTuple):
-    """A benchmark as it is asked for; `given` are fields of the protocol that were named."""
-
-    protocol: Protocol
-    given: Mapping[str, Any]
-    out: str | Path | None
-    resume: bool
-    workers: int | None
-    progress: Progress | None
-    check: Callable[[Manifest], None] = lambda wanted: None
-
-
-def conduct(
-    design: Design,
-    asked: Asked,
-    data: str | Path | Sequence[str | Path],
-    reading: Mapping[str, Any],
-) -> Results:
-    """Run what is asked for, or go on with it, and write what it finds.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `run`.
-    """
-    folder = folder_of(asked.out, asked.protocol.name)
-    wanted = Manifest(asked.protocol, places_of(data), reading)
-    before = _before(folder, wanted, asked.given) if asked.resume else None
-    wanted = before or wanted
-    asked.check(wanted)
+    if most_items is not None and most_items < 2:
+        raise UsageError(f"`most_items` must be 2 or more; got {most_items!r}")
+    read_by = {
+        "most_items": most_items,
+        "models": list(models),
+        "exclude_models": list(exclude_models),
+        "where": dict(where or {}),
+        "columns": {k: _plain(v) for k, v in (columns or {}).items() if v is not None and v != {}},
+    }
+    asked, given = _protocol(protocol, options, resume)
+    place = folder_of(out, asked.name)
+    wanted = Manifest(asked, places_of(data), {k: v for k, v in read_by.items() if v})
+    before = kept.read_manifest(place) if resume else None
+    if before is not None:
+        wanted = replace(
+            before,
+            protocol=kept.grown(before.protocol, asked.name, given),
+            data=kept.places(before.data, wanted.data),
+            reading=dict(before.reading) | dict(wanted.reading),
+        )
+    _check(wanted, options)
     if not wanted.data:
         raise UsageError("no data; name files or folders of predictions with `data`")
-    if not asked.resume:
-        check_free(folder)
-    worlds, skipped = design.read(wanted)
+    if not resume:
+        check_free(place)
+    histograms = wanted.protocol.design == HISTOGRAMS
+    design: Any = import_module(f"fewlabels.bench.{'disagreement' if histograms else 'experiment'}")
+    said = wanted.reading
+    reading = Reading(
+        tuple(said.get("models", ())),
+        tuple(said.get("exclude_models", ())),
+        tuple(said.get("where", {}).items()),
+        said.get("columns", {}),
+        said.get("most_items", MOST_ITEMS),
+    )
+    worlds, skipped = design.read_worlds(wanted.data, reading, wanted.protocol)
     if before is not None:
         worlds = _under_known_names(worlds, before)
     jobs, lines = design.plan(wanted.protocol, worlds)
     wanted = replace(wanted, datasets=tuple(w.facts for w in worlds), skipped=(*skipped, *lines))
-    with held(folder):
-        if not asked.resume:
-            check_free(folder)  # another process may have begun while this one read the data
-        make = partial(design.bench, {w.facts.name: w for w in worlds}, wanted.protocol)
-        with using_workers(asked.workers):
-            count = 1 if design.threads else available_workers()
-            found = _compute(folder, wanted, make, jobs, count, asked.progress or silent)
+    with held(place), using_workers(workers):
+        if not resume:
+            check_free(place)  # another process may have begun while this one read the data
+        with writing(place):
+            wanted.write(place)  # first: without it nobody could tell whose the cells are
+        settings = {d.name: kept.fingerprint(wanted.protocol, d) for d in wanted.datasets}
+        make = partial(design.Bench, {w.facts.name: w for w in worlds}, wanted.protocol)
+        cells = KeptCells(place, settings)
+        # Cells of histograms are spread over threads, as processes would each hold all data.
+        count = 1 if histograms else available_workers()
+        found = kept_or_computed(cells, cells.read(), make, jobs, count, progress or silent)
+        rows = tidy(found, wanted.protocol)
         results = Results(
-            wanted.protocol, wanted.datasets, design.tidy(found, wanted.protocol), traits(found),
-            wanted.skipped, folder,
-        )  # fmt: skip
-        with writing(folder):
-            results.save(folder)
+            wanted.protocol, wanted.datasets, rows, traits(found), wanted.skipped, place
+        )
+        with writing(place):
+            results.save(place)
     return results
 
 
@@ -174,23 +175,20 @@ def _protocol(
     """The protocol, and what a resumed one is asked for: a file's fields all count as asked."""
     named = not isinstance(protocol, Protocol) and str(protocol) in names()
     begun = protocol if isinstance(protocol, Protocol) else load(protocol)
+    if begun.design == HISTOGRAMS:
+        options = histogram_options(begun, options)
     given = list(options) if named else [f.name for f in fields(Protocol) if f.name != "name"]
     asked = begun.with_options(**options)
     if begun.confidence_level is None and "estimand" not in options:
         asked = asked.with_fitting_estimand()
         if asked.estimand != begun.estimand:
             given = [f for f in given if f != "estimand"]  # what goes on keeps its own
-    if not resume or "methods" in given:
-        asked = replace(asked, methods=_methods(asked.methods))
+    if asked.design != HISTOGRAMS and (not resume or "methods" in given):
+        # In their one spelling; with Labeled, which all are compared with, and without the floor.
+        spelled = [m for m in asked.methods if m != FLOOR]
+        first = [] if REFERENCE in spelled else [REFERENCE]
+        asked = replace(asked, methods=tuple(dict.fromkeys(map(canonical, [*first, *spelled]))))
     return asked, {field: getattr(asked, field) for field in given}
-
-
-def _methods(asked: Sequence[str]) -> tuple[str, ...]:
-    """In their one spelling; with Labeled, which all are compared with, and without the floor."""
-    spelled = [m for m in asked if m != methods.FLOOR]
-    if methods.REFERENCE not in spelled:
-        spelled.insert(0, methods.REFERENCE)
-    return tuple(dict.fromkeys(methods.canonical(m) for m in spelled))
 
 
 def places_of(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
@@ -210,141 +208,134 @@ def places_of(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     return tuple(str(Path(source).resolve()) for source in found)
 
 
-def reading_of(
-    models: Sequence[str],
-    exclude_models: Sequence[str],
-    where: Mapping[str, str],
-    columns: Mapping[str, Any],
-    most_items: int | None,
-) -> dict[str, Any]:
-    """What says how to read, as plain JSON values; empty where nothing is said.
-
-    Raises
-    ------
-    UsageError
-        If `most_items` is no number of items that can be divided.
-    """
-    if most_items is not None and most_items < 2:
-        raise UsageError(f"`most_items` must be 2 or more; got {most_items!r}")
-    said = {
-        "most_items": most_items,
-        "models": list(models),
-        "exclude_models": list(exclude_models),
-        "where": dict(where),
-        "columns": {k: _plain(v) for k, v in columns.items() if v is not None and v != {}},
-    }
-    return {k: v for k, v in said.items() if v}
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     return value if isinstance(value, str | int | float) else [_plain(v) for v in value]
 
 
-def _before(folder: Path, asked: Manifest, given: Mapping[str, Any]) -> Manifest:
-    """What the folder holds, with what is asked for besides."""
-    before = manifest.read(folder)
-    return replace(
-        before,
-        protocol=manifest.grown(before.protocol, asked.protocol.name, given),
-        data=manifest.places(before.data, asked.data),
-        reading=dict(before.reading) | dict(asked.reading),
-    )
-
-
-def _check(wanted: Manifest) -> None:
+def _check(wanted: Manifest, options: Mapping[str, Any]) -> None:
     """Refuse unknown names, and what does not go together, before anything is read."""
     protocol = wanted.protocol
-    resolve(list(protocol.metrics))
-    shown = (("table", protocol.tables, TABLES), ("figure", protocol.figures, FIGURES))
-    for kind, asked, known in shown:
-        for name in asked:
-            if name not in known:
-                raise UsageError(unknown(kind, name, known))
-    if protocol.design != "trained sets":
+    if protocol.design == HISTOGRAMS:
+        from fewlabels.bench.disagreement import method_of
+
+        for method in protocol.methods:
+            method_of(method)
         return
-    unused = [
-        k for k in ("models", "exclude_models", "where", "most_items") if wanted.reading.get(k)
-    ]
-    unused = [k for k in ("by", "bins") if getattr(protocol, k)] + unused
-    if unused:
-        raise UsageError(
-            f"`{unused[0]}` serves files of predictions; protocol {protocol.name!r} trains its "
-            "classifiers: leave it out"
-        )
-    if set(wanted.reading.get("columns", ())) - {"label"}:
-        raise UsageError(
-            f"protocol {protocol.name!r} trains its classifiers; of the columns only `label` can "
-            "be named"
-        )
-
-
-def _worlds(wanted: Manifest) -> tuple[list[Any], list[str]]:
-    said = wanted.reading
-    columns = said.get("columns", {})
-    if wanted.protocol.design == "trained sets":
-        tables, skipped = read_tables(wanted.data, wanted.protocol, columns.get("label"))
-        return list(tables), skipped
-    datasets, skipped = read_datasets(wanted.data, wanted.protocol, asked_for(said))
-    return list(datasets), skipped
-
-
-def asked_for(said: Mapping[str, Any]) -> Reading:
-    """How files are read, from what `reading_of` gave."""
-    return Reading(
-        tuple(said.get("models", ())),
-        tuple(said.get("exclude_models", ())),
-        tuple(said.get("where", {}).items()),
-        said.get("columns", {}),
-        said.get("most_items", MOST_ITEMS),
-    )
+    resolve(list(protocol.metrics))
+    check_shown(protocol)
+    if protocol.design == TRAINED:
+        unused = [k for k in ("by", "bins") if getattr(protocol, k)]
+        asked = ("models", "exclude_models", "where", "most_items")
+        unused += [k for k in asked if wanted.reading.get(k)]
+        if unused:
+            raise UsageError(
+                f"`{unused[0]}` serves files of predictions; protocol {protocol.name!r} trains its "
+                "classifiers: leave it out"
+            )
+        if set(wanted.reading.get("columns", ())) - {"label"}:
+            raise UsageError(
+                f"protocol {protocol.name!r} trains its classifiers; of the columns only `label` "
+                "can be named"
+            )
+    check_used(protocol, options)
 
 
 def _under_known_names(worlds: Sequence[Any], before: Manifest) -> list[Any]:
     """The data sets of a benchmark that goes on, which must be those it began with."""
-    names = manifest.known_names(before.datasets, [w.facts for w in worlds])
+    names = kept.known_names(before.datasets, [w.facts for w in worlds])
     named = [
         world if world.facts.name == name else replace(world, facts=replace(world.facts, name=name))
         for world, name in zip(worlds, names, strict=True)
     ]
-    manifest.check_data(before.datasets, [w.facts for w in named])
+    kept.check_data(before.datasets, [w.facts for w in named])
     return named
 
 
-def _compute(
-    folder: Path,
-    wanted: Manifest,
-    make: Callable[[], Computer],
+# --- computing -----------------------------------------------------------------------------------
+
+
+class Computer(Kind):
+    """What computes cells; it may keep what cells share."""
+
+    def run(self, cell: Cell) -> Body:
+        """Compute a cell; what a method cannot do is part of the answer."""
+        ...
+
+
+@dataclass
+class _Worker:
+    """Computes jobs with a computer of its own, which it makes where it works, and keeps cells."""
+
+    make: Callable[[], Computer]
+    cells: KeptCells | None
+    computer: Computer | None = field(default=None, init=False)
+
+    def __call__(self, job: Job) -> list[tuple[Cell, Body]]:
+        try:
+            return list(self.each(job))
+        except MemoryError:
+            raise InputError(
+                "a worker ran out of memory: go on with `resume`, fewer `workers`"
+            ) from None
+
+    def each(self, job: Job) -> Iterator[tuple[Cell, Body]]:
+        self.computer = self.computer or self.make()
+        for cell in job:
+            body = self.computer.run(cell)
+            if self.cells is not None:
+                self.cells.add(cell, body)
+            yield cell, body
+
+
+def run_jobs(
     jobs: Sequence[Job],
+    make: Callable[[], Computer],
     workers: int,
-    progress: Progress,
-) -> dict[Cell, Body]:
-    """What every cell found: read where it is there, else computed and kept."""
-    facts = wanted.datasets
-    parts = Parts(folder / PARTS, {d.name: manifest.fingerprint(wanted.protocol, d) for d in facts})
-    with writing(folder):
-        wanted.write(folder)  # first: without it nobody could tell whose the parts are
-        parts.prepare()
-    return kept_or_computed(folder, parts, parts.read, make, jobs, workers, progress)
+    cells: KeptCells | None = None,
+) -> Generator[tuple[Cell, Body], None, None]:
+    """Every cell with what it found; whoever computes one keeps it before it is given.
+
+    Each worker computes with a computer of its own, from `make`, which can be pickled. No answer
+    depends on `workers`; one of them computes in this process. A kill loses what is at hand alone.
+
+    Raises
+    ------
+    InputError
+        If workers are killed again and again, or run out of memory; if a cell cannot be written.
+    """
+    worker = _Worker(make, cells)
+    count = min(workers, len(jobs))
+    if count <= 1:
+        with threadpool_limits(limits=1):
+            for job in jobs:
+                yield from worker.each(job)
+        return
+    from fewlabels.streaming.processes import ProcessExecutor
+
+    not_while_starting()
+    with ProcessExecutor(count, mend=_MEND, guard=_GUARD) as executor:
+        for answer in executor.map(worker, jobs, in_flight=IN_FLIGHT):
+            if isinstance(answer, Failed):
+                raise answer.error
+            yield from answer
 
 
 def kept_or_computed(
-    folder: Path,
-    parts: Parts,
-    read: Callable[[Cell], Body | None],
+    cells: KeptCells,
+    there: Mapping[Cell, Body],
     make: Callable[[], Computer],
     jobs: Sequence[Job],
     workers: int,
     progress: Progress,
 ) -> dict[Cell, Body]:
-    """Every cell of the jobs: what `read` gives of it, or else computed and kept as a part."""
-    found = {c: b for job in jobs for c in job if (b := read(c)) is not None}
-    missing = [tuple(c for c in job if c not in found) for job in jobs]
-    missing = [job for job in missing if job]
+    """Every cell of the jobs: what is there of it already, or else computed and kept."""
+    found = {c: there[c] for job in jobs for c in job if c in there}
+    missing = [left for job in jobs if (left := tuple(c for c in job if c not in found))]
     total = sum(map(len, jobs))
     progress(len(found), total)
-    with closing(run_jobs(missing, make, workers, folder, parts)) as running:
+    with closing(run_jobs(missing, make, workers, cells)) as running:
         for cell, body in running:
             found[cell] = body
             progress(len(found), total)

@@ -6,19 +6,17 @@ that sets differ in how good and how calibrated they are (SSME, section 6.4 and 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from fewlabels.bench.datasets import find_files, name_files
+from fewlabels.bench.cells import DatasetFacts
+from fewlabels.bench.datasets import digest_of, find_files, name_files
 from fewlabels.bench.protocol import Protocol
-from fewlabels.bench.results import DatasetFacts
-from fewlabels.bench.seeds import generator
-from fewlabels.bench.traits import likeness, quality
-from fewlabels.bench.world import Trait, World
+from fewlabels.bench.splits import generator
+from fewlabels.bench.world import Trait, World, likeness, quality
 from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import Predictions
@@ -194,26 +192,20 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
         raise InputError(f"column {quoted(protocol.slice_by)} (`slice_by`) is not numeric")
     if np.isnan(slices.astype(float)).all():
         raise InputError(f"column {quoted(protocol.slice_by)} (`slice_by`) has no numbers")
-    _check_rows(protocol, len(labels))
-    digest = hashlib.blake2b(digest_size=16)
-    for block in (features, labels.astype(np.int64), slices.astype(float)):
-        digest.update(np.ascontiguousarray(block).tobytes())
+    needed = protocol.truth_rows + 2 * _LEAST_SPARE * protocol.train_rows
+    if len(labels) < needed:
+        raise InputError(
+            f"has {len(labels):,} labeled rows; {protocol.truth_rows:,} for the truth and "
+            f"{protocol.train_rows} per classifier need {needed:,} (`truth_rows`, `train_rows`)"
+        )
+    digest = digest_of("", features, labels.astype(np.int64), slices.astype(float))
     half = (len(labels) - protocol.truth_rows) // 2
     most = max((int(float(level)) for level in protocol.levels), default=protocol.subset_size)
     facts = DatasetFacts(
         name, len(labels), half, _names(most), tuple(classes.tolist()), (),
-        (f"trained on {len(names)} features", *notes, *said), str(file), digest.hexdigest(),
+        (f"trained on {len(names)} features", *notes, *said), str(file), digest,
     )  # fmt: skip
     return TrainedSets(facts, features, labels.astype(np.int64), slices.astype(float), protocol)
-
-
-def _check_rows(protocol: Protocol, n: int) -> None:
-    needed = protocol.truth_rows + 2 * _LEAST_SPARE * protocol.train_rows
-    if n < needed:
-        raise InputError(
-            f"has {n:,} labeled rows; {protocol.truth_rows:,} for the truth and "
-            f"{protocol.train_rows} per classifier need {needed:,} (`truth_rows`, `train_rows`)"
-        )
 
 
 def _open(file: Path) -> dict[str, Array]:

@@ -7,12 +7,13 @@ generator, seeded anew with the number of the run before each step. What pandas 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.bench.seeds import generator, seed_of
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Ints
 
@@ -188,3 +189,14 @@ def uniform(
 def _released_seed(run: int, seed: int) -> int:
     """The released code seeds with the run's number; another `seed` gives other splits."""
     return run if seed == 0 else seed_of("released", seed, run) % 2**32
+
+
+def seed_of(*parts: str | int) -> int:
+    """A seed below 2^63: the same for equal parts on every machine and in every process."""
+    text = json.dumps(parts).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def generator(*parts: str | int) -> np.random.Generator:
+    """A generator of its own for these parts."""
+    return np.random.default_rng(np.random.SeedSequence(seed_of(*parts)))

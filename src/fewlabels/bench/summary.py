@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.bench.summary_cells import LEVEL, RESAMPLES
-from fewlabels.bench.summary_command import command
-from fewlabels.bench.summary_errors import FLOOR, REFERENCE, failures
-from fewlabels.bench.summary_facts import Facts, scale
-from fewlabels.bench.summary_figures import figures
-from fewlabels.bench.summary_tables import tables
-from fewlabels.errors import UsageError, unknown
+from fewlabels.bench.comparisons import LEVEL, RESAMPLES, ResultTable, failures, rank, scale
+from fewlabels.bench.folder import MANIFEST
+from fewlabels.bench.protocol import (
+    FLOOR,
+    HISTOGRAM_OPTIONS,
+    HISTOGRAMS,
+    REFERENCE,
+    Protocol,
+    load,
+    names,
+)
+from fewlabels.bench.tables import figures, tables
+from fewlabels.errors import UsageError, one_line, unknown
+from fewlabels.methods.settings import canonical
 from fewlabels.metrics.registry import ALIASES, METRICS
 
 if TYPE_CHECKING:
-    from fewlabels.bench.results import DatasetFacts, Results
+    from fewlabels.bench.results import Results
 
 TABLES = ("methods", "classifiers", "groups", "levels", "effective-sizes", "correlation")
 """What `tables` of a protocol may name; several data sets get an overview besides."""
@@ -59,45 +69,77 @@ def summarise(results: Results) -> dict[str, Any]:
         If the protocol asks for a table or figure that there is not.
     """
     protocol = results.protocol
-    _check(protocol.tables, TABLES, "table")
-    _check(protocol.figures, FIGURES, "figure")
+    if protocol.design == HISTOGRAMS:
+        from fewlabels.bench.disagreement import summarise as of_histograms
+
+        return of_histograms(results)
+    check_shown(protocol)
     columns = {name: np.asarray(part) for name, part in results.columns.items()}
-    facts = Facts(
+    facts = ResultTable(
         columns,
         {name: np.asarray(part) for name, part in results.traits.items()},
         [*(m for m in protocol.methods if m != FLOOR), FLOOR],
         list(protocol.metrics),
         [dataset.name for dataset in results.datasets],
     )
-    laid_out = list(_tables(facts, protocol.tables, protocol.figures))
-    return {
-        "fewlabels": __version__,
-        "protocol": _plain(protocol.plain()),
-        "command": command(results),
-        "datasets": [_dataset(dataset, facts) for dataset in results.datasets],
-        "metrics": {metric: _metric(metric) for metric in _metrics(facts)},
-        "methods": [{"name": m, "floor": m == FLOOR} for m in _methods(facts)],
+    methods = facts.in_order(m for by_method in facts.cells.values() for m in by_method)
+    metrics = sorted({s.metric for s in facts.compared}, key=lambda m: rank(m, protocol.metrics))
+    curve_runs = [int(n) for curve in facts.curves.values() for n in curve.runs]
+    return described(results) | {
+        "metrics": {metric: _metric(metric) for metric in metrics},
+        "datasets": [
+            d.plain()
+            | {"prevalence": facts.traits_of.get((d.name, "prevalence"), {}).get(("", -1))}
+            for d in results.datasets
+        ],
+        "methods": [{"name": m, "floor": m == FLOOR} for m in methods],
         "reference": REFERENCE,
         "level": LEVEL,
         "resamples": RESAMPLES,
         "runs": max((len(c.runs) for c in facts.compared.values()), default=0),
-        "glance": _glance(facts),
-        "cells": list(_cells(facts)),
-        "tables": laid_out,
+        "glance": _glance(facts, methods),
+        "cells": [
+            {k: v for k, v in setting._asdict().items() if k != "model"} | {"method": m} | by[m]
+            for setting, by in facts.cells.items()
+            for m in facts.in_order(by)
+        ],
+        "tables": list(_tables(facts, protocol.tables, protocol.figures)),
         "figures": [f for kind in protocol.figures for f in figures(facts, kind)],
-        "curve_runs": _curve_runs(facts),
-        "failures": failures(columns),
-        "skipped": [str(line) for line in results.skipped],
+        # Fewest and most samples behind a point of the curves; empty without a curve.
+        "curve_runs": [min(curve_runs), max(curve_runs)] if curve_runs else [],
     }
 
 
-def _check(asked: Sequence[str], known: Sequence[str], kind: str) -> None:
-    for name in asked:
-        if name not in known:
-            raise UsageError(unknown(kind, name, known))
+def described(results: Results) -> dict[str, Any]:
+    """What the summaries of all protocols have: what ran, how to ask for it again, what failed."""
+    return {
+        "fewlabels": __version__,
+        "protocol": results.protocol.plain(),
+        "command": command(results),
+        "datasets": [d.plain() for d in results.datasets],
+        "failures": failures(results.columns),
+        "skipped": list(results.skipped),
+    }
 
 
-def _tables(facts: Facts, wanted: Sequence[str], drawn: Sequence[str]) -> Iterator[dict[str, Any]]:
+def check_shown(protocol: Protocol) -> None:
+    """Refuse tables and figures that there are not.
+
+    Raises
+    ------
+    UsageError
+        Naming the first of them.
+    """
+    shown = (("table", protocol.tables, TABLES), ("figure", protocol.figures, FIGURES))
+    for kind, asked, known in shown:
+        for name in asked:
+            if name not in known:
+                raise UsageError(unknown(kind, name, known))
+
+
+def _tables(
+    facts: ResultTable, wanted: Sequence[str], drawn: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     last = "methods" if "methods" in wanted else next(iter(wanted), "")
     for kind in wanted:
         if kind == "methods":
@@ -109,14 +151,7 @@ def _tables(facts: Facts, wanted: Sequence[str], drawn: Sequence[str]) -> Iterat
         yield from tables(facts, "associations")
 
 
-def _cells(facts: Facts) -> Iterator[dict[str, Any]]:
-    for setting, by_method in facts.cells.items():
-        place = {k: v for k, v in setting._asdict().items() if k != "model"}
-        for method in facts.in_order(by_method):
-            yield place | {"method": method} | by_method[method]
-
-
-def _glance(facts: Facts) -> list[dict[str, Any]]:
+def _glance(facts: ResultTable, methods: Sequence[str]) -> list[dict[str, Any]]:
     """Each method over all columns: how often no other is better, and the mean ratio to Labeled.
 
     n_contested of the n_columns are those in which at least two methods have a value: in the
@@ -125,7 +160,7 @@ def _glance(facts: Facts) -> list[dict[str, Any]]:
     """
     found = []
     contested = sum(any(c["best"] for c in by.values()) for by in facts.cells.values())
-    for method in _methods(facts):
+    for method in methods:
         parts = [by_method[method] for by_method in facts.cells.values() if method in by_method]
         ratios = [p["rmae"] for p in parts if p["rmae"] is not None and p["rmae"] > 0]
         seconds = [p["seconds"] for p in parts if p["seconds"] is not None]
@@ -145,16 +180,6 @@ def _glance(facts: Facts) -> list[dict[str, Any]]:
     return found
 
 
-def _methods(facts: Facts) -> list[str]:
-    return facts.in_order(m for by_method in facts.cells.values() for m in by_method)
-
-
-def _metrics(facts: Facts) -> list[str]:
-    present = {s.metric for s in facts.compared}
-    known = [m for m in facts.metrics if m in present]
-    return known + sorted(present - set(known))
-
-
 def _metric(name: str) -> dict[str, Any]:
     known = METRICS.get(ALIASES.get(name, name))
     return {
@@ -164,28 +189,77 @@ def _metric(name: str) -> dict[str, Any]:
     }
 
 
-def _curve_runs(facts: Facts) -> list[int]:
-    """Fewest and most samples behind a point of the curves; empty without a curve."""
-    runs = [int(n) for curve in facts.curves.values() for n in curve.runs]
-    return [min(runs), max(runs)] if runs else []
+# --- the command ------------------------------------------------------------------------------
+
+_FIELDS = (
+    "runs", "methods", "metrics", "n_labeled", "n_unlabeled", "sampler", "seed", "estimand",
+    "confidence_level", "levels", "curve_runs", "by", "slice_by", "train_rows", "truth_rows",
+)  # fmt: skip
+"""Fields of a protocol that have an option of their own, in the order of the command's help."""
+
+_HISTOGRAM_FIELDS = ("methods", "n_labeled", "runs", "seed")
 
 
-def _dataset(dataset: DatasetFacts, facts: Facts) -> dict[str, Any]:
-    values = facts.traits_of.get((dataset.name, "prevalence"), {})
-    plain: dict[str, Any] = _plain(dataset.plain())
-    return plain | {"prevalence": values.get(("", -1))}
+def command(results: Results) -> str:
+    """`fewlabels benchmark NAME --data ...` with the options in which the run left its protocol.
+
+    Files and folders are named without the folders that they are in. Of a protocol that does not
+    come with the package only the name and the data are known.
+    """
+    protocol = results.protocol
+    try:
+        text = (results.folder / MANIFEST).read_bytes() if results.folder is not None else b"{}"
+        manifest = json.loads(text)
+    except (OSError, ValueError):
+        manifest = {}
+    manifest = manifest if isinstance(manifest, dict) else {}
+    shipped = load(protocol.name) if protocol.name in names() else None
+    words = ["fewlabels", "benchmark", protocol.name if shipped else f"{protocol.name}.toml"]
+    for place in manifest.get("data") or [d.file for d in results.datasets]:
+        words += ["--data", PurePath(str(place)).name]
+    if shipped:
+        words += _changes(shipped, protocol)
+    words += _reading(manifest.get("reading") or {})
+    return one_line(shlex.join(words))
 
 
-def _plain(value: Any) -> Any:
-    """JSON's own types; what has none is written out."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [_plain(v) for v in value]
-    return str(value)
+def _changes(shipped: Protocol, ran: Protocol) -> Iterator[str]:
+    histograms = ran.design == HISTOGRAMS
+    options = {field: option for option, field in HISTOGRAM_OPTIONS.items() if histograms}
+    for field in _HISTOGRAM_FIELDS if histograms else _FIELDS:
+        before, now = getattr(shipped, field), getattr(ran, field)
+        if field == "methods" and not histograms:
+            # As it runs: with the labels alone, and without the floor.
+            before = tuple(map(canonical, before))
+            now = tuple(m for m in now if m != FLOOR)
+            now = now if REFERENCE in now else (REFERENCE, *now)
+        elif field == "levels" and ran.factor == "subset":
+            continue  # they are made
+        elif field == "estimand" and ran.confidence_level is not None and ran.factor != "labels":
+            before = None  # a confidence level brings an estimand of its own unless one is named
+        if now != before and now is not None:
+            yield from (f"--{options.get(field, field).replace('_', '-')}", _written(now))
+    for column, edges in ran.bins.items():
+        if shipped.bins.get(column) != edges:
+            yield from ("--bins", f"{column}={_written(edges)}")
+
+
+def _reading(said: Mapping[str, Any]) -> Iterator[str]:
+    for field in ("models", "exclude_models"):
+        if said.get(field):
+            yield from (f"--{field.replace('_', '-')}", _written(said[field]))
+    for column, value in (said.get("where") or {}).items():
+        yield from ("--where", f"{column}={value}")
+    for field, value in (said.get("columns") or {}).items():
+        if field == "models":
+            for model, columns in value.items():
+                yield from ("--model", f"{model}={_written(columns)}")
+        else:
+            written = PurePath(value).name if field == "columns" else _written(value)
+            yield from (f"--{field}", written)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_written, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

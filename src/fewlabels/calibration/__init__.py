@@ -1,9 +1,9 @@
 """Calibration on labels or label histograms: scaling, alpha-calibration, ensembles, saved models.
 
 Data flow: `inputs` checks what comes in and gives arrays; `scaling` and `alpha` are scikit-learn
-estimators around the kernels, fitted by `descent`; `ensembles` are functions of an S x n x K array;
-`saved` writes fitted estimators as JSON. Nothing is imported before it is asked for, as
-scikit-learn is slow to load.
+estimators around their likelihoods, and ensembles functions of an S x n x K array; `saved` writes
+fitted estimators as JSON. `recalibration` fits, checks and applies them to classifiers of a file.
+Nothing is imported before it is asked for, as scikit-learn is slow to load.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LAZY = {
     "MatrixScaling": "scaling",
     "TemperatureScaling": "scaling",
     "VectorScaling": "scaling",
-    "ensemble_disagreement": "ensembles",
-    "ensemble_mean": "ensembles",
-    "ensemble_posterior": "ensembles",
+    "ensemble_disagreement": "alpha",
+    "ensemble_mean": "alpha",
+    "ensemble_posterior": "alpha",
     "from_dict": "saved",
     "load": "saved",
     "save": "saved",
@@ -26,8 +26,8 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    from fewlabels.calibration.alpha import AlphaCalibration
-    from fewlabels.calibration.ensembles import (
+    from fewlabels.calibration.alpha import (
+        AlphaCalibration,
         ensemble_disagreement,
         ensemble_mean,
         ensemble_posterior,

@@ -1,4 +1,8 @@
-"""Alpha-calibration: how sure predicted probabilities are, as a Dirichlet around each of them."""
+"""Alpha-calibration: how sure predicted probabilities are, as a Dirichlet around each of them.
+
+And ensembles, any array (S, n, K): passes of Monte Carlo dropout, test-time augmentations, several
+classifiers. Source: Mimori et al. (2021), equations 50, 51, 71 and 72, 73, 81.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
-from fewlabels.calibration.descent import descend
+from fewlabels.calibration.scaling import descend
+from fewlabels.checks.arguments import not_negative, one_of
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels import dirichlet_multinomial as kernel
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.simplex import softmax
 
 CONCENTRATIONS = ("constant", "logits", "features")
 
@@ -132,7 +138,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         self, probabilities: Any, histogram: Any, features: Any = None, sample_weight: Any = None
     ) -> Self:
         """Fit to f (n, K), counts of labels (n, K), and features (n, d) where h is features."""
-        door_of.choice("compat", self.compat, (None, "lh_calib"))
+        one_of("`compat`", self.compat, (None, "lh_calib"))
         kind = self._kind(features)
         scores = door_of.scores(probabilities, self.inputs)
         n, k = scores.shape
@@ -188,7 +194,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
 
     def _kind(self, features: Any) -> str:
         asked: Any = vars(self)["concentration"]
-        door_of.choice("concentration", asked, (None, *CONCENTRATIONS))
+        one_of("`concentration`", asked, (None, *CONCENTRATIONS))
         if asked is None:
             return "constant" if features is None else "features"
         return str(asked)
@@ -226,12 +232,15 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
 
     def _solve(self, h: Floats, terms: kernel.Terms, total: Array, weight: Floats) -> None:
         """Find w and b: L-BFGS from zeros (alpha0 = 1), in units in which features are alike."""
-        mean, scale = _units(h) if self.standardize else _no_units(h)
+        mean, scale = np.zeros(h.shape[1]), np.ones(h.shape[1])
+        if self.standardize:  # a constant column keeps its unit
+            mean, sd = h.mean(axis=0), h.std(axis=0)
+            scale = np.where(sd > 1e-12 * np.abs(mean), sd, 1.0)
         design = np.ones((len(h), len(scale) + 1))
         np.subtract(h, mean, out=design[:, :-1])
         design[:, :-1] /= scale
         rate = weight * total / (weight @ total) if self.compat else weight / (weight @ total)
-        penalty = 2 * door_of.not_negative("penalty", self.penalty)
+        penalty = 2 * not_negative("penalty", self.penalty)
         problem = _Problem(design, terms, rate, penalty / weight.sum() * weight)
         start = np.zeros(design.shape[1])
         found = descend(
@@ -267,11 +276,90 @@ class _Problem(NamedTuple):
         return out
 
 
-def _units(h: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each column; a constant column keeps its unit."""
-    mean, scale = h.mean(axis=0), h.std(axis=0)
-    return mean, np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)
+def ensemble_mean(samples: Any) -> Floats:
+    """Mean probabilities (n, K) of an ensemble (S, n, K).
+
+    Raises
+    ------
+    InputError
+        Not three dimensions, probabilities out of range, rows that do not sum to 1, NaN.
+    """
+    return np.mean(_members(samples), axis=0)
 
 
-def _no_units(h: Floats) -> tuple[Floats, Floats]:
-    return np.zeros(h.shape[1]), np.ones(h.shape[1])
+def ensemble_disagreement(samples: Any, concentration: Any = None) -> Floats:
+    """Probability that two labels of an item differ, (n,), by an ensemble (S, n, K).
+
+    Without a concentration the mean of 1 - sum f^2 (equation 72); with alpha0, (n,) or (S, n), the
+    mean of alpha0 / (alpha0 + 1) (1 - sum f^2) (equation 73).
+
+    Raises
+    ------
+    InputError
+        As `ensemble_mean`; a concentration that is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlabels.calibration import ensemble_disagreement
+    >>> samples = np.array([[[1.0, 0.0]], [[0.5, 0.5]]])
+    >>> print(ensemble_disagreement(samples))
+    [0.25]
+    """
+    f = _members(samples)
+    alpha0 = None if concentration is None else _concentrations(concentration, f)
+    out: Floats = kernel.disagreement(f, alpha0).mean(axis=0)
+    return out
+
+
+def ensemble_posterior(samples: Any, histogram: Any, concentration: Any = None) -> Floats:
+    """Expected class probabilities (n, K) given labels (n, K), by an ensemble (S, n, K).
+
+    Members weigh as much as they explain the labels: in proportion to the product of f_k^y_k
+    (equation 81, as text and formula have it; the released code sums). With a concentration, (n,)
+    or (S, n), a member is a Dirichlet(alpha0 f): it weighs by its Dirichlet-multinomial likelihood,
+    and its labels move its own mean. Weights are formed in logarithms and never underflow.
+
+    Raises
+    ------
+    InputError
+        As `ensemble_disagreement`; counts that are negative or fractional.
+    """
+    f = _members(samples)
+    counts = door_of.histogram(histogram, *f.shape[1:])
+    if concentration is None:
+        explained = np.stack(
+            [np.einsum("nk,nk->n", counts, np.log(np.maximum(one, kernel.FLOOR))) for one in f]
+        )
+        return _mixed(explained, f)
+    alpha0 = _concentrations(concentration, f)
+    explained = np.stack(
+        [kernel.log_likelihood(counts, *pair) for pair in zip(f, np.log(alpha0), strict=True)]
+    )
+    return _mixed(explained, kernel.posterior_mean(f, counts, alpha0))
+
+
+def _mixed(log_weights: Floats, means: Floats) -> Floats:
+    out: Floats = np.einsum("sn,snk->nk", softmax(log_weights, axis=0), means)
+    return out
+
+
+def _members(samples: Any) -> Floats:
+    members = door_of.block("samples", samples, 3)
+    for s in range(len(members)):
+        try:
+            members[s] = door_of.scores(members[s], "probabilities")
+        except InputError as error:
+            raise InputError(f"`samples`, member {s} (from 0): {error}") from None
+    return members
+
+
+def _concentrations(value: Any, f: Floats) -> Floats:
+    """Concentrations (S, n)."""
+    alpha0 = door_of.block("concentration", value, np.ndim(value))
+    if alpha0.shape not in {f.shape[1:2], f.shape[:2]} or not (alpha0 > 0).all():
+        raise InputError(
+            f"`concentration` must be positive, of shape {f.shape[1:2]} or {f.shape[:2]}; got "
+            f"shape {alpha0.shape}, smallest {alpha0.min():.6g}"
+        )
+    return np.broadcast_to(alpha0, f.shape[:2])

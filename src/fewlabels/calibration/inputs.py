@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks import arguments as checks
-from fewlabels.checks import arrays as input_arrays
-from fewlabels.checks.arguments import refuse
-from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.checks.arguments import (
+    distributions,
+    matrix,
+    one_of,
+    one_per,
+    refuse,
+    whole_counts,
+)
+from fewlabels.checks.arrays import UNKNOWN, known_labels
+from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
@@ -21,27 +27,9 @@ _LARGEST = 1e100
 """Logits beyond this are refused: their products would overflow."""
 
 
-def choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
-    """A value that is one of the choices."""
-    if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
-        raise UsageError(unknown(f"`{name}`", value, [str(c) for c in choices]))
-    return value
-
-
-def not_negative(name: str, value: Any) -> float:
-    """A finite number of at least 0."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not 0 <= number < np.inf:
-        raise UsageError(f"`{name}` must be a finite number of at least 0; got {quoted(value)}")
-    return number
-
-
 def scores(value: Any, inputs: Any, columns: int | None = None) -> Floats:
     """Probabilities or logits (n, K), as `inputs` says; K = `columns` where that is known."""
-    choice("inputs", inputs, INPUTS)
+    one_of("`inputs`", inputs, INPUTS)
     p = block(inputs, value, 2)
     if p.shape[1] < 2:
         raise InputError(f"`{inputs}` must have a column per class, two or more; got {p.shape[1]}")
@@ -51,7 +39,7 @@ def scores(value: Any, inputs: Any, columns: int | None = None) -> Floats:
             "pass the same classes in the same order"
         )
     if inputs == "probabilities":
-        return checks.distributions(p, "pass logits with inputs='logits'", column=True)
+        return distributions(p, "pass logits with inputs='logits'", column=True)
     refuse(np.abs(p) > _LARGEST, p, "`logits` must be within +-1e100", "correct or rescale it")
     return p
 
@@ -87,14 +75,7 @@ def histogram(value: Any, n: int, k: int) -> Floats:
             f"`histogram` must have a row per item and a column per class, ({n}, {k}); got shape "
             f"{counts.shape}: pass how many labels each class got"
         )
-    refuse(counts < 0, counts, "`histogram` must be counts", "correct it: no count is below 0")
-    refuse(
-        counts != np.round(counts),
-        counts,
-        "`histogram` must be whole counts",
-        "pass how many labels each class got, not their shares",
-    )
-    return counts
+    return whole_counts(counts)
 
 
 def counts_and_classes(value: Any, n: int, k: int) -> tuple[Floats, Array]:
@@ -104,9 +85,7 @@ def counts_and_classes(value: Any, n: int, k: int) -> tuple[Floats, Array]:
     if array.ndim > 1:
         counts, classes = histogram(value, n, k), np.arange(k)
     else:
-        if array.shape != (n,):
-            raise InputError(f"`labels` must have {n} entries, one per item; got {array.shape}")
-        index, classes = _label_indices(array, n, k)
+        index, classes = _label_indices(one_per("labels", array, n), n, k)
         counts = np.zeros((n, k))
         known = np.flatnonzero(index >= 0)
         counts[known, index[known]] = 1.0
@@ -117,9 +96,7 @@ def item_weights(value: Any, n: int) -> Floats:
     """Weights of the items (n,), finite and not negative; 1 where none are given."""
     if value is None:
         return np.ones(n)
-    w = block("sample_weight", value, 1)
-    if len(w) != n:
-        raise InputError(f"`sample_weight` must have {n} entries, one per item; got {len(w)}")
+    w: Floats = one_per("sample_weight", block("sample_weight", value, 1), n)
     refuse(w < 0, w, "`sample_weight` must not be negative", "0 leaves an item out")
     return w
 
@@ -152,7 +129,7 @@ def block(name: str, value: Any, dimensions: int) -> Floats:
         )
     if value.dtype.kind == "c":
         raise InputError(f"`{name}` is complex. Complex data not supported: pass real numbers")
-    array: Floats = input_arrays.matrix(name, value, np.float64, dimensions)
+    array: Floats = matrix(name, value, dimensions)
     bad = np.isnan(array)
     refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
     return array
@@ -170,17 +147,19 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
     Whole numbers below K are indices. Anything else names classes, which must then all occur:
     their order is the sorted one, as scikit-learn's is.
     """
-    missing = np.array([_is_missing(v) for v in array.tolist()], dtype=bool)
+    unknown = (None, "", UNKNOWN, str(UNKNOWN))
+    missing = np.array([v != v or v in unknown for v in array.tolist()], dtype=bool)
     known = array[~missing]
     indices = np.arange(k)
     if not len(known):
-        return np.full(n, input_arrays.UNKNOWN), indices
-    if _numeric(known) and set(np.unique(known.astype(np.float64))) <= set(indices.tolist()):
-        if k == 2 and (array[missing] == input_arrays.UNKNOWN).any() and not (known == 0).any():
+        return np.full(n, UNKNOWN), indices
+    numeric = known.dtype.kind in "buif" or all(
+        isinstance(v, int | float | np.number) for v in known.tolist()
+    )
+    if numeric and set(np.unique(known.astype(np.float64))) <= set(indices.tolist()):
+        if k == 2 and (array[missing] == UNKNOWN).any() and not (known == 0).any():
             raise InputError("`labels` are -1 and 1, but -1 marks an unknown label; pass 0 and 1")
-        return input_arrays.known_labels(
-            np.where(missing, input_arrays.UNKNOWN, array), n, tuple(indices)
-        ), indices
+        return known_labels(np.where(missing, UNKNOWN, array), n, tuple(indices)), indices
     classes, found = np.unique(known.astype(str) if array.dtype.kind == "O" else known,
                                return_inverse=True)  # fmt: skip
     if len(classes) != k:
@@ -188,20 +167,6 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
             f"`labels` name {len(classes)} classes ({listed(classes)}) but there are {k} columns "
             f"of predictions; pass class indices 0 .. {k - 1}"
         )
-    index = np.full(n, input_arrays.UNKNOWN)
+    index = np.full(n, UNKNOWN)
     index[~missing] = found
     return index, classes
-
-
-def _numeric(array: Array) -> bool:
-    return array.dtype.kind in "buif" or all(
-        isinstance(v, int | float | np.number) for v in array.tolist()
-    )
-
-
-def _is_missing(label: Any) -> bool:
-    return (
-        label is None
-        or label != label
-        or label in ("", input_arrays.UNKNOWN, str(input_arrays.UNKNOWN))
-    )

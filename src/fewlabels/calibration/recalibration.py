@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import filled
 from fewlabels.predictions import Predictions
-from fewlabels.shown import plain_values
+from fewlabels.report.shown import plain_values
 
 MapName = Literal["temperature", "vector", "matrix", "alpha"]
 Concentration = Literal["constant", "logits", "features", "classifiers"]
@@ -292,22 +293,17 @@ def features_of(
     absent = [name for name in settings.features if name not in predictions.groups]
     if absent:
         raise InputError(f"the features lack {listed(absent)}; provide these columns")
-    return np.column_stack([_numbers(name, predictions.groups[name]) for name in settings.features])
-
-
-def _numbers(name: str, values: Any) -> Floats:
-    out = np.empty(len(values))
-    for i, value in enumerate(values.tolist()):
-        try:
-            out[i] = np.nan if value is None else float(value)
-        except (TypeError, ValueError):
-            out[i] = np.nan
-        if not np.isfinite(out[i]):
-            raise InputError(
-                f"feature {quoted(name)} must be a number for every item; got {quoted(value)} for "
-                f"item {i + 1}: fill it in, or leave the item out"
-            )
-    return out
+    columns = np.full((predictions.n_items, len(settings.features)), np.nan)
+    for j, name in enumerate(settings.features):
+        for i, value in enumerate(predictions.groups[name].tolist()):
+            with contextlib.suppress(TypeError, ValueError):
+                columns[i, j] = float(value)
+            if not np.isfinite(columns[i, j]):
+                raise InputError(
+                    f"feature {quoted(name)} must be a number for every item; got "
+                    f"{quoted(value)} for item {i + 1}: fill it in, or leave the item out"
+                )
+    return columns
 
 
 def fit(

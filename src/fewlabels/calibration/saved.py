@@ -84,8 +84,12 @@ def from_dict(stored: Mapping[str, Any]) -> Any:
     fitted, parameters = stored.get("fitted"), stored.get("parameters")
     if not isinstance(fitted, Mapping) or not isinstance(parameters, Mapping):
         raise InputError(f"the saved {kind} lacks its parameters or its fit; save it again")
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in parameters.items()
+    }
     try:
-        estimator = _SAVABLE[kind](**{name: _tuples(value) for name, value in parameters.items()})
+        estimator = _SAVABLE[kind](**chosen)
     except TypeError as error:
         raise InputError(f"the saved {kind} has other parameters: {error}") from None
     _restore(estimator, kind, fitted)
@@ -182,10 +186,6 @@ def _plain(value: Any, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise UsageError(f"{name} is a {type(value).__name__}, which cannot be saved; pass a number")
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _restore(estimator: Any, kind: str, fitted: Mapping[str, Any]) -> None:

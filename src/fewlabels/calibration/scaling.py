@@ -1,21 +1,281 @@
-"""Temperature, vector and matrix scaling on labels or on label histograms."""
+"""Temperature, vector and matrix scaling: likelihoods of label counts, and their estimators.
+
+Before them the minimisation of a smooth loss: L-BFGS, then Newton steps that leave no digit on the
+table.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.optimize import brentq, minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
-from fewlabels.calibration import scaling_fits as kernel
-from fewlabels.calibration.descent import Minimum, descend
+from fewlabels.checks.arguments import not_negative, one_of
 from fewlabels.errors import InputError, UsageError, quoted
 from fewlabels.kernels.arrays import Array, Bools, Floats
+from fewlabels.kernels.blocks import map_blocks, one_blas_thread, spans
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
+
+Loss = Callable[[Floats], tuple[float, Floats]]
+"""Value and gradient at a point (P,)."""
+
+Hessian = Callable[[Floats], Floats]
+"""Second derivatives (P, P) at a point (P,)."""
+
+_LARGEST_HESSIAN = 512
+"""Problems of more parameters are left to L-BFGS: a Hessian would cost more than it gains."""
+
+
+_HAND_OVER = 1e-6
+"""Slopes below which L-BFGS gives way to Newton steps."""
+
+_NEWTON_STEPS = 20
+
+
+class Minimum(NamedTuple):
+    """Where the loss is least, its value, whether the gradient vanishes there, steps taken."""
+
+    point: Floats
+    value: float
+    converged: bool
+    n_iter: int
+
+
+def descend(
+    loss: Loss, hessian: Hessian, start: Floats, *, tolerance: float, max_iter: int
+) -> Minimum:
+    """The minimum reached from `start`; converged where no slope exceeds `tolerance`.
+
+    L-BFGS compares values and so stops half the digits of a minimum early; Newton's method compares
+    gradients, and starts here where it converges quadratically. The trust regions of scipy compare
+    values too, and leave a direction that the data cannot tell apart, such as a feature given
+    twice, anywhere: of its steps the least squares are the shortest, so that the start decides.
+    """
+    polished = len(start) <= _LARGEST_HESSIAN
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 1e-15}
+    options["gtol"] = max(tolerance, _HAND_OVER) if polished else tolerance
+    # The losses share their rows out themselves; all else is small.
+    with one_blas_thread():
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        point, value, slope, spent = found.x, float(found.fun), found.jac, int(found.nit)
+        size, last = 1.0, min(spent + _NEWTON_STEPS, max_iter)
+        while polished and spent < last and size > 1e-6:
+            if size == 1.0:
+                step = np.linalg.lstsq(hessian(point), slope, rcond=1e-12)[0]
+            reached, after = loss(point - size * step)
+            # Within rounding of the value the gradient decides.
+            lower = reached <= value - 1e-4 * size * float(slope @ step)
+            level = reached <= value + 1e-13 * abs(value)
+            if not lower and not (level and np.abs(after).max() < np.abs(slope).max()):
+                size /= 4
+                continue
+            point, value, slope, spent = point - size * step, reached, after, spent + 1
+            if np.abs(slope).max() <= tolerance:
+                break
+            size = 1.0
+    return Minimum(point, value, bool(np.abs(slope).max() <= tolerance), spent)
+
+
+LOG_TEMPERATURES = (-7.0, 7.0)
+"""Log temperatures are sought in here: beyond, a softmax of logits is an argmax or flat."""
+
+_BLOCK = 2**16
+"""Numbers of a block of rows."""
+
+
+class Labels(NamedTuple):
+    """Weighted counts (n, K), scaled so that all of them sum to 1, and their row sums (n,)."""
+
+    counts: Floats
+    totals: Floats
+
+
+class Temperature(NamedTuple):
+    """A log temperature, whether it is a minimum inside the range, and evaluations spent."""
+
+    log_temperature: float
+    converged: bool
+    n_iter: int
+
+
+def labels_of(counts: Floats, weight: Floats) -> Labels:
+    """Counts (n, K) of items with a weight (n,), ready for the likelihoods here."""
+    weighted = counts * weight[:, None]
+    weighted /= weighted.sum()
+    return Labels(weighted, weighted.sum(axis=1))
+
+
+def negative_log_likelihood(logits: Floats, labels: Labels) -> float:
+    """Mean over all labels of -log softmax(logits), multinomial coefficients left out."""
+    return sum(
+        map_blocks(lambda rows: _residual(logits[rows].copy(), labels, rows), _blocks(logits))
+    )
+
+
+def _blocks(logits: Floats) -> list[slice]:
+    """Blocks of rows that stay in the cache; always the same, whatever the number of threads."""
+    return spans(len(logits), max(_BLOCK // logits.shape[1], 1))
+
+
+def _residual(z: Floats, labels: Labels, rows: slice) -> float:
+    """The loss of some rows of logits z, which are overwritten by its derivative in them."""
+    totals, counts = labels.totals[rows], labels.counts[rows]
+    z -= z.max(axis=1, keepdims=True)
+    fit = float(np.einsum("nk,nk->", counts, z))
+    np.exp(z, out=z)
+    total = z.sum(axis=1)
+    loss = float(totals @ np.log(total)) - fit
+    z *= (totals / total)[:, None]
+    z -= counts
+    return loss
+
+
+def temperature_loss(log_temperature: float, logits: Floats, labels: Labels) -> tuple[float, float]:
+    """Negative log-likelihood of softmax(u / t), and its derivative in log t.
+
+    Source: Guo et al. (2017), section 4.2.
+    """
+    sharpness = np.exp(-log_temperature)
+
+    def part(rows: slice) -> tuple[float, float]:
+        z = logits[rows] * sharpness
+        loss = _residual(z, labels, rows)
+        return loss, float(np.einsum("nk,nk->", z, logits[rows]))
+
+    value, slope = map(sum, zip(*map_blocks(part, _blocks(logits)), strict=True))
+    return value, -slope * float(sharpness)
+
+
+def fit_temperature(logits: Floats, labels: Labels) -> Temperature:
+    """The log temperature of least loss: the root of a derivative that changes sign once.
+
+    The loss is convex in 1/t. Without a root in the range (no label is ever wrong, or predictions
+    are worse than none) the nearer end is returned, not converged.
+    """
+    u = logits - logits.max(axis=1, keepdims=True)  # the same softmax; no overflow at a small t
+
+    def slope(log_t: float) -> float:
+        # In units of 1/t, so that the root-finder sees a monotone function, not one that dies out.
+        return temperature_loss(log_t, u, labels)[1] * float(np.exp(log_t))
+
+    low, high = LOG_TEMPERATURES
+    at_low, at_high = slope(low), slope(high)
+    if at_low >= 0 or at_high <= 0:
+        flat = at_low >= 0 and at_high <= 0  # the same logit for all classes: any t will do
+        return Temperature(0.0 if flat else low if at_low >= 0 else high, flat, 2)
+    root, report = brentq(slope, low, high, xtol=1e-13, full_output=True)
+    return Temperature(float(root), bool(report.converged), int(report.function_calls) + 2)
+
+
+class Affine(NamedTuple):
+    """Which coefficients of W u + b there are: all of W (matrix scaling) or its diagonal (vector).
+
+    Penalties: `off_diagonal` times the mean square of the off-diagonal entries of W, `intercept`
+    times that of b (ODIR: Kull et al. 2019, section 3; vector scaling has the second alone).
+    """
+
+    full: bool
+    off_diagonal: float
+    intercept: float
+
+
+def apply_affine(weights: Floats, intercept: Floats, logits: Floats) -> Floats:
+    """W u + b for every row u, with W (K, K) or its diagonal (K,)."""
+    scaled = logits * weights if weights.ndim == 1 else logits @ weights.T
+    scaled += intercept
+    return scaled
+
+
+def split_coefficients(theta: Floats, k: int) -> tuple[Floats, Floats]:
+    """W, (K, K) or (K,), and b (K,) of a flat vector."""
+    weights = theta[:-k]
+    return weights.reshape(k, k) if len(weights) > k else weights, theta[-k:]
+
+
+def identity(k: int, *, full: bool) -> Floats:
+    """The flat coefficients that leave logits as they are."""
+    weights = np.eye(k).ravel() if full else np.ones(k)
+    return np.concatenate([weights, np.zeros(k)])
+
+
+def affine_loss(
+    theta: Floats, logits: Floats, labels: Labels, form: Affine
+) -> tuple[float, Floats]:
+    """Penalised negative log-likelihood of softmax(W u + b), and its gradient, both flat."""
+    k = logits.shape[1]
+    weights, intercept = split_coefficients(theta, k)
+
+    def part(rows: slice) -> tuple[float, Floats]:
+        u = logits[rows]
+        z = apply_affine(weights, intercept, u)
+        loss = _residual(z, labels, rows)
+        by_weights = z.T @ u if form.full else np.einsum("nk,nk->k", z, u)
+        return loss, np.concatenate([by_weights.ravel(), z.sum(axis=0)])
+
+    value, slope = map(sum, zip(*map_blocks(part, _blocks(logits)), strict=True))
+    bend = penalty_curvature(k, form)
+    away = bend * theta
+    if form.full:
+        away[: k * k : k + 1] = 0.0
+    return value + 0.5 * float(away @ theta), slope + away
+
+
+def penalty_curvature(k: int, form: Affine) -> Floats:
+    """Second derivatives of the penalties, flat."""
+    intercept = np.full(k, 2 * form.intercept / k)
+    if not form.full:
+        return np.concatenate([np.zeros(k), intercept])
+    off = np.full((k, k), 2 * form.off_diagonal / (k * (k - 1)))
+    np.fill_diagonal(off, 0.0)
+    return np.concatenate([off.ravel(), intercept])
+
+
+def affine_hessian(theta: Floats, logits: Floats, labels: Labels, form: Affine) -> Floats:
+    """Second derivatives of `affine_loss`, (P, P)."""
+    k = logits.shape[1]
+    weights, intercept = split_coefficients(theta, k)
+
+    def part(rows: slice) -> Floats:
+        u = logits[rows]
+        inputs = np.column_stack([u, np.ones(len(u))]) if form.full else u
+        p = softmax(apply_affine(weights, intercept, u))
+        mass = labels.totals[rows, None] * p
+        return _spread(p, mass, inputs, full=form.full)
+
+    hessian: Floats = sum(map_blocks(part, _blocks(logits)), np.diag(penalty_curvature(k, form)))
+    return hessian
+
+
+def _spread(p: Floats, mass: Floats, inputs: Floats, *, full: bool) -> Floats:
+    """Second derivatives of the likelihood of some rows, (P, P): sum N x x' (diag(p) - p p')."""
+    k = p.shape[1]
+    if not full:
+        moved = np.hstack([p * inputs, p])
+        out = -np.hstack([mass * inputs, mass]).T @ moved
+        own = [mass * inputs**2, mass * inputs, mass]
+        at = np.arange(k)
+        for (a, b), part in zip(((0, 0), (0, k), (k, k)), own, strict=True):
+            out[at + a, at + b] += part.sum(axis=0)
+            if a != b:
+                out[at + b, at + a] += part.sum(axis=0)
+        return out
+    each = (p[:, :, None] * inputs[:, None, :]).reshape(len(p), -1)
+    weighted = (mass[:, :, None] * inputs[:, None, :]).reshape(len(p), -1)
+    every = -weighted.T @ each
+    place = np.arange(k * (k + 1)).reshape(k, k + 1)  # a row per class; its last input is constant
+    for a in range(k):
+        every[np.ix_(place[a], place[a])] += weighted[:, place[a]].T @ inputs
+    order = np.concatenate([place[:, :k].ravel(), place[:, k]])
+    ordered: Floats = every[np.ix_(order, order)]
+    return ordered
+
 
 _SPLIT = 0.2
 """Share of the items that a split holds out to choose a penalty: the paper's."""
@@ -41,7 +301,7 @@ class _Scaling(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignor
         used = np.flatnonzero(counts.any(axis=1) & (weight > 0))
         self.floor_ = door_of.floor_of(scores[used], self.inputs)
         if self.floor is not None:
-            self.floor_ = max(door_of.not_negative("floor", self.floor), FLOOR)
+            self.floor_ = max(not_negative("floor", self.floor), FLOOR)
         self._fit(self._logits(scores[used]), counts[used], weight[used])
         self.classes_ = classes
         self.n_features_in_ = k
@@ -72,7 +332,7 @@ class _Scaling(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignor
         weight = door_of.item_weights(sample_weight, len(scores))
         door_of.some_labels(counts, weight)
         logits = self._scaled(self._logits(scores))
-        return -kernel.negative_log_likelihood(logits, kernel.labels_of(counts, weight))
+        return -negative_log_likelihood(logits, labels_of(counts, weight))
 
     def _logits(self, scores: Floats) -> Floats:
         return door_of.logits_of(scores, self.inputs, self.floor_)
@@ -136,7 +396,7 @@ class TemperatureScaling(_Scaling):
         self.floor = floor
 
     def _fit(self, logits: Floats, counts: Floats, weight: Floats) -> None:
-        found = kernel.fit_temperature(logits, kernel.labels_of(counts, weight))
+        found = fit_temperature(logits, labels_of(counts, weight))
         self.temperature_ = float(np.exp(found.log_temperature))
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
@@ -180,30 +440,30 @@ class _AffineScaling(_Scaling):
         if len(candidates) > 1:
             losses = np.zeros(len(candidates))
             for held_out in self._held_out(len(logits)):
-                kept = kernel.labels_of(counts[~held_out], weight[~held_out])
-                judged = kernel.labels_of(counts[held_out], weight[held_out])
+                kept = labels_of(counts[~held_out], weight[~held_out])
+                judged = labels_of(counts[held_out], weight[held_out])
                 share = float(counts[held_out].sum(axis=1) @ weight[held_out])
                 for c, form in enumerate(candidates):
                     theta = self._descend(logits[~held_out], kept, form).point
                     scaled = self._affine(theta, logits[held_out])
-                    losses[c] += share * kernel.negative_log_likelihood(scaled, judged)
+                    losses[c] += share * negative_log_likelihood(scaled, judged)
             chosen = candidates[int(losses.argmin())]
-        found = self._descend(logits, kernel.labels_of(counts, weight), chosen)
-        self._keep(*kernel.split_coefficients(found.point, logits.shape[1]), chosen)
+        found = self._descend(logits, labels_of(counts, weight), chosen)
+        self._keep(*split_coefficients(found.point, logits.shape[1]), chosen)
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
 
-    def _descend(self, logits: Floats, labels: kernel.Labels, form: kernel.Affine) -> Minimum:
+    def _descend(self, logits: Floats, labels: Labels, form: Affine) -> Minimum:
         return descend(
-            lambda theta: kernel.affine_loss(theta, logits, labels, form),
-            lambda theta: kernel.affine_hessian(theta, logits, labels, form),
-            kernel.identity(logits.shape[1], full=self._full),
+            lambda theta: affine_loss(theta, logits, labels, form),
+            lambda theta: affine_hessian(theta, logits, labels, form),
+            identity(logits.shape[1], full=self._full),
             tolerance=self.tol,
             max_iter=self.max_iter,
         )
 
     def _affine(self, theta: Floats, logits: Floats) -> Floats:
-        return kernel.apply_affine(*kernel.split_coefficients(theta, logits.shape[1]), logits)
+        return apply_affine(*split_coefficients(theta, logits.shape[1]), logits)
 
     def _held_out(self, n: int) -> list[Bools]:
         """Which items each round of validation holds out, (n,) each."""
@@ -224,12 +484,12 @@ class _AffineScaling(_Scaling):
         place[order] = np.arange(n) % min(folds, n)
         return [place == fold for fold in range(min(folds, n))]
 
-    def _candidates(self) -> list[kernel.Affine]:
+    def _candidates(self) -> list[Affine]:
         """The penalties to try: of the off-diagonal entries, which a vector lacks, and of b."""
         tried: list[Any] = [self.penalty]
         if isinstance(self.penalty, str):
-            door_of.choice("penalty", self.penalty, ("cross-validated",))
-            tried = [door_of.not_negative("penalties", value) for value in self.penalties]
+            one_of("`penalty`", self.penalty, ("cross-validated",))
+            tried = [not_negative("penalties", value) for value in self.penalties]
             if not tried:
                 raise UsageError("`penalties` must have one penalty or more; got none")
         if not self._full:
@@ -243,10 +503,10 @@ class _AffineScaling(_Scaling):
                 "`penalty` must be one number, or two: of the off-diagonal entries and of "
                 f"the intercept; got {len(self.penalty)}"
             )
-        named = [[door_of.not_negative("penalty", v) for v in pair] for pair in pairs]
-        return [kernel.Affine(self._full, *pair) for pair in named]
+        named = [[not_negative("penalty", v) for v in pair] for pair in pairs]
+        return [Affine(self._full, *pair) for pair in named]
 
-    def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
+    def _keep(self, weights: Floats, intercept: Floats, chosen: Affine) -> None:
         raise NotImplementedError
 
 
@@ -292,12 +552,12 @@ class VectorScaling(_AffineScaling):
 
     _full = False
 
-    def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
+    def _keep(self, weights: Floats, intercept: Floats, chosen: Affine) -> None:
         self.scale_, self.intercept_ = weights, intercept
         self.penalty_ = chosen.intercept
 
     def _scaled(self, logits: Floats) -> Floats:
-        return kernel.apply_affine(self.scale_, self.intercept_, logits)
+        return apply_affine(self.scale_, self.intercept_, logits)
 
 
 class MatrixScaling(_AffineScaling):
@@ -334,9 +594,9 @@ class MatrixScaling(_AffineScaling):
 
     _full = True
 
-    def _keep(self, weights: Floats, intercept: Floats, chosen: kernel.Affine) -> None:
+    def _keep(self, weights: Floats, intercept: Floats, chosen: Affine) -> None:
         self.weights_, self.intercept_ = weights, intercept
         self.penalty_ = (chosen.off_diagonal, chosen.intercept)
 
     def _scaled(self, logits: Floats) -> Floats:
-        return kernel.apply_affine(self.weights_, self.intercept_, logits)
+        return apply_affine(self.weights_, self.intercept_, logits)

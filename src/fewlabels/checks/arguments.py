@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fewlabels.checks.arrays import SUM_ROUNDING, SUM_TOLERANCE
-from fewlabels.errors import InputError, UsageError, no_level
+from fewlabels.errors import InputError, UsageError, no_level, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 
 _R = TypeVar("_R")
+SUM_TOLERANCE = 1e-3
+"""Rows of probabilities whose sum is further from 1 than this are refused."""
+
+SUM_ROUNDING = 1e-5
+"""Deviations below this are float32 rounding: neither mended nor mentioned."""
+
+_MOST_LABELS = 2.0**53
+"""Larger numbers are not whole ones any more."""
+
 _ENTRIES = 1 << 17
 """Numbers of one block: its temporary arrays then stay in the processor's cache."""
 
@@ -71,6 +79,34 @@ def numbers(name: str, value: Any, dimensions: int) -> Array:
     return array
 
 
+def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) -> Array:
+    """A copy of numbers of so many dimensions, finite or NaN.
+
+    Raises
+    ------
+    InputError
+        If they are not.
+    """
+    try:
+        array = np.array(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` must be numbers; got {error}") from None
+    if array.ndim != dimensions:
+        raise InputError(
+            f"`{name}` must have {dimensions} dimensions; got shape {array.shape}: see "
+            "fewlabels.Predictions for the shapes"
+        )
+    if len(array) == 0:
+        raise InputError(f"`{name}` has no rows; pass at least one item")
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
+        raise InputError(
+            f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
+            "it, or leave it empty"
+        )
+    return array
+
+
 def label_counts(histogram: Any) -> Array:
     """Counts (n, K): whole numbers, none negative, at least two classes.
 
@@ -84,26 +120,34 @@ def label_counts(histogram: Any) -> Array:
         raise InputError(
             f"`histogram` must have a column per class, two at least; got {counts.shape[1]}"
         )
-    rule = "`histogram` must be counts, 0, 1, 2, ..."
+    return whole_counts(counts)
+
+
+def whole_counts(counts: Array) -> Array:
+    """The counts of labels (n, K) of a histogram, as they are.
+
+    Raises
+    ------
+    InputError
+        If one is negative, infinite, missing or no whole number.
+    """
 
     def check(part: Array, first: int) -> None:
-        refuse(_no_counts(part), part, rule, _as_counts, first=first, digits="", column=False)
+        with np.errstate(invalid="ignore"):
+            bad = ~((part >= 0) & (part == np.floor(part)) & (part <= _MOST_LABELS))
+        rule = "`histogram` must be whole counts"
+        refuse(bad, part, rule, _as_counts, first=first)
 
     _by_block(counts, check)
     return counts
 
 
-def _no_counts(counts: Array) -> Bools:
-    if counts.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            return ~((counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf))
-    return counts < 0
-
-
 def _as_counts(value: float) -> str:
     if np.isnan(value):
         return "write 0 where nobody chose the class"
-    if value < 0 or np.isinf(value):
+    if value > _MOST_LABELS:
+        return "that many annotators do not exist"
+    if value < 0:
         return "pass how many annotators chose each class"
     return "multiply shares by the number of annotators of the item"
 
@@ -191,8 +235,7 @@ def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1
     """
     array = numbers(name, value, 1).astype(np.float64, copy=False)
     low, high = bounds
-    if array.shape != (n,):
-        raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
+    one_per(name, array, n)
     slack = 1e-6 * (high - low)
     with np.errstate(invalid="ignore"):
         refuse(
@@ -204,17 +247,31 @@ def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1
     return np.clip(array, low, high)
 
 
-def bins_of(bins: Any) -> int:
-    """The number of bins.
+def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """A whole number within bounds.
 
     Raises
     ------
     UsageError
-        If it is not a whole number from 1 to 10,000.
+        If it is none.
     """
-    if not _whole(bins) or not 1 <= int(bins) <= 10_000:
-        raise UsageError(f"`bins` must be a whole number from 1 to 10000; got {bins!r}")
-    return int(bins)
+    number = isinstance(value, Integral) and not isinstance(value, bool)
+    if not number or int(value) < least or (most is not None and int(value) > most):
+        span = ", 0 or larger" if least == 0 else f", at least {least}"
+        span = span if most is None else f" from {least} to {most}"
+        raise UsageError(f"`{name}` must be a whole number{span}; got {value!r}")
+    return int(value)
+
+
+def bins_of(bins: Any) -> int:
+    """The number of bins, from 1 to 10,000.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    return whole("bins", bins, 1, 10_000)
 
 
 def level_of(level: Any) -> float | None:
@@ -225,42 +282,107 @@ def level_of(level: Any) -> float | None:
     UsageError
         If it is not between 0 and 1.
     """
-    if level is None:
-        return None
+    return None if level is None else some_level(level)
+
+
+def some_level(level: Any) -> float:
+    """The confidence level of those who cannot do without intervals.
+
+    Raises
+    ------
+    UsageError
+        If it is not between 0 and 1, or None.
+    """
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
         raise UsageError(no_level(level))
     return float(level)
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed; None = 0.
+    """The seed, a whole number of at least 0; None = 0.
 
     Raises
     ------
     UsageError
-        If it is not a whole number, 0 or larger.
+        If it is none.
     """
-    if random_state is None:
-        return 0
-    if not _whole(random_state) or random_state < 0:
-        raise UsageError(
-            f"`random_state` must be a whole number, 0 or larger; got {random_state!r}"
-        )
-    return int(random_state)
+    return 0 if random_state is None else whole("random_state", random_state, 0)
 
 
 def workers_of(workers: Any) -> int | None:
-    """How many threads or processes; None = one per available processor.
+    """How many threads or processes, at least 1; None = one per available processor.
 
     Raises
     ------
     UsageError
-        If it is not a whole number, at least 1.
+        If it is no such number.
     """
-    if workers is not None and (not isinstance(workers, Integral) or workers < 1):
-        raise UsageError(f"`workers` must be a whole number, at least 1; got {workers!r}")
-    return None if workers is None else int(workers)
+    return None if workers is None else whole("workers", workers)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def one_of(name: str, value: Any, choices: Sequence[Any]) -> Any:
+    """A value that is one of the choices.
+
+    Raises
+    ------
+    UsageError
+        Naming the nearest of them, and all.
+    """
+    if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
+        raise UsageError(unknown(name, value, [str(c) for c in choices]))
+    return value
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number of at least 0.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0 <= number < np.inf:
+        raise UsageError(f"`{name}` must be a finite number of at least 0; got {quoted(value)}")
+    return number
+
+
+def one_per(name: str, array: Array, n: int, unit: str = "item") -> Array:
+    """An array (n,) with an entry per item, or per row.
+
+    Raises
+    ------
+    InputError
+        If it has another shape.
+    """
+    if array.shape != (n,):
+        size = len(array) if array.ndim == 1 else f"shape {array.shape}"
+        raise InputError(f"`{name}` must have {n} entries, one per {unit}; got {size}")
+    return array
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse what is not a finite number above 0.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise UsageError(f"`{name}` must be a number above 0; got {value!r}")
+
+
+def chosen_from(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices of a setting.
+
+    Raises
+    ------
+    UsageError
+        Naming all of them.
+    """
+    if value not in choices:
+        raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.arguments import SUM_ROUNDING, SUM_TOLERANCE, matrix, one_per, refuse
 from fewlabels.checks.class_words import (
     MAYBE_NO_LABEL,
     NO_LABEL,
@@ -22,12 +23,6 @@ from fewlabels.kernels.blocks import spans
 
 UNKNOWN = -1
 """The label of an item whose label is not known, and the vote of a classifier that gave none."""
-
-SUM_TOLERANCE = 1e-3
-"""Rows of probabilities whose sum is further from 1 than this are refused."""
-
-SUM_ROUNDING = 1e-5
-"""Deviations below this are float32 rounding: neither mended nor mentioned."""
 
 _ROWS = 65_536
 
@@ -187,7 +182,7 @@ def _class_block(
     name: str, array: Array, named: Sequence[str], classes: Sequence[Any] | None
 ) -> Floats:
     """Probabilities (n, K) of one classifier, its columns in the order of the classes."""
-    block = matrix(f"probabilities of {name}", array, np.float64)
+    block = matrix(f"probabilities of {name}", array)
     if not _sums_to_one(block):
         raise InputError(
             f"classifier {name!r} has an array of shape {array.shape} whose rows do not sum to 1; "
@@ -298,32 +293,10 @@ def class_index(asked: Any, classes: Sequence[Any]) -> int:
     return names.index(meant)
 
 
-def matrix(name: str, value: Any, dtype: Any, dimensions: int = 2) -> Array:
-    """An array of numbers of so many dimensions, finite or NaN."""
-    try:
-        array = np.array(value, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"`{name}` must be numbers; got {error}") from None
-    if array.ndim != dimensions:
-        raise InputError(
-            f"`{name}` must have {dimensions} dimensions; got shape {array.shape}: see "
-            "fewlabels.Predictions for the shapes"
-        )
-    if len(array) == 0:
-        raise InputError(f"`{name}` has no rows; pass at least one item")
-    if array.dtype.kind == "f" and np.isinf(array).any():
-        at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
-        raise InputError(
-            f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
-            "it, or leave it empty"
-        )
-    return array
-
-
 def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
     """Probabilities (n, M, K), in range and summing to 1."""
     binary = np.ndim(value) == 2
-    p = matrix("probabilities", value, np.float64, 2 if binary else 3)
+    p = matrix("probabilities", value, 2 if binary else 3)
     if not binary and p.shape[2] < 2:
         raise InputError("one class declared in `probabilities`; at least two are needed")
     out = np.empty((*p.shape, 2)) if binary else p
@@ -413,7 +386,7 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
     """Class indices, -1 where unknown."""
     array = np.asarray(value)
     if array.dtype.kind in "fOUS":
-        array = matrix(name, array, np.float64, dimensions)
+        array = matrix(name, array, dimensions)
         array = np.where(np.isnan(array), UNKNOWN, array)
         if (array != np.round(array)).any():
             odd = array[array != np.round(array)][0]
@@ -422,7 +395,7 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
             )
     # Signed integers stay as they are: the votes of a thousand annotators are small in bytes alone.
     kind = array.dtype if array.dtype.kind == "i" else np.int64
-    out = matrix(name, array, kind, dimensions)
+    out = matrix(name, array, dimensions, kind)
     if (out < UNKNOWN).any():
         raise InputError(
             f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
@@ -432,38 +405,13 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
 
 def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
     """Further votes, (E, 3): item, classifier, class."""
-    out = matrix("repeated_votes", value, np.int64)
+    out = matrix("repeated_votes", value, dtype=np.int64)
     if out.shape[1] != 3 or (out < 0).any() or (out >= [n, m, k]).any():
         raise InputError(
             "`repeated_votes` must have the columns item, classifier, class, all indices from 0; "
             f"got shape {out.shape} for {n:,} items, {m} classifiers, {k} classes"
         )
     return out
-
-
-_MOST_LABELS = 2.0**53
-"""Larger numbers are not whole ones any more."""
-
-
-def annotator_counts(value: Any) -> Floats:
-    """Counts of annotators, (n, K)."""
-    h = np.nan_to_num(matrix("histogram", value, np.float64))
-    if (h < 0).any():
-        raise InputError(
-            f"`histogram` must be counts; got {h.min()}: pass how many chose each class"
-        )
-    if h.max(initial=0) > _MOST_LABELS:
-        raise InputError(
-            f"`histogram` must be counts of annotators; got {h.max():g}: that many do not exist"
-        )
-    broken = h != np.floor(h)
-    if broken.any():
-        at = tuple(int(i) for i in np.argwhere(broken)[0])
-        raise InputError(
-            f"`histogram` must be whole counts; got {h[at]} at {at} (counted from 0): pass how "
-            "many annotators chose each class, not their share"
-        )
-    return h
 
 
 def class_names(
@@ -507,8 +455,7 @@ def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     if array.dtype.kind in "OUS":
         array = _looked_up(array, classes)
     y = class_indices("labels", array, 1).astype(np.int64, copy=False)
-    if len(y) != n:
-        raise InputError(f"`labels` must have {n} entries, one per item; got {len(y)}")
+    one_per("labels", y, n)
     if y.max() >= len(classes):
         refuse_index("labels", int(y.max()), classes)
     return y
@@ -529,16 +476,13 @@ def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
     for value in dict.fromkeys(texts):
         meant = same_answer(value, names)
         if meant is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
-            _refuse_class("label", value, classes)
+            raise InputError(
+                f"label {value!r} is not a class; the classes are {listed(classes, 10)}: correct "
+                "it, or declare it in `classes`, in the order of the columns (of scikit-learn: "
+                "model.classes_)"
+            )
         index[value] = UNKNOWN if meant is None else names.index(meant)
     return np.array([index[value] for value in texts], dtype=np.int64)
-
-
-def _refuse_class(what: str, value: Any, classes: tuple[Any, ...]) -> None:
-    raise InputError(
-        f"{what} {value!r} is not a class; the classes are {listed(classes, 10)}: correct it, or "
-        "declare it in `classes`, in the order of the columns (of scikit-learn: model.classes_)"
-    )
 
 
 def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
@@ -551,20 +495,14 @@ def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
 
 def per_item(name: str, value: Any, n: int) -> Array:
     """A copy of one value per item, (n,)."""
-    array = np.array(value)
-    if array.shape != (n,):
-        raise InputError(f"`{name}` must have {n} entries, one per item; got shape {array.shape}")
-    return array
+    return one_per(name, np.array(value), n)
 
 
 def positive_counts(multiplicity: Any, n: int) -> Floats:
     """How many items each row stands for, all above 0."""
-    counts = matrix("multiplicity", multiplicity, np.float64, 1)
-    if len(counts) != n:
-        raise InputError(f"`multiplicity` must have {n} entries, one per row; got {len(counts)}")
-    if not ((counts > 0) & (counts < np.inf)).all():
-        i = int(np.flatnonzero(~((counts > 0) & (counts < np.inf)))[0])
-        raise InputError(f"`multiplicity` must be above 0; got {counts[i]} for item {i} (from 0)")
+    counts: Floats = one_per("multiplicity", matrix("multiplicity", multiplicity, 1), n, "row")
+    none = ~((counts > 0) & (counts < np.inf))
+    refuse(none, counts, "`multiplicity` must be above 0", "leave the row out", digits="")
     return counts
 
 
@@ -572,15 +510,9 @@ def sampling_weight(weight: Any, n: int) -> Floats:
     """Sampling weights, not negative, summing to n."""
     if weight is None:
         return np.ones(n)
-    w = matrix("weight", weight, np.float64, 1)
-    if len(w) != n:
-        raise InputError(f"`weight` must have {n} entries, one per item; got {len(w)}")
-    if np.isnan(w).any() or (w < 0).any():
-        i = int(np.flatnonzero(np.isnan(w) | (w < 0))[0])
-        raise InputError(
-            f"`weight` must not be negative or missing; got {w[i]} for item {i} (from 0): "
-            "give it a weight, or 0 to leave it out"
-        )
+    w: Floats = one_per("weight", matrix("weight", weight, 1), n)
+    rule = "`weight` must not be negative or missing"
+    refuse(np.isnan(w) | (w < 0), w, rule, "give it a weight, or 0 to leave it out", digits="")
     if not w.any():
         raise InputError(
             "`weight` is zero for every item; give at least one item a positive weight"

@@ -1,4 +1,4 @@
-"""The command line: one command per file; parses and prints only."""
+"""The command line: a subject per file; parses and prints only."""
 
 from fewlabels.cli.app import main
 

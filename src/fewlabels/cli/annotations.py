@@ -6,22 +6,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from fewlabels.cli import terminal
-from fewlabels.cli.declare import takes
-from fewlabels.cli.options import Input
-from fewlabels.cli.output import Output, table_writer
-from fewlabels.cli.require import (
-    Requirement,
+from fewlabels.cli.input import Input
+from fewlabels.cli.options import (
+    CHOICE,
+    HOW,
+    Record,
+    check_choice,
+    comma_list,
+    command,
+    option,
+    takes,
+)
+from fewlabels.cli.output import (
+    Output,
     check_classifiers,
     parse_requirement,
-    require_option,
+    require,
+    table_writer,
     verdict,
 )
-from fewlabels.cli.settings import Settings
-from fewlabels.cli.streaming import Engine
-from fewlabels.cli.text import check_choice, comma_list, text
+from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -39,27 +44,26 @@ Losses, smaller is better:
 """
 
 
-@click.command(
+class AnnotationOptions(Record):
+    """What `fewlabels annotations` is asked beyond what other commands are."""
+
+    statistic: tuple[str, ...] = option(
+        CHOICE,
+        "Score unanimity:3 or majority:5 (of so many labels) as well. Repeatable.",
+        "NAME:N",
+        (),
+    )
+    bins: int = option(CHOICE, "Of equal width.", "N", 15)
+    calibration: str | None = option(
+        HOW, "Apply first what `fewlabels calibrate` saved.", "MODEL.json"
+    )
+    require: tuple[str, ...] = require("<=", "high")
+
+
+@command(
     "annotations", short_help="How well classifiers predict what annotators say.", epilog=_EPILOG
 )
-@click.option(
-    "--bins", type=int, default=15, show_default=True, metavar="N", help="Of equal width."
-)
-@click.option(
-    "--statistic",
-    "statistics",
-    type=text,
-    multiple=True,
-    metavar="NAME:N",
-    help="Score unanimity:3 or majority:5 (of so many labels) as well. Repeatable.",
-)
-@click.option(
-    "--calibration",
-    "calibration_path",
-    type=text,
-    metavar="MODEL.json",
-    help="Apply first what `fewlabels calibrate` saved.",
-)
+@takes("source", Input, without=("reference",))
 @takes(
     "settings",
     Settings,
@@ -69,7 +73,7 @@ Losses, smaller is better:
     "workers",
     by="Assess by group too. Repeatable.",
 )
-@require_option("<=", "high")
+@takes("asked", AnnotationOptions)
 @takes(
     "output",
     Output,
@@ -78,16 +82,8 @@ Losses, smaller is better:
     out="Write what is known and predicted of every item; .csv or .parquet.",
 )
 @takes("engine", Engine, without=("posterior",))
-@takes("source", Input, without=("reference",))
 def assess_annotations(
-    source: Input,
-    engine: Engine,
-    settings: Settings,
-    output: Output,
-    bins: int,
-    statistics: tuple[str, ...],
-    calibration_path: str | None,
-    requirements: tuple[str, ...],
+    source: Input, settings: Settings, asked: AnnotationOptions, output: Output, engine: Engine
 ) -> int:
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
@@ -95,50 +91,63 @@ def assess_annotations(
     remove, and how well it predicts that annotators disagree. A known label counts as one; so do
     the votes of --votes, and of whoever votes without probabilities.
     """
-    conditions = [parse_requirement(condition) for condition in requirements]
-    output.check(source, calibration_path)
+    conditions = [parse_requirement(condition) for condition in asked.require]
+    output.check(source, asked.calibration)
 
+    from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
     from fewlabels.calibration.recalibration import Recalibration
     from fewlabels.checks.arguments import bins_of, level_of
     from fewlabels.estimates import ITEM
 
-    chosen = _statistics(statistics)
-    bins_of(bins), level_of(settings.confidence_level)
-    _check_metrics(conditions, [phi.name for phi in chosen])
-    recalibration = None if calibration_path is None else Recalibration.load(calibration_path)
+    statistics = _statistics(asked.statistic)
+    bins_of(asked.bins), level_of(settings.confidence_level)
+    known = [*METRICS, *(f"{m}_{phi.name}" for phi in statistics for m in STATISTIC_METRICS)]
+    for condition in conditions:
+        check_choice("metric", condition.metric, known)
+    recalibration = None if asked.calibration is None else Recalibration.load(asked.calibration)
     table = output.out is not None
     columns = source.column_names() if settings.by or table or recalibration else ()
     groups = comma_list(settings.by, whole=columns)
     arguments = {
         **settings.arguments("confidence_level", "random_state", "workers"),
         "by": groups or None,
-        "bins": bins,
-        "statistics": chosen,
+        "bins": asked.bins,
+        "statistics": statistics,
     }
     held = "--calibration" if recalibration else "--out" if table else None
-    streamed = engine.streams(source, None if held is None else f"{held} would")
+    streamed = engine.streams(source, held)
     items: dict[str, Any] = {}
     if streamed is not None:
         from fewlabels.streaming.annotations_files import assess_files
 
         check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
-        models = settings.chosen() or None
-        assessment = engine.run(
-            assess_files, streamed, source, select=models, **engine.reading(), **arguments
-        )
+        arguments |= engine.reading() | {"select": settings.chosen() or None}
+        assessment = engine.run(assess_files, streamed, source, **arguments)
     else:
         from fewlabels.annotations import assess
+        from fewlabels.calibration.recalibration import Recalibrated
 
         names = [ITEM] if source.votes is not None or ITEM in columns else []
         features = [] if recalibration is None else recalibration.settings.features
         kept = list(dict.fromkeys([*(names if table else []), *groups, *features]))
-        found = _selected(_read(source, kept, recalibration), settings)
-        check_classifiers(conditions, lambda: found.predictions.models)
-        items = _table(found, _shown(names, groups)) if table else {}
+        read = source.read(kept).with_annotators()
+        judged = Recalibrated(read) if recalibration is None else recalibration.apply(read)
+        models = judged.predictions.models
+        if chosen := settings.chosen(models):
+            # Of all, as a calibration may have needed the others.
+            at = [models.index(name) for name in chosen]
+            parts = {
+                name: None if (block := getattr(judged, name)) is None else block[:, at]
+                for name in ("concentration", "disagreement", "posterior")
+            }
+            judged = Recalibrated(judged.predictions.select_models(chosen), **parts)
+        check_classifiers(conditions, lambda: judged.predictions.models)
+        if table:
+            items = _table(judged, names, groups)
         with terminal.progress_bar("assessing") as progress:
             assessment = assess(
-                found.predictions,
-                concentration=_concentration(found),
+                judged.predictions,
+                concentration=_concentration(judged),
                 progress=progress,
                 **arguments,
             )
@@ -150,12 +159,19 @@ def assess_annotations(
     return verdict(conditions, assessment)
 
 
-def _statistics(said: Sequence[str]) -> tuple[LabelStatistic, ...]:
+_FAMILIES = {
+    "unanimity": "unanimity",
+    "majority": "majority_strength",
+    "majority_strength": "majority_strength",
+}
+
+
+def _statistics(texts: Sequence[str]) -> tuple[LabelStatistic, ...]:
     """Statistics by the names of the command line or of the library."""
     from fewlabels.annotations.assessment import statistics_of
 
     names = []
-    for value in dict.fromkeys(said):
+    for value in dict.fromkeys(texts):
         family, colon, order = value.partition(":")
         of_labels = family in _FAMILIES and order.isascii() and order.isdigit()
         if (colon or value in _FAMILIES) and not of_labels:
@@ -167,61 +183,11 @@ def _statistics(said: Sequence[str]) -> tuple[LabelStatistic, ...]:
     return statistics_of(dict.fromkeys(names))
 
 
-_FAMILIES = {
-    "unanimity": "unanimity",
-    "majority": "majority_strength",
-    "majority_strength": "majority_strength",
-}
-
-
-def _check_metrics(conditions: Sequence[Requirement], statistics: Sequence[str]) -> None:
-    """Refuse a requirement of a metric that will not be there."""
-    from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
-
-    known = [*METRICS, *(f"{metric}_{name}" for name in statistics for metric in STATISTIC_METRICS)]
-    for condition in conditions:
-        check_choice("metric", condition.metric, known)
-
-
-def _shown(names: Sequence[str], groups: Sequence[str]) -> list[str]:
-    """Columns of FILE that --out repeats."""
-    taken = [name for name in groups if name in _OWN]
-    if taken:
-        raise UsageError(
-            f"--out has columns of its own named {listed(taken)}; rename those of --by, or leave "
-            "one of the two options out"
-        )
-    return list(dict.fromkeys([*names, *(name for name in groups if name != "domain")]))
-
-
-def _read(source: Input, kept: Sequence[str], recalibration: Recalibration | None) -> Recalibrated:
-    from fewlabels.calibration.recalibration import Recalibrated
-
-    predictions = source.read(kept).with_annotators()
-    return Recalibrated(predictions) if recalibration is None else recalibration.apply(predictions)
-
-
-def _selected(found: Recalibrated, settings: Settings) -> Recalibrated:
-    """Some of the classifiers; a calibration may have needed the others."""
-    known = found.predictions.models
-    wanted = settings.chosen(known) or []
-    for name in wanted:
-        check_choice("model", name, known)
-    if not wanted:
-        return found
-    at = [known.index(name) for name in wanted]
-    parts = {
-        name: None if (block := getattr(found, name)) is None else block[:, at]
-        for name in ("concentration", "disagreement", "posterior")
-    }
-    return replace(found, predictions=found.predictions.select_models(wanted), **parts)
-
-
-def _concentration(found: Recalibrated) -> dict[str, Any] | None:
+def _concentration(judged: Recalibrated) -> dict[str, Any] | None:
     """Concentrations of the classifiers that have any."""
-    if found.concentration is None:
+    if judged.concentration is None:
         return None
-    columns = zip(found.predictions.models, found.concentration.T, strict=True)
+    columns = zip(judged.predictions.models, judged.concentration.T, strict=True)
     # NaN is where nothing is known, and not above 0.
     return {name: alpha for name, alpha in columns if (alpha > 0).any()}
 
@@ -232,37 +198,50 @@ def _calibrated(assessment: Assessment, recalibration: Recalibration) -> Assessm
     alpha = settings.method == "alpha"
     what = f"alpha-calibration ({settings.kind})" if alpha else f"{settings.method} scaling"
     models = [name for name in recalibration.estimators if name in assessment.models]
-    said = (
+    warning = (
         f"{what} was applied first: where it was learned from labels of this very file, its "
         "losses are too good; `fewlabels calibrate` checks it on items left out"
     )
     return replace(
         assessment,
         diagnostics={**assessment.diagnostics, "calibration": f"{what} of {listed(models)}"},
-        warnings=(*assessment.warnings, said),
+        warnings=(*assessment.warnings, warning),
     )
 
 
 _OWN = ("row", "labels", "observed_disagreement")
+"""Columns of --out that are not of FILE."""
 
 
-def _table(found: Recalibrated, groups: Sequence[str]) -> dict[str, Any]:
+def _table(judged: Recalibrated, named: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
     """What annotators said of every item, and what each classifier expects them to say.
 
     `labels` is how many there are; `observed_disagreement` the share of pairs of them that differ.
+
+    Raises
+    ------
+    UsageError
+        Where a group has the name of one of these columns.
     """
     from fewlabels.annotations import DISAGREEMENT
 
-    items = found.predictions
+    taken = [name for name in groups if name in _OWN]
+    if taken:
+        raise UsageError(
+            f"--out has columns of its own named {listed(taken)}; rename those of --by, or leave "
+            "one of the two options out"
+        )
+    items = judged.predictions
     counts = items.as_histograms().histogram
     assert counts is not None
+    repeated = dict.fromkeys([*named, *(name for name in groups if name != "domain")])
     out: dict[str, Any] = {"row": range(1, items.n_items + 1), **items.item_names}
-    out |= {name: list(items.groups[name]) for name in groups}
+    out |= {name: list(items.groups[name]) for name in repeated}
     if items.domain is not None:
         out["domain"] = list(items.domain)
     out["labels"] = counts.sum(axis=1).astype(int)
     out["observed_disagreement"] = DISAGREEMENT.observed(counts)
-    alpha = _concentration(found) or {}
+    alpha = _concentration(judged) or {}
     for j, model in enumerate(items.models):
         if items.probabilities is None or not items.has_probabilities[:, j].any():
             continue
@@ -270,14 +249,7 @@ def _table(found: Recalibrated, groups: Sequence[str]) -> dict[str, Any]:
         out[f"disagreement {model}"] = expected
         if model in alpha:
             out[f"concentration {model}"] = alpha[model]
-            out |= _posterior(found, j, model)
+            if judged.posterior is not None:
+                names = [f"posterior {model} {name}" for name in items.classes]
+                out |= zip(names, judged.posterior[:, j].T, strict=True)
     return out
-
-
-def _posterior(found: Recalibrated, j: int, model: str) -> dict[str, Any]:
-    if found.posterior is None:
-        return {}
-    return {
-        f"posterior {model} {name}": found.posterior[:, j, k]
-        for k, name in enumerate(found.predictions.classes)
-    }

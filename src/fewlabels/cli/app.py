@@ -13,21 +13,13 @@ import click
 from fewlabels import __version__
 from fewlabels.cli import terminal
 from fewlabels.cli.annotations import assess_annotations
-from fewlabels.cli.benchmark import benchmark
-from fewlabels.cli.calibrate import calibrate
-from fewlabels.cli.compare import compare
-from fewlabels.cli.completion import completed
-from fewlabels.cli.curve import curve
-from fewlabels.cli.demo import demo
-from fewlabels.cli.doctor import doctor
-from fewlabels.cli.estimate import estimate
-from fewlabels.cli.help import Commands
-from fewlabels.cli.label_next import label_next
-from fewlabels.cli.shift import shift
-from fewlabels.cli.spelling import in_options
-from fewlabels.cli.terminal import print_warnings
-from fewlabels.cli.threshold import threshold
-from fewlabels.errors import FewlabelsError, one_line
+from fewlabels.cli.benchmark import benchmark, demo
+from fewlabels.cli.estimate import compare, estimate
+from fewlabels.cli.look import doctor, methods
+from fewlabels.cli.one_classifier import curve, label_next, threshold
+from fewlabels.cli.options import in_options
+from fewlabels.cli.repair import calibrate, shift
+from fewlabels.errors import FewlabelsError, one_line, unknown
 from fewlabels.kernels.notices import hearing
 
 EXIT_BAD_INPUT = 2
@@ -36,9 +28,48 @@ EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+COMPLETE = "_FEWLABELS_COMPLETE"
+"""Set by the script of a shell to what it wants: the script itself, or completions."""
+
+# Command modules import nothing but click before they run, so listing them here costs nothing.
+COMMANDS = {
+    "Look at a file": (doctor,),
+    "How good are the classifiers": (estimate, compare, assess_annotations),
+    "Decide": (curve, threshold),
+    "Label": (label_next,),
+    "Repair": (shift, calibrate),
+    "Try": (demo, benchmark, methods),
+}
+"""Commands by task, in the order in which somebody needs them."""
+
+
+class Commands(click.Group):
+    """The commands by task; a name that is misspelt is answered with the nearest one."""
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section per task."""
+        longest = max(map(len, self.commands))
+        room = formatter.width - 6 - longest
+        for task, commands in COMMANDS.items():
+            with formatter.section(task):
+                formatter.write_dl(
+                    [(str(c.name).ljust(longest), c.get_short_help_str(room)) for c in commands]
+                )
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; the error names the nearest one."""
+        name = args[0] if args else "-"
+        misspelt = not name.startswith("-") and self.get_command(context, name) is None
+        if misspelt and not context.resilient_parsing:
+            context.fail(unknown("command", name, self.commands))
+        return super().resolve_command(context, args)
+
 
 @click.group(
     cls=Commands,
+    commands=[command for commands in COMMANDS.values() for command in commands],
     help="How good is each classifier, when few labels are known?",
     epilog="Exit codes: 0 fine, 1 a --require or --probability is not met, 2 bad input or usage.",
     invoke_without_command=True,
@@ -52,23 +83,6 @@ def app(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-# Command modules import nothing but click before they run, so listing them here costs nothing.
-for _command in (
-    assess_annotations,
-    benchmark,
-    calibrate,
-    compare,
-    curve,
-    demo,
-    doctor,
-    estimate,
-    label_next,
-    shift,
-    threshold,
-):
-    app.add_command(_command)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -77,17 +91,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What follows the program's name; `sys.argv[1:]` unless given.
     """
-    _never_fail_to_print()
-    answered = completed(app)
-    if answered is not None:
-        return answered
+    # Escape what the terminal's encoding lacks, instead of failing after the work is done.
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {}, "fewlabels", COMPLETE, instruction)
     context: click.Context | None = None
     try:
         # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
         # that a requirement is not met.
         given = sys.argv[1:] if arguments is None else list(arguments)
         context = app.make_context("fewlabels", given)
-        with context, terminal.colours(context), hearing(_say_before):
+        listening = hearing(lambda line: terminal.print_warnings([line]))
+        with context, terminal.colours(context), listening:
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -97,7 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = None if context is None else context.invoked_subcommand
         return _fail(in_options(str(error), app.commands.get(name or "")))
     except click.ClickException as error:
-        return _fail(_click_message(error))
+        message = error.format_message()
+        where = getattr(error, "ctx", None)
+        if where is not None:
+            message = f"{message.rstrip('.')} (see `{where.command_path} --help`)"
+        return _fail(message)
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
         return _fail(f"not enough memory{detail}; estimate fewer classifiers, groups or items")
@@ -116,28 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _say_before(line: str) -> None:
-    print_warnings([line])
-
-
-def _click_message(error: click.ClickException) -> str:
-    message = error.format_message()
-    context = getattr(error, "ctx", None)
-    if context is None:
-        return message
-    return f"{message.rstrip('.')} (see `{context.command_path} --help`)"
-
-
 def _fail(message: str) -> int:
     with contextlib.suppress(OSError):  # nobody to tell; the exit code still says it
         word = click.style("error:", fg="red") if terminal.has_colours(sys.stderr) else "error:"
         click.echo(f"{word} {one_line(message)}", err=True, color=True)
     return EXIT_BAD_INPUT
-
-
-def _never_fail_to_print() -> None:
-    """Escape what the terminal's encoding lacks, instead of failing after the work is done."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")

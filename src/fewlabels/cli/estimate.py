@@ -1,126 +1,83 @@
-"""`fewlabels estimate FILE`: how good each classifier is, from a file with few labels."""
+"""How good the classifiers are: `fewlabels estimate FILE`, `fewlabels compare FILE`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import click
+from typing import Any, Literal
 
 from fewlabels.cli import terminal
-from fewlabels.cli.declare import takes
-from fewlabels.cli.options import Input
-from fewlabels.cli.output import Output, table_writer
-from fewlabels.cli.require import (
+from fewlabels.cli.input import Input
+from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
+from fewlabels.cli.output import (
+    Output,
     check_classifiers,
     parse_requirement,
-    require_option,
+    require,
+    table_writer,
     verdict,
     with_required,
 )
-from fewlabels.cli.settings import Settings
-from fewlabels.cli.streaming import Engine
-from fewlabels.cli.text import check_choice, comma_list, text
+from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, quoted
 
-if TYPE_CHECKING:
-    from fewlabels.estimates import Estimates
-    from fewlabels.pipeline import Against
-    from fewlabels.predictions import Predictions
-    from fewlabels.shifts.correction import Correction
+
+class EstimateOptions(Record):
+    """What `fewlabels estimate` is asked beyond what other commands are."""
+
+    metrics: str = option(
+        CHOICE,
+        "By scikit-learn's names. Unless said it follows FILE: accuracy, ece, roc_auc and "
+        "average_precision of probabilities; roc_auc and average_precision of scores; error_rate "
+        "and cohen_kappa of votes.",
+        "A,B,..",
+        "default",
+        show_default=False,
+    )
+    threshold: tuple[str, ...] = option(
+        CHOICE,
+        "Predict positive from P(positive) >= P on, not .5. Repeatable.",
+        "[NAME=]P",
+        (),
+    )
+    against: Literal["auto", "class", "distribution"] = option(
+        HOW,
+        "With annotators' counts (h__ columns): one class per item, or the distribution of their "
+        "labels.",
+        default="auto",
+    )
+    shift: Literal["auto", "covariate", "label"] | None = option(
+        HOW, "Correct by weights for labeled items that differ from the others (docs/shift.md)."
+    )
+    require: tuple[str, ...] = require(">=", "low")
 
 
-_METHODS = """\b
-Methods:
-  auto                  the default: learned-ensemble; monotone-curves for the scores
-                        of one classifier, vote-selection for votes without a label
-  learned-ensemble      probabilities, scores and votes, weighed by the labels
-  agreement-ensemble, tempered-ensemble
-                        the pooled classifiers, recalibrated by the labels
-  monotone-curves, spe  one classifier's score at a time: curves, or densities per class
-  ssme-kde, ssme-kde-marginal, ssme-flow
-                        mixtures of all classifiers' scores, or of one at a time
-  dawid-skene, majority-vote, agreement-rates, crowd-svm
-                        from hard predictions and votes
-  bee, cbee, hcbee, cbcc, confusion-bee, confusion-cbee, confusion-hcbee
-                        error rates from votes, in each domain; vote-selection
-                        takes the one that predicts held-out votes best
-  pseudo-label, bayesian-calibration, autoeval, active-testing, ensemble, labeled
-                        baselines; `labeled` is the labeled items alone
-"""
-
-
-@click.command(short_help="How good each classifier is, with intervals.", epilog=_METHODS)
-@click.option(
-    "--metrics",
-    type=text,
-    default="default",
-    metavar="A,B,..",
-    help="By scikit-learn's names. Unless said it follows FILE: accuracy, ece, roc_auc and "
-    "average_precision of probabilities; roc_auc and average_precision of scores; error_rate and "
-    "cohen_kappa of votes.",
-)
-@click.option(
-    "--threshold",
-    "thresholds",
-    type=text,
-    multiple=True,
-    metavar="[NAME=]P",
-    help="Predict positive from P(positive) >= P on, not .5. Repeatable.",
-)
-@click.option(
-    "--against",
-    type=click.Choice(["auto", "class", "distribution"]),
-    default="auto",
-    show_default=True,
-    help="With annotators' counts (h__ columns): one class per item, or the distribution of "
-    "their labels.",
-)
-@click.option(
-    "--shift",
-    type=click.Choice(["auto", "covariate", "label"]),
-    help="Correct by weights for labeled items that differ from the others (docs/shift.md).",
-)
-@takes(
-    "settings",
-    Settings,
-    method="One of those below.",
-    by="Estimate by group too. Repeatable.",
-)
-@require_option(">=", "low")
+@command(short_help="How good each classifier is, with intervals.")
+@takes("source", Input)
+@takes("settings", Settings, by="Estimate by group too. Repeatable.")
+@takes("asked", EstimateOptions)
 @takes("output", Output, "json", "html", "labels_out")
 @takes("engine", Engine)
-@takes("source", Input)
 def estimate(
-    source: Input,
-    engine: Engine,
-    settings: Settings,
-    output: Output,
-    metrics: str,
-    thresholds: tuple[str, ...],
-    against: Against,
-    shift: Correction | None,
-    requirements: tuple[str, ...],
+    source: Input, settings: Settings, asked: EstimateOptions, output: Output, engine: Engine
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
-    conditions = [parse_requirement(condition) for condition in requirements]
-    asked = with_required(comma_list(metrics), conditions)
+    conditions = [parse_requirement(condition) for condition in asked.require]
+    metrics = with_required(comma_list(asked.metrics), conditions)
     output.check(source)
 
+    from fewlabels.estimates import ITEM
     from fewlabels.metrics.registry import check_asked
 
-    settings.check_method(source.reference)
-    check_asked(asked)
+    arguments = settings.arguments(
+        "method", "confidence_level", "estimand", "random_state", "workers",
+        reference=source.reference,
+    )  # fmt: skip
+    check_asked(metrics)
     groups = settings.groups(source)
-    arguments = {
-        **settings.arguments("method", "confidence_level", "estimand", "random_state", "workers"),
-        "metrics": asked,
-        "by": groups or None,
-        "against": against,
-    }
-    cuts = _parse_thresholds(thresholds)
-    held = "--labels-out" if output.labels_out else "--shift" if shift is not None else None
-    streamed = engine.streams(source, None if held is None else f"{held} would")
+    arguments |= {"metrics": metrics, "by": groups or None, "against": asked.against}
+    everyone, named = _cuts(asked.threshold)
+    held = "--labels-out" if output.labels_out else "--shift" if asked.shift is not None else None
+    streamed = engine.streams(source, held)
     if streamed is not None:
         from fewlabels.streaming.stream import estimate_files
 
@@ -130,41 +87,51 @@ def estimate(
             streamed,
             source,
             select=settings.chosen(),
-            threshold=cuts.everyone,
-            thresholds=cuts.named,
+            threshold=everyone,
+            thresholds=named,
             reference=source.reference,
             posterior=engine.posterior,
             **engine.reading(),
             **arguments,
         )
     else:
+        from fewlabels.data.inputs import cut_at
         from fewlabels.estimating import estimate as run
 
-        item = [] if output.labels_out is None else _item(source)
-        predictions = _thresholded(_select(source.read([*groups, *item]), settings), cuts)
+        items = [ITEM] if output.labels_out is not None and source.names_items() else []
+        predictions = source.read([*groups, *items])
+        chosen = settings.chosen(predictions.models)
+        predictions = predictions.select_models(chosen) if chosen else predictions
+        if everyone is not None:
+            predictions = predictions.thresholded(everyone)
+        if named:
+            predictions = predictions.thresholded(named)
         check_classifiers(conditions, lambda: predictions.models)
-        reference = _cut_alike(source.reference_of(predictions), cuts)
+        reference = source.reference_of(predictions)
+        if reference is not None:
+            reference = cut_at(reference, everyone, named)
         with terminal.progress_bar("estimating") as progress:
             estimates = run(
-                predictions, progress=progress, shift=shift, reference=reference, **arguments
+                predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
             )
-    labels = table_writer(output.labels_out, lambda: _likeliest(estimates))
+
+    def likeliest() -> dict[str, Any]:
+        columns = estimates.label_columns()
+        if ITEM in estimates.predictions.groups:
+            return columns
+        # Rows count from 1, as in all other files.
+        return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
+
+    labels = table_writer(output.labels_out, likeliest)
     output.save_all(estimates.to_dict, html=estimates.save_html, labels_out=labels)
     also = {"Class probabilities": engine.posterior}
     output.show(estimates.to_dict, estimates.summary, also=also)
     return verdict(conditions, estimates)
 
 
-class _Cuts(NamedTuple):
-    """Where predictions become positive: for all classifiers, and for those that are named."""
-
-    everyone: float | None
-    named: dict[str, float]
-
-
-def _parse_thresholds(texts: Sequence[str]) -> _Cuts:
-    everyone: float | None = None
-    named: dict[str, float] = {}
+def _cuts(texts: Sequence[str]) -> tuple[float | None, dict[str, float]]:
+    """From where on predictions are positive: for all classifiers, and for those named."""
+    cuts: dict[str, float] = {}
     for given in texts:
         name, _, number = given.rpartition("=")
         try:
@@ -173,47 +140,57 @@ def _parse_thresholds(texts: Sequence[str]) -> _Cuts:
             raise UsageError(
                 f"--threshold must be P or NAME=P with a number P; got {quoted(given)}"
             ) from None
-        if name in named or (not name and everyone is not None):
+        if name in cuts:
             raise UsageError(f"--threshold {quoted(given)}: there is another one before it")
-        if name:
-            named[name] = cut
-        else:
-            everyone = cut
-    return _Cuts(everyone, named)
+        cuts[name] = cut
+    return cuts.pop("", None), cuts
 
 
-def _thresholded(predictions: Predictions, cuts: _Cuts) -> Predictions:
-    """Cut the probabilities of all classifiers that have any, then of those that are named."""
-    if cuts.everyone is not None:
-        predictions = predictions.thresholded(cuts.everyone)
-    return predictions.thresholded(cuts.named) if cuts.named else predictions
+class Ranking(Record):
+    """By what `fewlabels compare` compares."""
+
+    metric: tuple[str, ...] = option(
+        CHOICE,
+        "By which metric; unless given accuracy, or roc_auc of scores alone. Repeatable.",
+        "M",
+        (),
+    )
 
 
-def _cut_alike(reference: Predictions | None, cuts: _Cuts) -> Predictions | None:
-    from fewlabels.data.inputs import cut_at
+@command(short_help="Which classifier is best, and how far that is known.")
+@takes("source", Input)
+@takes("settings", Settings, models="Compare only these classifiers.")
+@takes("ranking", Ranking)
+@takes("output", Output, "json", "html")
+def compare(source: Input, settings: Settings, ranking: Ranking, output: Output) -> None:
+    """Compare the classifiers in FILE: ranking, paired differences, and joint errors.
 
-    return None if reference is None else cut_at(reference, cuts.everyone, cuts.named)
+    Says who cannot be told apart, who may be the best, about how many more labels would settle it,
+    how much the classifiers differ between groups, and how often they fail together.
+    """
+    output.check(source)
 
+    from fewlabels.questions.compare import check_ranking
+    from fewlabels.questions.compare import compare as run
 
-def _select(predictions: Predictions, settings: Settings) -> Predictions:
-    wanted = settings.chosen(predictions.models) or []
-    for name in wanted:
-        check_choice("model", name, predictions.models)
-    return predictions.select_models(wanted) if wanted else predictions
-
-
-def _item(source: Input) -> list[str]:
-    """The group that names the items, where there is one."""
-    from fewlabels.estimates import ITEM
-
-    return [ITEM] if source.votes is not None or ITEM in source.column_names() else []
-
-
-def _likeliest(estimates: Estimates) -> dict[str, Any]:
-    """The likeliest class of every item; rows count from 1, as in all other files."""
-    from fewlabels.estimates import ITEM
-
-    columns = estimates.label_columns()
-    if ITEM in estimates.predictions.groups:
-        return columns
-    return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
+    arguments = settings.arguments(
+        "method", "confidence_level", "estimand", "random_state", "workers",
+        reference=source.reference,
+    )  # fmt: skip
+    metrics = comma_list(ranking.metric)
+    if metrics:
+        check_ranking(metrics)
+    groups = settings.groups(source)
+    predictions = source.read(groups)
+    with terminal.progress_bar("estimating") as progress:
+        compared = run(
+            predictions,
+            metrics or None,
+            by=groups or None,
+            models=settings.chosen(predictions.models),
+            progress=progress,
+            reference=source.reference_of(predictions),
+            **arguments,
+        )
+    output.save_all(compared.to_dict, html=compared.save_html)
+    output.show(compared.to_dict, compared.summary)

@@ -1,244 +1,354 @@
-"""What a command reads: FILE, long votes beside it or alone, and which column is what."""
+"""Options: fields of records, each said once, shown in groups and completed by shells.
+
+A record's field says what an option is called, what it may be (its annotation), what it is unless
+given, and what `--help` says of it, in which group. Commands take all options of a record or some;
+they are made when the command is used, since there are hundreds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, partial, wraps
+from types import NoneType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
-from fewlabels.cli.declare import option, takes
-from fewlabels.cli.text import comma_list
-from fewlabels.errors import UsageError, quoted
+from fewlabels.errors import UsageError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from click.shell_completion import CompletionItem
 
-    from fewlabels.predictions import Predictions
+Callback = TypeVar("Callback", bound=Callable[..., Any])
 
-SELECTS = "NAME"
-"""Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
+INPUT, CHOICE, HOW, OUTPUT, RUNNING = (
+    "Input",
+    "Which classifiers and metrics",
+    "How",
+    "Output",
+    "Running",
+)
+GROUPS = {
+    INPUT: "What to read, and which column is what.",
+    CHOICE: "What to look at; everything where nothing is said.",
+    HOW: "How the answer is computed.",
+    OUTPUT: "What to write besides the text, and what decides the exit code.",
+    RUNNING: "Who does the work, and how much of it at once.",
+}
+"""The groups of `--help` in their order, and the sentence of each."""
 
-_DASH = "-"
-"""FILE of standard input."""
-
-_ALONE = ""
-"""The value of --votes where FILE itself holds the votes."""
+_FILES = frozenset(["PATH", "FILE", "[VOTES]", "TOML", "MODEL.json", "FOLDER", "DIR"])
+"""Metavars of options that name a file."""
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What the options say of a file's columns; None or empty where they say nothing."""
+class Field(NamedTuple):
+    """What is said of an option; see `option`."""
 
-    label: str | None = option("Column of the known labels.", metavar="COL")
-    model: tuple[str, ...] = option(
-        "A classifier and its probability columns, one per class, or that of the positive "
-        "class. Repeatable.",
-        metavar="NAME=COL,COL",
-        multiple=True,
-    )
-    hard: tuple[str, ...] = option(
-        "A classifier and its column of hard predictions (any words). Repeatable.",
-        metavar="NAME=COL",
-        multiple=True,
-    )
-    score: tuple[str, ...] = option(
-        "A classifier and its column of scores, larger is more positive. Repeatable.",
-        metavar="NAME=COL",
-        multiple=True,
-    )
-    confidence: tuple[str, ...] = option(
-        "A classifier with --hard and its column of how probable its own prediction is to "
-        "it (two classes). Repeatable.",
-        metavar="NAME=COL",
-        multiple=True,
-    )
-    domain: str | None = option("Column of the domain.", metavar="COL")
-    weight: str | None = option("Column of the sampling weight.", metavar="COL")
-    columns: str | None = option(
-        "A file that says all of this; `fewlabels doctor FILE --write TOML` makes one.",
-        metavar="TOML",
-    )
-    classes: str | None = option("All classes, in the order of the columns.", metavar="A,B,..")
-    no_label: tuple[str, ...] = option(
-        "A text that stands for an unknown label, beside N/A, ? and the like. Repeatable.",
-        metavar="TEXT",
-        multiple=True,
-    )
-    same: tuple[str, ...] = option(
-        "A text and the class that it means. Repeatable.", metavar="TEXT=CLASS", multiple=True
-    )
+    default: Any
+    flag: str | None
+    at_least: int | None
+    attributes: Mapping[str, Any]
+
+
+def option(
+    group: str,
+    about: str | None = None,
+    metavar: str | None = None,
+    default: Any = None,
+    *,
+    flag: str | None = None,
+    at_least: int | None = None,
+    **attributes: Any,
+) -> Any:
+    """A field of a record that an option of the command line fills.
+
+    Parameters
+    ----------
+    group
+        Where `--help` shows it.
+    about
+        What `--help` says; None where every command says its own.
+    metavar
+        What stands for a value.
+    default
+        What the field is unless the option is given: () where it may be repeated, False of a
+        switch; others are shown.
+    flag
+        Unless given, the field's name with dashes.
+    at_least
+        Bound of a whole number.
+    **attributes
+        Of `click.option`, besides what the field's annotation says.
+    """
+    attributes |= {"group": group, "help": about, "metavar": metavar}
+    return Field(default, flag, at_least, attributes)
+
+
+class Record:
+    """Values of options: those that a command takes, and the defaults of the others.
+
+    Subclasses list `option`s as annotated fields.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        kind: Any = type(self)
+        defaults = {name: one.default for name, one in fields_of(kind).items()}
+        vars(self).update(defaults | values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is what was given, and stays")
 
     @classmethod
-    def of(cls, **values: Any) -> Columns:
-        """What the options say, where each --model maps columns."""
-        _check_mapped(values["model"])
+    def of(cls, **values: Any) -> Self:
+        """The record of what was given, checked."""
         return cls(**values)
 
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.data import parse_model_options, parse_pairs
-
-        return {
-            "label": self.label,
-            "models": parse_model_options(self.model),
-            "hard": parse_pairs("--hard", "COL", self.hard),
-            "scores": parse_pairs("--score", "COL", self.score),
-            "confidence": parse_pairs("--confidence", "COL", self.confidence),
-            "domain": self.domain,
-            "weight": self.weight,
-            "columns": self.columns,
-            "classes": comma_list(self.classes) if self.classes is not None else None,
-            "no_label": self.no_label,
-            "same": parse_pairs("--same", "CLASS", self.same),
-        }
+    def but(self, **values: Any) -> Self:
+        """The same with some values replaced."""
+        return type(self)(**vars(self) | values)
 
 
-file_options = takes("columns", Columns)
-"""Add the column options, handed to the command as one `columns` argument."""
+@cache
+def fields_of(record: Any) -> dict[str, Field]:
+    """The options of a record by the names of its fields, inherited ones first."""
+    classes = reversed(record.__mro__)
+    return {n: f for c in classes for n, f in vars(c).items() if isinstance(f, Field)}
 
 
-def _check_mapped(models: Sequence[str]) -> None:
-    """Refuse a name without columns, which selects: another option does, or none."""
-    known = {parameter.name: parameter for parameter in click.get_current_context().command.params}
-    if known["model"].metavar == SELECTS:
-        return
-    for said in models:
-        if "=" not in said:
-            selects = "--models NAME selects, " if "models" in known else ""
-            raise UsageError(
-                f"--model {quoted(said)} names no columns: {selects}--model NAME=COL maps"
-            )
+def takes(
+    argument: str,
+    record: Any,
+    *names: str,
+    without: Collection[str] = (),
+    **changes: str | Mapping[str, Any],
+) -> Callable[[Callback], Callback]:
+    """Add options of a record, which the command gets as one argument.
+
+    Parameters
+    ----------
+    argument
+        The command's argument.
+    record
+        The kind of record.
+    names
+        The options that are taken, beside those of `changes`; all unless given.
+    without
+        Those that are not.
+    changes
+        What a command says otherwise: the help of an option, or several attributes.
+    """
+    known = fields_of(record)
+    missing = {*names, *changes, *without} - known.keys()
+    if missing:
+        raise TypeError(f"{record.__name__} has no {', '.join(sorted(missing))}")
+    wanted = {*names, *changes} if names else known.keys() - {*without}
+    taken = [name for name in known if name in wanted]
+
+    def params() -> list[tuple[str, click.Parameter]]:
+        return [_param(record, name, changes.get(name, {})) for name in taken]
+
+    def add(command: Callback) -> Callback:
+        @wraps(command)
+        def wrapper(**given: Any) -> Any:
+            values = {name: given.pop(name) for name in taken}
+            return command(**{argument: record.of(**values)}, **given)
+
+        wrapper.__dict__["params"] = [params, *getattr(command, "params", ())]
+        return cast(Callback, wrapper)
+
+    return add
 
 
-@dataclass(frozen=True)
-class Input(Columns):
-    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
-
-    file: str | None = option(positional=True, metavar="FILE")
-    format_name: str | None = option(
-        "What standard input is (FILE is -), where its content does not say it.",
-        "--format",
-        type=click.Choice(["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"]),
-    )
-    sheet: str | None = option(
-        "Which sheet of the workbook FILE; of other workbooks write book.xlsx#NAME.",
-        metavar="NAME",
-    )
-    votes: str | None = option(
-        "Long votes: item, annotator, label. Alone it says that FILE holds them.",
-        is_flag=False,
-        flag_value=_ALONE,
-        metavar="[VOTES]",
-    )
-    duplicates: str = option(
-        "Several votes of an annotator on an item: an error, all count, or the last.",
-        type=click.Choice(["refuse", "keep", "last"]),
-        default="refuse",
-    )
-    labels: str | None = option(
-        "Labels kept apart: a table of item and label, joined by the item.", metavar="FILE"
-    )
-    item: str | None = option(
-        "Column that names the items; votes and labels are joined by it.", metavar="COL"
-    )
-    annotator: str | None = option("Column of the annotator of a vote.", metavar="COL")
-    answer: str | None = option("Column of the class voted for.", metavar="COL")
-    positive: str | None = option(
-        "The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
-        "the last. Of more than two it is judged against the rest.",
-        metavar="CLASS",
-    )
-    reference: str | None = option(
-        "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
-        "read by the same options; the labels at hand decide how far it is trusted "
-        "(docs/reference-data.md).",
-        metavar="FILE",
-    )
-
-    @classmethod
-    def of(cls, **values: Any) -> Input:
-        """The files that the options name, and what they say of them."""
-        _check_mapped(values["model"])
-        file, votes = values.pop("file"), values.pop("votes")
-        if file is None and not votes:
-            missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
-            raise click.UsageError(missing, click.get_current_context())
-        file = _with_details(file, values.pop("format_name"), values.pop("sheet"))
-        if votes == _ALONE:
-            file, votes = None, file
-        for option_name, other in (("--votes", votes), ("--reference", values.get("reference"))):
-            if (file or "")[:1] == (other or "")[:1] == _DASH:
-                raise UsageError(
-                    f"FILE and {option_name} are both standard input; save one as a file"
-                )
-        return cls(file=file, votes=votes, **values)
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.file or self.votes or ""
-
-    def reading(self) -> dict[str, Any]:
-        """All arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        names = ("votes", "duplicates", "item", "labels", "annotator", "answer", "positive")
-        return {name: getattr(self, name) for name in names} | {
-            "source": self.file,
-            **self.arguments(),
-        }
-
-    def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups.
-
-        Raises
-        ------
-        UsageError
-            Where the positive class is none.
-        """
-        from fewlabels.data import read_predictions
-        from fewlabels.data.inputs import against_the_rest
-
-        found = read_predictions(keep=groups, **self.reading())
-        return against_the_rest(found, self.positive)
-
-    def reference_of(self, predictions: Predictions) -> Predictions | None:
-        """The labeled items of --reference in the terms of these predictions; None without."""
-        from fewlabels.data.inputs import reference_of
-
-        if self.reference is None:
-            return None
-        return reference_of(self.reference, predictions, item=self.item, **self.arguments())
-
-    def column_names(self) -> tuple[str, ...]:
-        """The columns of all files."""
-        from fewlabels.data import column_names
-
-        return tuple(
-            name
-            for path in (self.file, self.votes)
-            if path is not None
-            for name in column_names(path)
-        )
-
-    @property
-    def files(self) -> list[str]:
-        """Where everything that is read lies, without what a name says of the content."""
-        from fewlabels.data.sources import path_of
-
-        named = (self.file, self.votes, self.labels, self.reference)
-        return [path_of(path) for path in named if path is not None]
+def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> tuple[str, click.Parameter]:
+    """Group and option of a field: by its annotation, its default, and what was said of it."""
+    kind, one = _kinds(record)[name], fields_of(record)[name]
+    if NoneType in get_args(kind):
+        kind = get_args(kind)[0]
+    made: dict[str, Any] = {}
+    if kind is bool:
+        made = {"is_flag": True}
+    elif get_origin(kind) is tuple:
+        made = {"multiple": True, "type": text}
+    elif get_origin(kind) is Literal:
+        made = {"type": click.Choice(get_args(kind))}
+    elif kind is int:
+        made = {"type": click.INT if one.at_least is None else click.IntRange(min=one.at_least)}
+    else:
+        made = {"type": text if kind is str else kind}
+    if one.default is not None and one.default != () and one.default is not False:
+        made |= {"default": one.default, "show_default": True}
+    if name in ("method", "metric", "metrics") or one.attributes["metavar"] in _FILES:
+        made["shell_complete"] = _suggested
+    made |= one.attributes
+    made |= {"help": change} if isinstance(change, str) else change
+    group = made.pop("group")
+    if made.pop("positional", False):
+        del made["help"]
+        return group, click.Argument([name], required=False, **made)
+    flag = one.flag or f"--{name.replace('_', '-')}"
+    return group, click.Option([flag, name], **made)
 
 
-def _with_details(file: str | None, format_name: str | None, sheet: str | None) -> str | None:
-    """FILE with what the options say of it, behind a `#` as `frames.locate` has it."""
-    details = [detail for detail in (format_name, sheet) if detail is not None]
-    if file is None or not details:
-        return file
-    if format_name is not None and file != _DASH:
-        raise UsageError(
-            "--format says what standard input is (FILE is -), and a file says it by itself; leave "
-            "it out"
-        )
-    if sheet is not None and format_name not in (None, "excel"):
-        raise UsageError(f"--sheet is of workbooks, and --format says {format_name}; leave one out")
-    return f"{file}#{details[-1]}"
+_kinds = cache(get_type_hints)
+
+
+class GroupedCommand(click.Command):
+    """A command whose options come from records, and stand in groups in its `--help`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All parameters, which are made when they are first asked for."""
+        if not self.params:
+            made = [one for params in getattr(self.callback, "params", ()) for one in params()]
+            self.params = [param for _, param in made]
+            self.groups = {param.name: group for group, param in made}
+        return super().get_params(ctx)
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section per group, in a fixed order; within it as they were declared."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(context):
+            record = param.get_help_record(context)
+            if isinstance(param, click.Option) and record is not None:
+                found.setdefault(self.groups.get(param.name, RUNNING), []).append(record)
+        for group, sentence in GROUPS.items():
+            if group in found:
+                with formatter.section(group):
+                    formatter.write_text(sentence)
+                    formatter.write_paragraph()
+                    formatter.write_dl(found[group])
+
+
+command = partial(click.command, cls=GroupedCommand)
+"""A command that takes records of options; else as `click.command`."""
+
+
+def _suggested(
+    context: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Methods, metrics (behind the last comma of a list), or that a file is meant."""
+    from click.shell_completion import CompletionItem
+
+    if param.metavar in _FILES:
+        return [CompletionItem(incomplete, type="file")]
+    before, comma, last = "", "", incomplete
+    if param.name == "method":
+        names = method_names()
+    else:
+        from fewlabels.metrics import METRICS
+
+        names, (before, comma, last) = list(METRICS), incomplete.rpartition(",")
+    return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
+
+
+def method_names() -> list[str]:
+    """All methods, the default first."""
+    from fewlabels.methods.registry import METHODS
+
+    return ["auto", *(name for name in METHODS if name != "auto")]
+
+
+def text(value: str) -> str:
+    """Refuse lone surrogates, which is how undecodable bytes of the command line arrive.
+
+    An option's `type`; what it lets through can be written to any file.
+
+    Raises
+    ------
+    click.BadParameter
+        Where the value is not text.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # Not a `UsageError`, which is a ValueError: click would put its own words for the message.
+        raise click.BadParameter(
+            f"it must be text in this terminal's encoding; got {value!r}"
+        ) from None
+    return value
+
+
+def comma_list(values: str | Iterable[str], whole: Collection[str] = ()) -> list[str]:
+    """Split at commas, except what is a name as it stands; drop empty parts and repetitions.
+
+    Examples
+    --------
+    >>> comma_list(["a, b", "b", "x,y"], whole={"x,y"})
+    ['a', 'b', 'x,y']
+    """
+    names: list[str] = []
+    for value in [values] if isinstance(values, str) else values:
+        parts = [value] if value in whole else [part.strip() for part in value.split(",")]
+        names.extend(part for part in parts if part)
+    return list(dict.fromkeys(names))
+
+
+def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
+    """Refuse a name that is not among the choices.
+
+    Raises
+    ------
+    UsageError
+        Naming the nearest choice, where one is near, and all of them.
+    """
+    known = list(choices)
+    if name not in known:
+        raise UsageError(unknown(kind, name, known, "the file has none"))
+
+
+# Messages of the library name arguments of Python; here they are options.
+
+_NAMED = re.compile(r"`([a-z][a-z0-9_]*|--[a-z0-9-]+)`")
+
+_ARGUMENTS = {"random_state": "seed", "select": "models"}
+"""Arguments of Python that an option of another name stands for; one of several is a plural's."""
+
+_PLAIN = {
+    "predictions": "FILE",
+    "source": "FILE",
+    "probabilities": "probabilities",
+    "labels": "labels",
+    "votes": "votes",
+    "scores": "scores",
+    "histogram": "annotators' counts",
+    "path": "the path",
+}
+"""Arguments of Python that stand for what a file holds, whatever options are called so."""
+
+
+def in_options(line: str, command: click.Command | None) -> str:
+    """A message of the library with the command's own options in place of what Python calls them.
+
+    Examples
+    --------
+    >>> command = click.Command("estimate", params=[click.Option(["--confidence-level"])])
+    >>> in_options("`confidence_level` must be between 0 and 1; got 2.0", command)
+    '--confidence-level must be between 0 and 1; got 2.0'
+    """
+    if command is None:
+        return line
+    options: dict[str, str] = {}
+    for param in command.get_params(click.Context(command)):
+        longest = max(param.opts, key=len)
+        if isinstance(param, click.Option):
+            options |= {str(param.name): longest, longest.lstrip("-").replace("-", "_"): longest}
+
+    def spelled(found: re.Match[str]) -> str:
+        if found[1].startswith("--"):
+            return found[1]
+        name = _ARGUMENTS.get(found[1], found[1])
+        return _PLAIN.get(name) or options.get(name) or options.get(name.rstrip("s"), found[0])
+
+    # None cannot be typed: who wants it leaves the option out.
+    return _NAMED.sub(spelled, line).replace(", or None; got", "; got")

@@ -1,44 +1,55 @@
-"""Output files: proven writable before the work, written whole or not at all."""
+"""What a command gives: files, text or JSON, and an exit code that `--require` decides.
+
+Files are proven writable before the work, and written whole or not at all.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import operator
 import os
+import re
 import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fewlabels.cli import terminal
-from fewlabels.cli.declare import flag_of, option
-from fewlabels.errors import UsageError, one_line
+from fewlabels.cli.input import Input
+from fewlabels.cli.options import OUTPUT, Record, fields_of, option
+from fewlabels.errors import UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
-    from fewlabels.cli.options import Input
+    from fewlabels.annotations import Assessment
+    from fewlabels.estimates import Estimate, Estimates
 
 Writer = Callable[[Path], None]
 
+# A path may be bytes that are no text.
+_path = partial(option, OUTPUT, type=str)
 
-@dataclass(frozen=True)
-class Output:
+
+class Output(Record):
     """Where results go; `json` is "-" for standard output, and None is nowhere."""
 
-    json: str | None = option("Write JSON; - prints it alone.", type=str, metavar="PATH")
-    html: str | None = option("Write the report as one HTML file.", type=str, metavar="PATH")
-    svg: str | None = option("Write the figures as SVG.", type=str, metavar="PATH")
-    save: str | None = option("Write the fitted map as JSON.", type=str, metavar="MODEL.json")
-    out: str | None = option(metavar="FILE")
-    labels_out: str | None = option(
-        "Write the likeliest class of every item, as .csv or .parquet.", metavar="PATH"
+    json: str | None = _path("Write JSON; - prints it alone.", "PATH")
+    html: str | None = _path("Write the report as one HTML file.", "PATH")
+    svg: str | None = _path("Write the figures as SVG.", "PATH")
+    save: str | None = _path("Write the fitted map as JSON.", "MODEL.json")
+    out: str | None = _path(None, "FILE")
+    labels_out: str | None = _path(
+        "Write the likeliest class of every item, as .csv or .parquet.", "PATH"
     )
-    write: str | None = option("Write what was recognised as a file for --columns.", metavar="TOML")
+    write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
 
     @property
     def printed(self) -> bool:
@@ -63,7 +74,7 @@ class Output:
                 from fewlabels.data.write import table_kind
 
                 table_kind(table)
-        paths = {flag_of(f): getattr(self, f.name) for f in fields(self)}
+        paths = {f"--{n.replace('_', '-')}": getattr(self, n) for n in fields_of(Output)}
         paths["--json"] = None if self.printed else self.json
         check_outputs(paths, [*source.files, *([] if saved is None else [saved])])
 
@@ -158,7 +169,17 @@ def check_outputs(outputs: Mapping[str, str | None], sources: Sequence[str] = ()
         if path is None:
             continue
         try:
-            _probe(path)
+            # Fail as writing would, and leave nothing behind.
+            if not path:
+                raise ValueError("the path is empty")
+            if os.path.isdir(path):
+                raise IsADirectoryError(None, "it is a folder")
+            if os.path.exists(path) and not os.access(path, os.W_OK):
+                raise PermissionError(None, "permission denied")
+            if not _is_device(path):
+                temporary = _temporary(path)
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+                temporary.unlink()
         except (OSError, ValueError) as error:
             raise UsageError(_cannot_write(f"{name} {path!r}", error)) from None
         place = _place(path)
@@ -185,7 +206,13 @@ def write_outputs(writers: Mapping[str, Writer]) -> None:
             written[path] = _temporary(path)
             write(written[path])
         for path, temporary in written.items():
-            _put(temporary, path)
+            if _is_device(path):
+                with temporary.open("rb") as source, open(path, "wb") as device:
+                    shutil.copyfileobj(source, device)
+                continue
+            if os.path.exists(path):
+                shutil.copymode(path, temporary)
+            os.replace(temporary, os.path.realpath(path))
     except OSError as error:
         raise UsageError(_cannot_write(f"{path!r}", error)) from None
     finally:
@@ -221,24 +248,6 @@ def _place(path: str) -> str:
         return path
 
 
-def _probe(path: str) -> None:
-    if not path:
-        raise ValueError("the path is empty")
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    else:
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(None, "it is a folder")
-        if not os.access(path, os.W_OK):
-            raise PermissionError(None, "permission denied")
-    if stat.S_ISREG(mode):
-        temporary = _temporary(path)
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        temporary.unlink()
-
-
 def _is_device(path: str) -> bool:
     """Whether the path is a pipe, terminal or /dev/null, which a rename would destroy."""
     try:
@@ -256,11 +265,128 @@ def _temporary(path: str) -> Path:
     return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
 
 
-def _put(temporary: Path, path: str) -> None:
-    if _is_device(path):
-        with temporary.open("rb") as source, open(path, "wb") as device:
-            shutil.copyfileobj(source, device)
-        return
-    if os.path.exists(path):
-        shutil.copymode(path, temporary)
-    os.replace(temporary, os.path.realpath(path))
+# Conditions on the estimates, which decide the exit code.
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+# Greedy: names of classifiers may hold colons, blanks and comparisons.
+_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
+_BOUND = re.compile(r"(low|high)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high)")
+
+
+def require(form: str, bound: str) -> Any:
+    """A field of the option --require; `bound` is the end of the interval that is worth naming."""
+    which = {"low": "lower", "high": "upper"}[bound]
+    return option(
+        OUTPUT,
+        f"Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; {bound}:METRIC "
+        f"tests the {which} bound. Repeatable.",
+        f"'METRIC{form}X'",
+        (),
+    )
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A condition that one classifier, or every one (None), must meet on all items.
+
+    `bound` is the number tested: the value, or the low or high end of its interval.
+    """
+
+    text: str
+    bound: str
+    metric: str
+    compare: str
+    threshold: float
+    model: str | None = None
+
+    def met_by(self, row: Estimate) -> bool:
+        """Whether one estimate meets the condition; an undefined one never does."""
+        number = getattr(row, self.bound)
+        return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
+
+    def failures(self, estimates: Estimates | Assessment) -> list[str]:
+        """One line per classifier that does not meet the condition."""
+        judged = estimates.models if self.model is None else (self.model,)
+        lines = []
+        for row in (estimates.get(model, self.metric) for model in judged):
+            value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
+            if math.isnan(row.value):
+                value = f"no value ({row.status}: {row.status.message})"
+            if not self.met_by(row):
+                lines.append(f"not met: {self.text}: model {row.model!r} has {value}")
+        return lines
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
+
+    Raises
+    ------
+    UsageError
+        Where the text has another form or the number is not finite.
+
+    Examples
+    --------
+    >>> requirement = parse_requirement("low: accuracy >= .9")
+    >>> requirement.bound, requirement.metric, requirement.compare, requirement.threshold
+    ('low', 'accuracy', '>=', 0.9)
+    >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
+    'gpt: 4'
+    """
+    match, threshold = _FORM.fullmatch(text), math.nan
+    with suppress(ValueError):
+        threshold = float(match[4]) if match else math.nan
+    if match is None or not math.isfinite(threshold):
+        raise UsageError(
+            "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
+            "tests an end of the interval, MODEL: one classifier), such as --require "
+            f"'accuracy>=0.9' or 'MODEL:accuracy>=0.9'; got {text!r}"
+        )
+    name: str | None = match[1]
+    bound, tested = "value", _BOUND.fullmatch(name or "")
+    if tested is not None:
+        bound, name = (tested[1], tested[2]) if tested[1] else (tested[4], tested[3])
+    front = (f"{name}:" if name else "") + (f"{bound}:" if tested else "")
+    shown = front + match[2] + match[3] + match[4]
+    return Requirement(shown, bound, match[2], match[3], threshold, name)
+
+
+def check_classifiers(
+    requirements: Sequence[Requirement], models: Callable[[], Sequence[str]]
+) -> None:
+    """Refuse a condition on a classifier that there is none of, before the work.
+
+    Parameters
+    ----------
+    models
+        Gives the names of all; it is only asked where a condition names one.
+
+    Raises
+    ------
+    UsageError
+        Naming the nearest classifier, where one is near, and all of them.
+    """
+    named = [requirement for requirement in requirements if requirement.model is not None]
+    known = models() if named else ()
+    for requirement in named:
+        if requirement.model not in known:
+            message = unknown("model", requirement.model, known, "the file has none")
+            raise UsageError(f"--require {quoted(requirement.text)}: {message}")
+
+
+def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> int:
+    """Exit code: 1 where a condition is not met, after a line on stderr for each."""
+    failures = [line for one in requirements for line in one.failures(estimates)]
+    for line in failures:
+        click.echo(line, err=True)
+    return 1 if failures else 0
+
+
+def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:
+    """Metrics asked for, and after them those that only a requirement names."""
+    return list(dict.fromkeys([*metrics, *(r.metric for r in requirements)]))

@@ -7,14 +7,15 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from fewlabels.errors import one_line
-from fewlabels.report.ink import inked
+from fewlabels.report.words import inked
 
-Progress = Callable[[int, int], None]
+if TYPE_CHECKING:
+    from fewlabels.streaming.passes import Progress
 
 
 def width() -> int:
@@ -48,21 +49,52 @@ def colours(context: click.Context) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show progress on stderr while the block runs; gives None where that is not a terminal."""
+    with _bar() as bar:
+        if bar is None:
+            yield None
+            return
+        task = bar.add_task(what, total=None, rate="")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Show step, share, rate and time left on stderr; gives None where that is not a terminal."""
+    with _bar() as bar:
+        if bar is None:
+            yield None
+            return
+        tasks: dict[str, Any] = {}
+
+        def show(progress: Progress) -> None:
+            if progress.step not in tasks:
+                for task in tasks.values():
+                    bar.update(task, visible=False)
+                tasks[progress.step] = bar.add_task(progress.step, rate="")
+            bar.update(
+                tasks[progress.step],
+                completed=progress.done_bytes,
+                total=progress.all_bytes,
+                rate="" if progress.rate != progress.rate else f"{progress.rate:,.0f} rows/s",
+            )
+
+        yield show
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A bar with room for a rate, that goes when the block ends; None without a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress, TextColumn
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield advance
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield bar
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

@@ -5,13 +5,25 @@ classifiers: in draw d all of them are judged by the same labels, parameters and
 what they share cancels in a difference.
 """
 
-from fewlabels.comparison.compare import Comparison, Pair, Standing, compare
+from fewlabels.comparison.compare import (
+    Comparison,
+    LabelsNeeded,
+    Pair,
+    PairErrors,
+    Rate,
+    Standing,
+    Together,
+    compare,
+    labels_needed,
+)
 from fewlabels.comparison.discrepancy import Residuals, with_discrepancy
-from fewlabels.comparison.groups import GroupGap, group_gap
-from fewlabels.comparison.intervals import Difference, paired_interval
-from fewlabels.comparison.labels import LabelsNeeded, labels_needed
-from fewlabels.comparison.ranks import probability_best
-from fewlabels.comparison.together import PairErrors, Rate, Together
+from fewlabels.comparison.draws import (
+    Difference,
+    GroupGap,
+    group_gap,
+    paired_interval,
+    probability_best,
+)
 
 __all__ = [
     "Comparison",

@@ -1,20 +1,27 @@
-"""Comparing classifiers by draws of one metric."""
+"""Comparing classifiers by draws of one metric: ranking, pairs, labels needed, joint errors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.comparison.family import Family, runs_of
-from fewlabels.comparison.intervals import Difference, paired_ends
-from fewlabels.comparison.labels import LabelsNeeded, labels_needed
-from fewlabels.comparison.ranks import Ranks, expected_loss, probability_positive
-from fewlabels.errors import UsageError, unknown
-from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.comparison.draws import (
+    Difference,
+    Family,
+    Ranks,
+    expected_loss,
+    paired_ends,
+    probability_positive,
+    runs_of,
+)
+from fewlabels.errors import UsageError, quoted, unknown
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.simplex import crossing
 
 
 @dataclass(frozen=True)
@@ -197,26 +204,42 @@ def compare(
     ranked = family
     if n_ranked < len(names):
         ranked = Family.of(value[:n_ranked], goodness[:, :n_ranked], level)
-    places = _standings(names, values[order], goodness[:, :n_ranked], ranked)
-    pairs = [
-        pair
-        for i in range(len(names) - 1)
-        for pair in _pairs_of(
-            i,
-            names,
-            paired[order],
-            draws[:, order],
-            direction,
-            level,
-            family.separated[i],
-            None if item_variance is None else item_variance[order[i], order],
-            n_labeled,
-            n_unlabeled,
-        )
+    standings = [
+        Standing(name, float(values[j]), 0.0, (0.0,) * n_ranked, math.nan, math.nan, False)
+        for name, j in zip(names, order, strict=True)
     ]
+    if n_ranked:
+        ranks, loss = Ranks.of(goodness[:, :n_ranked]), expected_loss(goodness[:, :n_ranked])
+        standings[:n_ranked] = [
+            Standing(
+                names[i], float(values[order[i]]), float(ranks.top[i, 0]),
+                tuple(ranks.top[i].tolist()), float(ranks.expected[i]), float(loss[i]),
+                bool(ranked.may_be_best[i]),
+            )
+            for i in range(n_ranked)
+        ]  # fmt: skip
+    pairs = []
+    for i in range(len(names) - 1):
+        # All that are ranked below at once: quantiles of many columns cost little more than of one.
+        gaps = draws[:, order[[i]]] - draws[:, order[i + 1 :]]
+        means = paired[order[i]] - paired[order[i + 1 :]]
+        ends = np.stack([means, *paired_ends(means, gaps, level)], axis=1).tolist()
+        for j, gap, end in zip(range(i + 1, len(names)), gaps.T, ends, strict=True):
+            found = Difference(*end)
+            gap = gap[np.isfinite(gap)]
+            needed = labels_needed(
+                found,
+                float(gap.std()) if len(gap) else math.nan,
+                None if item_variance is None else float(item_variance[order[i], order[j]]),
+                level=level,
+                n_labeled=n_labeled,
+                n_unlabeled=n_unlabeled,
+            )
+            chance, apart = probability_positive(direction * gap), bool(family.separated[i, j])
+            pairs.append(Pair(names[i], names[j], *found, chance, apart, needed))
     return Comparison(
         metric, group, direction, level,
-        places,
+        tuple(standings),
         tuple(pairs),
         tuple(tuple(names[run]) for run in runs_of(family.separated)),
         tuple(model for j, model in enumerate(models) if j not in set(order.tolist())),
@@ -224,41 +247,176 @@ def compare(
     )  # fmt: skip
 
 
-def _standings(
-    names: Sequence[str], values: Floats, ranked: Floats, family: Family
-) -> tuple[Standing, ...]:
-    """Places of the classifiers with draws of goodness (D, R), best first; the others' values."""
-    n_ranked = ranked.shape[1]
-    found = [
-        Standing(name, float(value), 0.0, (0.0,) * n_ranked, math.nan, math.nan, False)
-        for name, value in zip(names[n_ranked:], values[n_ranked:], strict=True)
-    ]
-    if not n_ranked:
-        return tuple(found)
-    ranks, loss = Ranks.of(ranked), expected_loss(ranked)
-    return tuple(
-        Standing(names[i], float(values[i]), float(ranks.top[i, 0]), tuple(ranks.top[i].tolist()),
-                 float(ranks.expected[i]), float(loss[i]), bool(family.may_be_best[i]))
-        for i in range(n_ranked)
-    ) + tuple(found)  # fmt: skip
+_ROUNDING = 1e-12
+"""Differences that sums in different orders may show."""
+
+Settled = Literal["settled", "open", "tied", "unknown"]
 
 
-def _pairs_of(
-    i: int, names: Sequence[str], values: Floats, draws: Floats, direction: int, level: float,
-    separated: Bools, variance: Floats | None, n_labeled: int, n_unlabeled: int | None,
-) -> Iterator[Pair]:  # fmt: skip
-    """Pairs of classifier i with all that are ranked below it."""
-    gaps = draws[:, [i]] - draws[:, i + 1 :]
-    means = values[i] - values[i + 1 :]
-    lows, highs = paired_ends(means, gaps, level)
-    for place, j in enumerate(range(i + 1, len(names))):
-        gap = gaps[:, place]
-        gap = gap[np.isfinite(gap)]
-        found = Difference(float(means[place]), float(lows[place]), float(highs[place]))
-        needed = labels_needed(
-            found, float(gap.std()) if len(gap) else math.nan,
-            None if variance is None else float(variance[j]),
-            level=level, n_labeled=n_labeled, n_unlabeled=n_unlabeled,
-        )  # fmt: skip
-        chance = probability_positive(direction * gap)
-        yield Pair(names[i], names[j], *found, chance, bool(separated[j]), needed)
+@dataclass(frozen=True)
+class LabelsNeeded:
+    """How many labels, beyond those there are, would settle which of two classifiers is better.
+
+    `status` is "settled" where the paired interval excludes 0 already, "tied" where the two do not
+    differ at all, "unknown" where nothing tells, else "open". With `more` labels there is an even
+    chance that the interval excludes 0, if each is worth one label; `low` is the same if the
+    unlabeled items go on adding to every label what they have added so far; with `high` the chance
+    is two in three.
+    """
+
+    status: Settled
+    more: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+def labels_needed(
+    difference: Difference,
+    spread: float,
+    variance: float | None,
+    *,
+    level: float,
+    n_labeled: int,
+    n_unlabeled: int | None = None,
+) -> LabelsNeeded:
+    """How many more labels would make the paired interval exclude 0, with what chance.
+
+    The interval reaches z s from the gap towards 0. With variance v of one item's part in the
+    difference, that is what w = v / s^2 labels alone would give: the posterior is worth w labels.
+    After m more the standard deviation is s sqrt(w / (w + m)), and the estimate will have moved:
+    by what is known now it is normal around the gap with variance s^2 m / (w + m). So the chance
+    that it is then more than z standard deviations from 0 is, with a = |gap| / s and r = m / w,
+
+        Phi((a sqrt(1 + r) - z) / sqrt(r)) + Phi((-a sqrt(1 + r) - z) / sqrt(r)),
+
+    the assurance of a normal design (O'Hagan, Stevens and Campbell 2005). It allows for what is
+    not known of the gap; with the gap taken as it is, m = w ((z / a)^2 - 1).
+
+    Parameters
+    ----------
+    difference, spread
+        The paired difference, and the standard deviation of its draws.
+    variance
+        v; where it is not known, the posterior is taken to be worth its n labels.
+    n_labeled
+        n: if the posterior's precision grows in proportion to the labels, each is worth w / n.
+    n_unlabeled
+        How many items there are to label, where no others count (the sample estimand).
+    """
+    gap, low, high = difference
+    if not math.isfinite(gap + low + high + spread):
+        return LabelsNeeded("unknown")
+    if max(abs(gap), spread) <= _ROUNDING:
+        return LabelsNeeded("tied")
+    if low > 0 or high < 0:
+        return LabelsNeeded("settled", 0, 0, 0)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    # Draws may be skewed: it is the side of 0 that has to shrink.
+    s = (gap - low if gap > 0 else high - gap) / z
+    v = variance if variance is not None and math.isfinite(variance) else n_labeled * s**2
+    if v <= 0 or s <= _ROUNDING:
+        return LabelsNeeded("unknown")
+    worth = v / s**2
+    most = math.inf if n_unlabeled is None else max(n_unlabeled, 1)
+
+    def whole(more: float) -> int:
+        return int(min(max(math.ceil(more), 1), most))
+
+    even, sure = (worth * _ratio(abs(gap) / s, z, chance) for chance in (1 / 2, 2 / 3))
+    proportional = even * min(n_labeled / worth, 1.0) if n_labeled else even
+    return LabelsNeeded("open", whole(even), whole(proportional), whole(sure))
+
+
+def _ratio(a: float, z: float, chance: float) -> float:
+    """The r at which the assurance reaches the chance; it rises from 0 to 1 while a < z."""
+
+    # Phi(x) = erfc(-x / sqrt 2) / 2: of single numbers a tenth of the time of scipy's ndtr.
+    def short_of(r: float) -> float:
+        reach, scale = a * math.sqrt(1 + r), math.sqrt(2 * r)
+        return (math.erfc((z - reach) / scale) + math.erfc((z + reach) / scale)) / 2 - chance
+
+    return crossing(short_of, -30.0, 30.0)
+
+
+class Rate(NamedTuple):
+    """A rate (or a function of rates) with its interval; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PairErrors:
+    """How two classifiers err, over the items on which both have a hard prediction.
+
+    `both_wrong` is the joint error rate (double fault), `same_wrong` the part of it where both say
+    the same wrong class; `disagreement` is how often they say different classes. `correlation` is
+    phi of the two errors, `excess` the joint error rate over the product of the two error rates:
+    1 if they err independently.
+    """
+
+    a: str
+    b: str
+    both_wrong: Rate
+    same_wrong: Rate
+    disagreement: Rate
+    correlation: Rate
+    excess: Rate
+
+
+@dataclass(frozen=True)
+class Together:
+    """What the classifiers do as a set, over the `n_items` items on which all have a prediction.
+
+    `all_wrong` is the rate at which all fail together; `oracle` its complement, the accuracy of
+    whoever chooses the right classifier for each item; `majority` the accuracy of a majority vote,
+    ties shared; `best_single` that of the one classifier `best_model` with the best estimate, of
+    those that the labels do not contradict.
+    `effective_voters` is M / (1 + (M - 1) r) for M classifiers of mean error correlation r (Kish's
+    effective number; r below 0 counts as 0). `pairs` are over the first 30 classifiers.
+
+    Where a method judges each classifier by labels inferred for it alone, so is `best_single`;
+    all other rates are joint, and judged by the average of these labels. `warnings` then says so.
+    """
+
+    group: str | None
+    models: tuple[str, ...]
+    n_items: int
+    confidence_level: float
+    all_wrong: Rate
+    oracle: Rate
+    majority: Rate
+    best_single: Rate
+    best_model: str | None
+    effective_voters: Rate
+    pairs: tuple[PairErrors, ...]
+    warnings: tuple[str, ...] = ()
+
+    def pair(self, a: str, b: str) -> PairErrors:
+        """Two classifiers, whatever the order they are named in.
+
+        Raises
+        ------
+        UsageError
+            If there is no such pair.
+        """
+        for pair in self.pairs:
+            if {pair.a, pair.b} == {a, b}:
+                return pair
+        raise UsageError(f"no pair of models {quoted(a)} and {quoted(b)} here")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values; a rate is an object of value, low and high."""
+        return _spelled(asdict(self))
+
+
+def _spelled(value: Any) -> Any:
+    # `asdict` keeps named tuples as they are, which JSON would turn into lists.
+    if isinstance(value, Rate):
+        return value._asdict()
+    if isinstance(value, dict):
+        return {name: _spelled(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_spelled(part) for part in value]
+    return value

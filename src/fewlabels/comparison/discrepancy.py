@@ -72,7 +72,11 @@ def with_discrepancy(
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     known = np.isfinite(variance[np.ix_(there, there)])
     whole = draws[np.isfinite(draws[:, there]).all(axis=1)]
-    first = _first_alike(variance, whole, there)
+    first = there.copy()  # of each the first one that is no different
+    for i, j in enumerate(there):
+        alike = there[:i][variance[there[:i], j] == 0]
+        alike = alike[(whole[:, alike] == whole[:, [j]]).all(axis=0)]
+        first[i] = alike[0] if len(alike) else j
     chosen = np.unique(first)
     if len(chosen) < 2 or len(whole) < _FEWEST or not known[~np.eye(len(there), dtype=bool)].any():
         return values, draws
@@ -81,7 +85,9 @@ def with_discrepancy(
     contrasts: Floats = helmert(len(chosen))
     spread = contrasts @ np.cov(whole[:, chosen].T) @ contrasts.T
     # v is a squared distance, so that this is a covariance (Schoenberg 1935), to rounding.
-    discrepancy = _positive(-contrasts @ v @ contrasts.T / (2 * WORTH))
+    square = -contrasts @ v @ contrasts.T / (2 * WORTH)
+    size, axes = np.linalg.eigh((square + square.T) / 2)
+    discrepancy: Floats = axes * np.maximum(size, 0.0) @ axes.T
     shift, extra = np.zeros(len(spread)), discrepancy
     if residuals is not None and np.isfinite(residuals.value[chosen]).any():
         observed, noise = _observed(residuals, chosen, v)
@@ -97,17 +103,6 @@ def with_discrepancy(
     moved[there] = values[first] + (shift @ contrasts)[place]
     spread_out[:, there] = draws[:, first] + (shift @ contrasts + added)[:, place]
     return moved, spread_out
-
-
-def _first_alike(variance: Floats, draws: Floats, there: Ints) -> Ints:
-    """For each of some classifiers the first one that is no different, (T,)."""
-    out = there.copy()
-    for place, j in enumerate(there):
-        for i in there[:place]:
-            if variance[i, j] == 0 and (draws[:, i] == draws[:, j]).all():
-                out[place] = i
-                break
-    return out
 
 
 def _observed(residuals: Residuals, chosen: Ints, v: Floats) -> tuple[Floats, Floats]:
@@ -139,10 +134,3 @@ def _updated(
     shift: Floats = root @ left @ share @ left @ scaled @ inverse @ residual
     extra: Floats = root @ left @ (eye - share) @ left @ root.T
     return shift, (extra + extra.T) / 2
-
-
-def _positive(matrix: Floats) -> Floats:
-    """A symmetric matrix without its negative part."""
-    size, axes = np.linalg.eigh((matrix + matrix.T) / 2)
-    out: Floats = axes * np.maximum(size, 0.0) @ axes.T
-    return out

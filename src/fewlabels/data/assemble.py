@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arrays import NO_SUM, SUM_ROUNDING, SUM_TOLERANCE, UNKNOWN, rounding
+from fewlabels.checks.arguments import SUM_ROUNDING, SUM_TOLERANCE
+from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages
 from fewlabels.data.roles import Roles, split_native
-from fewlabels.data.table import NOTHING, Names, Table
-from fewlabels.data.values import group_text, shown_number
+from fewlabels.data.table import NOTHING, Names, Table, group_text, shown_number
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats
+
+Attempt = Callable[[Callable[[], Array]], Array]
+"""Reads a column, or collects what is wrong with it."""
 
 
 def assemble(
@@ -54,22 +57,6 @@ def class_columns(table: Table, roles: Roles) -> dict[str, Names]:
     return {column: Names.of(table, column) for column in named if column is not None}
 
 
-class _Attempts:
-    """Reads columns, and collects what is wrong with them where it may."""
-
-    def __init__(self, found: list[InputError] | None) -> None:
-        self.found = found
-
-    def read(self, make: Callable[[], Array], n_rows: int) -> Array:
-        try:
-            return make()
-        except InputError as error:
-            if self.found is None:
-                raise
-            self.found.append(error)
-            return np.full(n_rows, np.nan)
-
-
 def arguments_of(
     table: Table,
     roles: Roles,
@@ -78,19 +65,37 @@ def arguments_of(
     found: list[InputError] | None = None,
 ) -> dict[str, Any]:
     """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
-    attempts, n = _Attempts(found), table.n_rows
+    n = table.n_rows
+
+    def attempt(make: Callable[[], Array]) -> Array:
+        """A column, or NaN where it is wrong and what is wrong is collected."""
+        try:
+            return make()
+        except InputError as error:
+            if found is None:
+                raise
+            found.append(error)
+            return np.full(n, np.nan)
+
     by_column = {
-        column: attempts.read(partial(classes.indices, t, table.place), n)
-        for column, t in texts.items()
+        column: attempt(partial(classes.indices, t, table.place)) for column, t in texts.items()
     }
     texts.clear()
-    groups, notes = _groups(table, roles)
+    groups: dict[str, Array] = {}
+    notes: list[str] = []
+    for name in roles.groups:
+        try:
+            groups[name] = _group(table, name)
+        except InputError as error:
+            if roles.groups_asked:
+                raise
+            notes.append(f"not kept as a group: {error}")
 
     def numbers(column: str, what: str) -> Array:
-        return attempts.read(partial(_finite, table, column, what), n)
+        return attempt(partial(_finite, table, column, what))
 
     said = {
-        "probabilities": _probabilities(table, roles, classes, by_column, attempts),
+        "probabilities": _probabilities(table, roles, classes, by_column, attempt),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
             [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
@@ -98,16 +103,14 @@ def arguments_of(
         ),
         "scores": _matrix(
             [
-                attempts.read(partial(_score, table, roles, m, classes), n)
-                if m in roles.scores
-                else None
+                attempt(partial(_score, table, roles, m, classes)) if m in roles.scores else None
                 for m in roles.models
             ],
             np.full(n, np.nan),
         ),
         "histogram": _matrix(
             [
-                attempts.read(partial(_counts, table, roles.histogram[c]), n)
+                attempt(partial(_counts, table, roles.histogram[c]))
                 for c in classes.texts
                 if c in roles.histogram
             ],
@@ -161,7 +164,7 @@ def _probabilities(
     roles: Roles,
     classes: Classes,
     texts: Mapping[str, Array],
-    attempts: _Attempts,
+    attempt: Attempt,
 ) -> Floats | None:
     if not (roles.probabilities or roles.mapped or roles.confidence):
         return None
@@ -170,47 +173,35 @@ def _probabilities(
     p = np.full((table.n_rows, len(roles.models), size), np.nan)
     for j, model in enumerate(roles.models):
         if model in roles.confidence:
-            p[:, j] = _of_predicted(table, roles, model, classes, texts, attempts)
+            if size != 2:
+                raise InputError(
+                    f"--confidence {model} tells all probabilities of two classes only, and there "
+                    f"are {size} ({listed(classes.texts)}); leave it out"
+                )
+            column, hard = roles.confidence[model], texts[roles.votes[model]]
+            sure = attempt(partial(table.numbers, column))
+            one = {"predicted": column}
+            attempt(partial(_to_shares, table, model, one, {"predicted": sure}))
+            last = np.where(hard == 1, sure, 1 - sure)
+            p[:, j, 1] = np.where(hard < 0, np.nan, last)
+            p[:, j, 0] = 1 - p[:, j, 1]
         by_class = dict(roles.probabilities.get(model, {}))
         if model in roles.mapped:
             by_class = classes.columns_of(model, roles.mapped[model])
         read = {
-            text: attempts.read(partial(table.numbers, by_class[text]), table.n_rows)
+            text: attempt(partial(table.numbers, by_class[text]))
             for text in classes.texts
             if text in by_class
         }
         if not read:
             continue
-        attempts.read(partial(_to_shares, table, model, by_class, read), table.n_rows)
+        attempt(partial(_to_shares, table, model, by_class, read))
         for k, text in enumerate(classes.texts):
             if text in read:
                 p[:, j, k] = read[text]
             else:
                 np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
     return p
-
-
-def _of_predicted(
-    table: Table,
-    roles: Roles,
-    model: str,
-    classes: Classes,
-    texts: Mapping[str, Array],
-    attempts: _Attempts,
-) -> Floats:
-    """Probabilities (n, 2) from those of the predicted class."""
-    if len(classes.texts) != 2:
-        raise InputError(
-            f"--confidence {model} tells all probabilities of two classes only, and there are "
-            f"{len(classes.texts)} ({listed(classes.texts)}); leave it out"
-        )
-    column, hard = roles.confidence[model], texts[roles.votes[model]]
-    sure = attempts.read(partial(table.numbers, column), table.n_rows)
-    one = {"predicted": column}
-    attempts.read(partial(_to_shares, table, model, one, {"predicted": sure}), table.n_rows)
-    sure = np.where(hard < 0, np.nan, sure)
-    last = np.where(hard == 1, sure, 1 - sure)
-    return np.stack([1 - last, last], axis=1)
 
 
 def _to_shares(
@@ -241,7 +232,19 @@ def _to_shares(
     for text, values in read.items():
         bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
         if len(bad):
-            raise InputError(_out_of_range(table, model, columns[text], values, bad, several))
+            row, column = int(bad[0]), columns[text]
+            given = values[~np.isnan(values)]
+            mend = ""
+            if given.min() >= 0 and 1 < given.max() <= 100:
+                mend = "divide percentages by 100, or write them as 66.6%; "
+            elif several:
+                mend = "apply a softmax to the logits of each row; "
+            more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+            raise InputError(
+                f"`probabilities` must be between 0 and 1; got {shown_number(values[row])} for "
+                f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: "
+                f"{mend}a score is named s__{model}, or said with --score {model}={column}"
+            )
     if not several:
         return each[0]
     off = np.abs(total - 1)
@@ -294,26 +297,6 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
     table.notes.append(f"column {quoted(column)}: percentages read as shares")
 
 
-def _out_of_range(
-    table: Table, model: str, column: str, values: Floats, bad: Ints, several: bool
-) -> str:
-    """Say which value is no probability, and what it may be."""
-    row = int(bad[0])
-    known = values[~np.isnan(values)]
-    percentages = known.min() >= 0 and known.max() <= 100 and known.max() > 1
-    mend = ""
-    if percentages:
-        mend = "divide percentages by 100, or write them as 66.6%; "
-    elif several:
-        mend = "apply a softmax to the logits of each row; "
-    more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
-    return (
-        f"`probabilities` must be between 0 and 1; got {shown_number(values[row])} for "
-        f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: {mend}"
-        f"a score is named s__{model}, or said with --score {model}={column}"
-    )
-
-
 def _counts(table: Table, column: str) -> Floats:
     """How many annotators chose a class; nobody, where the cell is empty."""
     counts = table.numbers(column)
@@ -333,19 +316,6 @@ def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
     if all(column is None for column in columns):
         return None
     return np.stack([absent if column is None else column for column in columns], axis=1)
-
-
-def _groups(table: Table, roles: Roles) -> tuple[dict[str, Array], list[str]]:
-    """Groups by name, and a note for each column that was offered and cannot be one."""
-    groups, notes = {}, []
-    for name in roles.groups:
-        try:
-            groups[name] = _group(table, name)
-        except InputError as error:
-            if roles.groups_asked:
-                raise
-            notes.append(f"not kept as a group: {error}")
-    return groups, notes
 
 
 def _group(table: Table, column: str) -> Array:

@@ -1,10 +1,14 @@
-"""Values of Python as columns: rows and columns in memory, cells of JSON and of workbooks."""
+"""Values of Python as columns: rows and columns in memory, JSON, workbooks."""
 
 from __future__ import annotations
 
+import codecs
 import datetime
+import itertools
 import json
-from collections.abc import Collection, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.data.table import Place, Table
-from fewlabels.data.values import group_text
+from fewlabels.data.content import byte_stream, not_utf8
+from fewlabels.data.table import Place, Table, group_text
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -54,12 +58,12 @@ class Cells:
         return Table.of(wanted, self.n_rows, self.place)
 
 
-class Rows:
+class RowCollector:
     """Rows with names, taken in one at a time; a name that a row lacks is missing there."""
 
     def __init__(self) -> None:
         self.n_rows = 0
-        self._held = 0
+        self._held: list[dict[str, Any]] = []
         self._columns: dict[str, _Column] = {}
 
     def add(self, row: Mapping[Any, Any]) -> None:
@@ -70,30 +74,22 @@ class Rows:
         InputError
             If two values get the same name, or there are too many names.
         """
-        if self.n_rows % _CHUNK_ROWS == 0:
+        if len(self._held) == _CHUNK_ROWS:
             self._close_chunk()
-        self._put(row, "")
-        self.n_rows += 1
-
-    def _put(self, row: Mapping[Any, Any], before: str) -> None:
-        at = self.n_rows - self._held
-        for key, value in row.items():
-            name = f"{before}{key}"
-            if isinstance(value, dict):
-                self._put(value, f"{name}.")
-                continue
-            column = self._columns.get(name)
-            if column is None:
-                column = self._columns[name] = self._new_column()
-            if not column.put(at, value):
+        cells: dict[str, Any] = {}
+        for name, value in _named_values(row, ""):
+            if name in cells:
                 raise InputError(f"has two values for {quoted(name)}; give one of them another key")
-
-    def _new_column(self) -> _Column:
-        if len(self._columns) == _MOST_COLUMNS:
-            raise InputError(
-                f"has more than {_MOST_COLUMNS:,} different keys; make rows with the same keys each"
-            )
-        return _Column(self._held)
+            if name not in self._columns:
+                if len(self._columns) == _MOST_COLUMNS:
+                    raise InputError(
+                        f"has more than {_MOST_COLUMNS:,} different keys; make rows with the same "
+                        "keys each"
+                    )
+                self._columns[name] = _Column(self.n_rows - len(self._held))
+            cells[name] = value
+        self._held.append(cells)
+        self.n_rows += 1
 
     def table(self, name: str | None, place: Place) -> Cells:
         """All rows."""
@@ -102,19 +98,24 @@ class Rows:
         return Cells(name, columns, self.n_rows, place)
 
     def _close_chunk(self) -> None:
-        for column in self._columns.values():
-            column.close_chunk(self.n_rows - self._held)
-        self._held = self.n_rows
+        for name, column in self._columns.items():
+            column.add([cells.get(name) for cells in self._held])
+        self._held = []
+
+
+def _named_values(row: Mapping[Any, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _named_values(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
 
 
 def column_of(values: Sequence[Any]) -> pa.ChunkedArray:
     """One column of any values: numbers, truth values or text; text where they are mixed."""
     column = _Column(0)
     for start in range(0, len(values), _CHUNK_ROWS):
-        part = values[start : start + _CHUNK_ROWS]
-        for i, value in enumerate(part):
-            column.put(i, value)
-        column.close_chunk(len(part))
+        column.add(values[start : start + _CHUNK_ROWS])
     return column.arrow()
 
 
@@ -124,24 +125,10 @@ class _Column:
     def __init__(self, before: int) -> None:
         self._chunks: list[pa.Array] = [pa.nulls(before)] if before else []
         self._kinds: set[str] = set()
-        self._values: list[Any] = []
 
-    def put(self, row: int, value: Any) -> bool:
-        """Set the value in a row of this chunk; False where there is one already."""
-        missing = row - len(self._values)
-        if missing < 0:
-            return False
-        if missing:
-            self._values.extend([None] * missing)
-        self._values.append(value)
-        return True
-
-    def close_chunk(self, n_rows: int) -> None:
-        """Hold the rows so far as Arrow does."""
-        values = self._values
-        values.extend([None] * (n_rows - len(values)))
-        self._values = []
-        if not values:
+    def add(self, values: Sequence[Any]) -> None:
+        """Hold further rows as Arrow does."""
+        if not len(values):
             return
         plain = [_plain(value) for value in values]
         kinds = {kind for kind, _ in plain if kind}
@@ -149,10 +136,12 @@ class _Column:
         cells = [value for _, value in plain]
         if not kinds:
             self._chunks.append(pa.nulls(len(cells)))
-        elif kinds == {"number"}:
-            self._chunks.append(_numbers(cells))
         elif kinds == {"truth"}:
             self._chunks.append(pa.array(cells, pa.bool_()))
+        elif kinds == {"number"} and any(isinstance(cell, float) for cell in cells):
+            self._chunks.append(pa.array([c and _float(c) for c in cells], pa.float64()))
+        elif kinds == {"number"} and all(c is None or abs(c) < _LONGEST_INTEGER for c in cells):
+            self._chunks.append(pa.array(cells, pa.int64()))
         else:
             self._chunks.append(_texts(cells))
 
@@ -209,15 +198,6 @@ def _plain(value: Any) -> tuple[str, Any]:
     return "text", group_text(value)
 
 
-def _numbers(values: list[Any]) -> pa.Array:
-    if any(isinstance(value, float) for value in values):
-        numbers = [None if value is None else _float(value) for value in values]
-        return pa.array(numbers, pa.float64())
-    if any(value is not None and abs(value) >= _LONGEST_INTEGER for value in values):
-        return _texts(values)
-    return pa.array(values, pa.int64())
-
-
 def _float(value: float) -> float:
     try:
         return float(value)
@@ -237,6 +217,198 @@ def _texts(values: list[Any]) -> pa.Array:
 def _clean(text: str) -> str:
     r"""Text that can be stored: half a surrogate pair becomes `\udc80` and the like."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+# JSON: an object per line (JSONL), a list of objects, or an object of columns ---------------------
+
+_BLOCK = 1 << 20
+_LONGEST_LINE = 1 << 28
+"""Bytes of one row at most, which bounds the memory of files that are none."""
+
+_RECORDS = "save it with an object per line, as pandas does with to_json(FILE, orient='records', "
+_RECORDS += "lines=True)"
+
+
+def open_json(path: Path, name: str) -> Cells:
+    """Read a JSON file, whichever of the three it is.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, or no table; the message says in which line or item.
+    """
+    try:
+        lines = _lines(path)
+        head = list(itertools.islice(lines, 2))
+        if not head:
+            raise InputError("holds nothing but blanks; it needs at least one item")
+        first: Any = None
+        with suppress(InputError):
+            first = _parsed(_text(head[0][1]))
+        by_line = isinstance(first, dict)
+        if len(head) == 1:
+            by_line = by_line and not (_is_columns(first) or _tables(first))
+        elif not by_line:
+            # Two lines are rows although the first is no JSON, and not parts of one document.
+            both = all(line.startswith(b"{") for _, line in head)
+            by_line = both and not head[0][1].endswith((b"{", b"[", b":", b","))
+        if by_line:
+            return _of_lines(itertools.chain(head, lines), name)
+        del head, first
+        return _of_document(path, name)
+    except RecursionError:
+        raise InputError("is nested too deeply to be a table") from None
+
+
+def _of_lines(lines: Iterator[tuple[int, bytes]], name: str) -> Cells:
+    rows, numbers = RowCollector(), array("q")
+    for number, line in lines:
+        try:
+            row = _parsed(_text(line))
+            if not isinstance(row, dict):
+                raise InputError(f"holds {_what(row)}; every line must be an object")
+            rows.add(row)
+        except InputError as error:
+            raise InputError(f"line {number} {error}") from None
+        numbers.append(number)
+    return rows.table(name, lambda row: f"line {numbers[row]}")
+
+
+def _of_document(path: Path, name: str) -> Cells:
+    with byte_stream(path) as stream:
+        content = stream.read()
+    document = _parsed(_text(content).removeprefix("\ufeff"), whole=True)
+    del content
+    rows = RowCollector()
+    if isinstance(document, dict):
+        for row in _rows_of_columns(document):
+            rows.add(row)
+        return rows.table(name, _item)
+    if not isinstance(document, list):
+        raise InputError(f"holds {_what(document)}; it must be a list of objects")
+    for i, row in enumerate(document):
+        try:
+            if not isinstance(row, dict):
+                raise InputError(f"is {_what(row)}; every item must be an object: {_RECORDS}")
+            rows.add(row)
+        except InputError as error:
+            raise InputError(f"{_item(i)} {error}") from None
+        document[i] = None  # what has been read needs no second place in memory
+    return rows.table(name, _item)
+
+
+def _item(row: int) -> str:
+    return f"item {row + 1} (from 1)"
+
+
+def _is_columns(document: Mapping[str, Any]) -> bool:
+    """Whether an object may be the whole table: columns, or columns by row as pandas has them."""
+    values = list(document.values())
+    if not all(isinstance(v, dict) for v in values):
+        return all(isinstance(v, list) for v in values)
+    # The keys are those of rows: 0, 1, 2, ...
+    return bool(values) and all(v and list(v) == list(map(str, range(len(v)))) for v in values)
+
+
+def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of an object of columns."""
+    if not document:
+        raise InputError("holds an object without columns; it needs at least one item")
+    if set(document) == {"columns", "index", "data"} or not _is_columns(document):
+        if tables := _tables(document):
+            raise InputError(
+                f"holds one object, and its key {quoted(tables[0])} a list of rows; save that list"
+            )
+        raise InputError(f"holds one object that is no table; {_RECORDS}")
+    columns = {
+        key: list(value.values()) if isinstance(value, dict) else value
+        for key, value in document.items()
+    }
+    sizes = {key: len(value) for key, value in columns.items()}
+    first = next(iter(sizes))
+    other = next((key for key in sizes if sizes[key] != sizes[first]), None)
+    if other is not None:
+        raise InputError(
+            f"holds columns of different lengths: {quoted(first)} has {sizes[first]:,}, "
+            f"{quoted(other)} {sizes[other]:,}; make them agree"
+        )
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+def _tables(document: Mapping[str, Any]) -> list[str]:
+    """The keys of an object that hold rows."""
+    lists = [key for key, value in document.items() if isinstance(value, list) and value]
+    return [key for key in lists if isinstance(document[key][0], dict)]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, and their numbers from 1."""
+    number, held = 1, bytearray()
+    with byte_stream(path) as stream:
+        block = stream.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+        while block:
+            *whole, rest = block.split(b"\n")
+            for line in whole:
+                held += line
+                if held.strip():
+                    yield number, bytes(held).strip()
+                held.clear()
+                number += 1
+            held += rest
+            if len(held) > _LONGEST_LINE:
+                raise InputError(
+                    f"has a line of more than {_LONGEST_LINE >> 20} MB (line {number})"
+                )
+            block = stream.read(_BLOCK)
+    if held.strip():
+        yield number, bytes(held).strip()
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        byte = content[error.start]
+        line = content[: error.start].count(b"\n") + 1
+        where = f" in line {line}" if line > 1 else ""
+        raise not_utf8(byte, where) from None
+
+
+def _parsed(text: str, *, whole: bool = False) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}" if whole else f"column {error.colno}"
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+            where = f"it ends too early, in {where}"
+        raise InputError(f"is not valid JSON ({where}: {error.msg}); correct it") from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be a table") from None
+    except FewlabelsError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise InputError(f"is not valid JSON ({error})") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"has the key {quoted(twice)} twice in one object; remove one")
+    return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _what(value: Any) -> str:
+    """The type of a value in words."""
+    words = {list: "a list", str: "text", bool: "a truth value", type(None): "null"}
+    return words.get(type(value), "a number")
+
+
+# Workbooks ----------------------------------------------------------------------------------------
 
 
 def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
@@ -265,7 +437,21 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         raise InputError(
             f"cannot be read as a workbook, it is damaged or cut short ({error}); write it again"
         ) from None
-    return _table(rows, start, name, chosen)
+    if not rows:
+        raise InputError(f"has nothing in the sheet {quoted(chosen)}")
+    header = [(group_text(cell) or "").strip() for cell in rows[0]]
+    # Rows and columns that were emptied or formatted are part of a sheet without holding anything.
+    kept = [i for i in range(1, len(rows)) if any(cell != "" for cell in rows[i])]
+    width = len(header)
+    while width and not header[width - 1] and all(rows[i][width - 1] == "" for i in kept):
+        width -= 1
+    columns = tuple(
+        (header[k], column_of([None if rows[i][k] == "" else rows[i][k] for i in kept]))
+        for k in range(width)
+    )
+    return Cells(
+        name, columns, len(kept), lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}"
+    )
 
 
 _Sheet = tuple[str, int, list[list[Any]]]
@@ -297,21 +483,3 @@ def _chosen_sheet(book: Any, sheet: str | None) -> _Sheet:
 def _cells(book: Any, name: str) -> _Sheet:
     sheet = book.get_sheet_by_name(name)
     return name, sheet.start[0] if sheet.start else 0, sheet.to_python(skip_empty_area=True)
-
-
-def _table(rows: Sequence[Sequence[Any]], start: int, name: str, sheet: str) -> Cells:
-    if not rows:
-        raise InputError(f"has nothing in the sheet {quoted(sheet)}")
-    header = [(group_text(cell) or "").strip() for cell in rows[0]]
-    # Rows and columns that were emptied or formatted are part of a sheet without holding anything.
-    kept = [i for i in range(1, len(rows)) if any(cell != "" for cell in rows[i])]
-    width = len(header)
-    while width and not header[width - 1] and all(rows[i][width - 1] == "" for i in kept):
-        width -= 1
-    columns = tuple(
-        (header[k], column_of([None if rows[i][k] == "" else rows[i][k] for i in kept]))
-        for k in range(width)
-    )
-    return Cells(
-        name, columns, len(kept), lambda row: f"row {start + kept[row] + 1} of the sheet {sheet!r}"
-    )

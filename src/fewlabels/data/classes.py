@@ -23,8 +23,7 @@ from fewlabels.checks.class_words import (
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import by_names, class_of_one, differences
 from fewlabels.data.roles import Roles, split_native
-from fewlabels.data.table import Names, Place
-from fewlabels.data.values import class_names, class_text, in_order
+from fewlabels.data.table import Names, Place, class_names, class_text, in_order
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array
 
@@ -157,18 +156,31 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     InputError
         If the columns disagree about the classes, there is but one, or two spellings are perhaps
         one class.
+    UsageError
+        If the positive class that is asked for is none.
     """
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram
     given = () if options.classes is None else tuple(class_text(c) for c in options.classes)
     if options.classes is not None:
-        _refuse_others(declared, given)
+        for name, column in declared.items():
+            if name not in given:
+                raise InputError(
+                    f"column {quoted(column)} is of class {quoted(name)}, which is not among the "
+                    f"classes given ({listed(given)}); add it, or drop the column"
+                )
     known = set(given) | set(declared)
     none = _texts_for_none(seen, roles, known, options)
     if not given:
         _refuse_in_both(seen, roles, options)
     start = Classes((), given=given, none=none, same=options.same)
-    counts = _meant(seen, start, known)
+    # The texts that are classes, those of `same` under the class they mean.
+    counts: dict[str, Counter[str]] = {column: Counter() for column in seen}
+    for column, held in seen.items():
+        for text, rows in held.items():
+            meant = options.same.get(text, text)
+            if meant in known or folded(meant) not in none:
+                counts[column][meant] += rows
     notes: list[str] = []
     if given:
         texts = given
@@ -184,28 +196,20 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
             texts = _implied(roles, _one_vocabulary(counts, roles))
     classes = replace(start, texts=texts)
     if len(texts) == 2 or options.positive is not None:
-        classes = replace(classes, positive=_positive(options, classes))
+        # The one asked for, else that of a known word of two, or the last.
+        positive: int | None
+        if options.positive is None:
+            positive = positive_index(texts)
+        else:
+            positive = classes.find(options.positive)
+        if positive is None or positive < 0:
+            raise UsageError(unknown("class", options.positive, texts))
+        classes = replace(classes, positive=texts[positive])
     _check_models(roles, classes)
     _refuse_strangers(seen, roles, classes)
     notes += _read_as(seen, classes)
     notes += _never_predicted(seen, roles, classes)
     return replace(classes, notes=tuple(notes))
-
-
-def _positive(options: ColumnOptions, classes: Classes) -> str:
-    """The positive class: the one asked for, else that of a known word of two, or the last.
-
-    Raises
-    ------
-    UsageError
-        If the one asked for is no class.
-    """
-    if options.positive is None:
-        return classes.texts[positive_index(classes.texts)]
-    index = classes.find(options.positive)
-    if index is None or index < 0:
-        raise UsageError(unknown("class", options.positive, classes.texts))
-    return classes.texts[index]
 
 
 def _texts_for_none(
@@ -291,18 +295,6 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
     ]
 
 
-def _meant(seen: Counts, start: Classes, known: Collection[str]) -> dict[str, Counter[str]]:
-    """The counts of texts that are classes, those of `same` under the class they mean."""
-    found: dict[str, Counter[str]] = {}
-    for column, texts in seen.items():
-        counter = found.setdefault(column, Counter())
-        for text, rows in texts.items():
-            meant = (start.same or {}).get(text, text)
-            if meant in known or folded(meant) not in start.none:
-                counter[meant] += rows
-    return found
-
-
 def _one_spelling(
     counts: Mapping[str, Counter[str]], known: Collection[str], notes: list[str]
 ) -> dict[str, Counter[str]]:
@@ -335,9 +327,8 @@ def _one_spelling(
                     "with --classes"
                 )
         chosen |= dict.fromkeys(same, keep)
-    merged: dict[str, Counter[str]] = {}
+    merged: dict[str, Counter[str]] = {column: Counter() for column in counts}
     for column, counter in counts.items():
-        merged[column] = Counter()
         for text, rows in counter.items():
             merged[column][chosen[text]] += rows
     return merged
@@ -395,7 +386,9 @@ def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> tuple[str,
     """Two classes, of which the columns name one."""
     known, column = declared
     others = {t for t in seen if same_answer(t, [known]) is None}
-    opposite = _opposite(known)
+    opposite = {"0": "1", "1": "0", "true": "false", "false": "true"}.get(known.lower())
+    if opposite is not None and opposite.isalpha() and not known.islower():
+        opposite = opposite.upper() if known.isupper() else opposite.title()
     if opposite is not None:
         others = {opposite if same_answer(t, [opposite]) else t for t in others}
     if len(others) > 1:
@@ -405,16 +398,6 @@ def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> tuple[str,
         )
     # The other class comes first where nobody names it, so that the named one is positive.
     return in_order({known, *others}) if others else (f"not {known}", known)
-
-
-def _opposite(text: str) -> str | None:
-    """The other of two boolean classes, written in the same way."""
-    if text in ("0", "1"):
-        return "1" if text == "0" else "0"
-    other = {"true": "false", "false": "true"}.get(text.lower())
-    if other is None or text.islower():
-        return other
-    return other.upper() if text.isupper() else other.title()
 
 
 def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
@@ -443,15 +426,6 @@ def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
             "name the classes in the order of its columns with --classes"
         )
     return in_order(occurring)
-
-
-def _refuse_others(declared: Mapping[str, str], classes: Collection[str]) -> None:
-    for name, column in declared.items():
-        if name not in classes:
-            raise InputError(
-                f"column {quoted(column)} is of class {quoted(name)}, which is not among the "
-                f"classes given ({listed(classes)}); add it, or drop the column"
-            )
 
 
 def _check_models(roles: Roles, classes: Classes) -> None:

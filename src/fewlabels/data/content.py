@@ -76,33 +76,23 @@ def byte_stream(path: Path) -> Iterator[Any]:
     InputError
         If they cannot be read.
     """
-    with _readable():
+    try:
         codec = compression(path)
-        if not first_bytes(path).startswith(_UTF16):
-            with pa.input_stream(str(path), compression=codec) as stream:
-                yield stream
-            return
-        # At once: only spreadsheets write it, and theirs are small.
         with pa.input_stream(str(path), compression=codec) as stream:
-            content = _utf8(stream.read())
+            if not first_bytes(path).startswith(_UTF16):
+                yield stream
+                return
+            # At once: only spreadsheets write it, and theirs are small.
+            content = stream.read()
+        try:
+            content = content.decode("utf-16").encode()
+        except UnicodeError:
+            raise InputError(
+                "begins as UTF-16 and is not; save it again as UTF-8, or convert it: "
+                "iconv -f UTF-16 -t UTF-8 FILE > NEW"
+            ) from None
         with pa.BufferReader(content) as stream:
             yield stream
-
-
-def _utf8(content: bytes) -> bytes:
-    try:
-        return content.decode("utf-16").encode()
-    except UnicodeError:
-        raise InputError(
-            "begins as UTF-16 and is not; save it again as UTF-8, or convert it: "
-            "iconv -f UTF-16 -t UTF-8 FILE > NEW"
-        ) from None
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    try:
-        yield
     except (FewlabelsError, pa.ArrowInvalid):
         raise
     except (OSError, ValueError, MemoryError) as error:
@@ -164,6 +154,11 @@ _MAGIC = (
 )  # fmt: skip
 _REFUSED = tuple((re.compile(magic, re.DOTALL), what) for magic, what in _MAGIC)
 
+_OLE = (
+    ("EncryptedPackage", "is an encrypted Office file; save it without a password"),
+    ("WordDocument", "is a Word document; save its table as CSV"),
+    ("PowerPoint Document", "is a file of slides; save its table as CSV"),
+)
 _PICKLED = (".pkl", ".pickle", ".joblib")
 _KINDS = (
     ("Parquet", re.compile(rb"PAR1(?:[\x00-\x08\x0e-\x1f\x80-\xff]|$)", re.DOTALL)),
@@ -205,7 +200,12 @@ def file_kind(path: Path) -> str:
     if kind == "zip":
         kind = _kind_of_zip(path, name) if codec is None else "NPZ"
     elif kind == "OLE":
-        kind = _kind_of_ole(path) if codec is None else "Excel"
+        # What a file of the old Office is, by the names of its streams.
+        streams = path.read_bytes() if codec is None else b""
+        for stream, what in _OLE:
+            if stream.encode("utf-16-le") in streams:
+                raise InputError(what)
+        kind = "Excel"
     wanted = _NAMED.get("." + name.rpartition(".")[2])
     if kind == "CSV" and wanted == "JSON" and _as_utf8(head).strip()[:1] in (b"", b"{", b"["):
         return wanted
@@ -251,16 +251,3 @@ def _kind_of_zip(path: Path, name: str) -> str:
     if name.endswith(".npz") or not members or any(m.endswith(".npy") for m in members):
         return "NPZ"
     raise InputError(f"is a zip archive that holds {listed(members, 3)}; {_UNPACK}")
-
-
-def _kind_of_ole(path: Path) -> str:
-    """What a file of the old Office is, by the names of its streams."""
-    content = path.read_bytes()
-    for stream, what in (
-        ("EncryptedPackage", "is an encrypted Office file; save it without a password"),
-        ("WordDocument", "is a Word document; save its table as CSV"),
-        ("PowerPoint Document", "is a file of slides; save its table as CSV"),
-    ):
-        if stream.encode("utf-16-le") in content:
-            raise InputError(what)
-    return "Excel"

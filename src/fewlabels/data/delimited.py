@@ -1,4 +1,8 @@
-"""CSV and TSV, plain or compressed, through Arrow's reader."""
+"""CSV and TSV, plain or compressed, through Arrow's reader.
+
+A broken row is found again and described by `_refuse`; a cell of the wrong kind is refused where
+the arrays are assembled (`assemble`).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,10 @@ import io
 import itertools
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
@@ -86,35 +89,17 @@ class DelimitedFile:
     body: int
     width: int
 
-    @cached_property
-    def _text(self) -> _Text:
-        return _check_text(self.path)
-
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns: numbers as such, the others as they are written."""
-        text = self._text
-        position = {name: str(i) for i, name in enumerate(self.names)}
-        types = self._types(numbers, texts)
-        try:
-            try:
-                table = self._parse(types)
-            except pa.ArrowInvalid as error:
-                if _NO_NUMBER not in str(error):
-                    raise
-                # As text, so that whoever asks for the numbers can name the cell that is none.
-                table = self._parse(dict.fromkeys(types, pa.string()))
-        except pa.ArrowInvalid as error:
-            self._refuse(self._with_row(error), text, self.body)
-        if text.quotes % 2 and text.line_breaks > table.num_rows + self.skip:
-            self._refuse_open_quote()
-        columns = {name: [table.column(position[name])] for name in (*numbers, *texts)}
-        return Table(
-            tuple(columns),
-            columns.__getitem__,
-            table.num_rows,
-            lambda row: f"row {row + 1} after the header",
-            decimal_comma=self.delimiter == ";",
-        )
+        end = self._size
+        batches = list(self.parts(numbers, texts, self.body, end))
+        if len({batch.schema for batch in batches}) > 1:
+            # All as text where a cell is no number: how numbers are written is told by them all.
+            batches = list(self.parts((), (*numbers, *texts), self.body, end))
+        if not batches and _check_text(self.path).line_breaks < self.skip:
+            raise InputError("has a header but no rows; a file needs at least one item")
+        place, comma = partial(self.place, self.body), self.delimiter == ";"
+        return Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
 
     def parts(
         self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
@@ -153,7 +138,7 @@ class DelimitedFile:
             self._refuse_open_quote()
 
     def batches(self, numbers: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns from the first row on, some megabytes at a time."""
+        """Some columns from the first row on, some megabytes at a time, unchecked."""
         if self.body < self._size:
             yield from self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, self._size)
 
@@ -183,12 +168,38 @@ class DelimitedFile:
     def _pass(
         self, types: dict[str, pa.DataType], block: int, start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
-        names = [self.names[int(i)] for i in types]
-        # Arrow reads ahead on threads of its own, where no code of Python should be called.
-        with _opened_part(self.path, start, stop) as part:
+        names = [self.names[int(i)] if int(i) < len(self.names) else "" for i in types]
+        with byte_stream(self.path) as stream:
+            part = stream
+            if is_plain(self.path):
+                part = stream.get_stream(start, stop - start)
+            else:
+                while start and (chunk := stream.read(start)):
+                    start -= len(chunk)
+            options = {
+                "read_options": pa.csv.ReadOptions(
+                    # By position: names may be anything, and the header is ours to read.
+                    column_names=[str(i) for i in range(self.width)],
+                    block_size=block,
+                    # Arrow reads ahead on threads of its own otherwise, where no code of Python
+                    # should be called.
+                    use_threads=False,
+                ),
+                "parse_options": pa.csv.ParseOptions(
+                    delimiter=self.delimiter, newlines_in_values=True
+                ),
+                "convert_options": pa.csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=list(types),
+                    null_values=list(MISSING_NUMBERS),
+                    strings_can_be_null=False,
+                ),
+            }
             try:
-                options = self._options(types, threads=False, block=block)
-                reader = pa.csv.open_csv(part, **options)
+                if block == _BLOCK:  # of which 32 ahead would be too much
+                    reader = pa.csv.read_csv(part, **options).to_reader()
+                else:
+                    reader = pa.csv.open_csv(part, **options)
             except pa.ArrowInvalid as error:
                 if "Empty CSV" not in str(error):
                     raise
@@ -196,36 +207,6 @@ class DelimitedFile:
             with reader:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(batch.columns, names)
-
-    def _parse(self, types: dict[str, pa.DataType]) -> pa.Table:
-        with byte_stream(self.path) as stream:
-            return pa.csv.read_csv(stream, **self._options(types, threads=True, skip=self.skip))
-
-    def _options(
-        self,
-        types: dict[str, pa.DataType],
-        *,
-        threads: bool,
-        skip: int = 0,
-        block: int | None = None,
-    ) -> dict[str, Any]:
-        """Options of Arrow's readers."""
-        return {
-            "read_options": pa.csv.ReadOptions(
-                # Columns by position: names may be anything, and the header is ours to read.
-                column_names=[str(i) for i in range(self.width)],
-                skip_rows_after_names=skip,
-                block_size=block or _BLOCK,
-                use_threads=threads,
-            ),
-            "parse_options": pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            "convert_options": pa.csv.ConvertOptions(
-                column_types=types,
-                include_columns=list(types),
-                null_values=list(MISSING_NUMBERS),
-                strings_can_be_null=False,
-            ),
-        }
 
     def _refuse_open_quote(self) -> None:
         """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
@@ -239,17 +220,6 @@ class DelimitedFile:
                     "has a double quote that is opened and never closed; close it, or write a "
                     'quote within a cell as ""'
                 ) from None
-
-    def _with_row(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
-        """A ragged row with its number, which the reader without threads counts."""
-        if "Expected" not in str(error):
-            return error
-        try:
-            for _ in self._pass({"0": pa.string()}, _BLOCK, self.body, self._size):
-                pass
-        except pa.ArrowInvalid as numbered:
-            return numbered
-        return error
 
     def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
@@ -294,16 +264,25 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    delimiter = _delimiter(path, text)
-    skip, lines = 0, _Lines(text)
-    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
-    rows = csv.reader(lines, delimiter=delimiter)
+    delimiter = "\t"
+    if not path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
+        # The one that the header has most of.
+        header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
+        delimiter = max(_DELIMITERS, key=header.count)
+    body = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+
+    def lines() -> Iterator[str]:
+        """The lines with their ends, whose bytes are counted."""
+        nonlocal body
+        for line in io.StringIO(text, newline=""):
+            body += len(line.encode())
+            yield line
+
+    rows = csv.reader(lines(), delimiter=delimiter)
     try:
-        for row in rows:
-            skip += 1
+        for skip, row in enumerate(rows, 1):
             if row:
                 names = tuple(column.strip() for column in row)
-                body = mark + lines.size
                 file = DelimitedFile(path, name, names, delimiter, skip, body, len(names))
                 return _without_empty_columns(file, rows)
     except csv.Error as error:
@@ -344,37 +323,16 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int]) -> int | No
     """
     # With a column that has a name, as there may be none behind them.
     columns = range(named - 1, file.width)
+    types = {str(i): pa.string() for i in columns}
+    filled = {named}
     try:
-        table = file._parse({str(i): pa.string() for i in columns})
+        for batch in file._pass(types, _BLOCK, file.body, file._size):
+            for i, column in zip(columns[1:], batch.columns[1:], strict=True):
+                if i + 1 not in filled and any(v.strip() for v in column.unique().to_pylist()):
+                    filled.add(i + 1)
     except pa.ArrowInvalid:
         return None
-    filled = [
-        i + 1
-        for i in columns[1:]
-        if any(value.strip() for value in table.column(str(i)).unique().to_pylist())
-    ]
-    return max(filled, default=named)
-
-
-class _Lines:
-    """The lines of a text with their ends, and how many bytes those read so far have."""
-
-    def __init__(self, text: str) -> None:
-        self.size = 0
-        self._lines = io.StringIO(text, newline="")
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.size += len(line.encode())
-            yield line
-
-
-def _delimiter(path: Path, text: str) -> str:
-    """The delimiter: a tab in .tsv, else the one that the header has most of."""
-    if path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
-        return "\t"
-    header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-    return max(_DELIMITERS, key=header.count)
+    return max(filled)
 
 
 def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
@@ -389,15 +347,3 @@ def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
             left -= 0 if stop is None else len(chunk)
     text.close()
     return text
-
-
-@contextmanager
-def _opened_part(path: Path, start: int, stop: int) -> Iterator[Any]:
-    """The bytes from `start` to `stop`, or to the end of a file that is not plain text."""
-    with byte_stream(path) as stream:
-        if is_plain(path):
-            yield stream.get_stream(start, stop - start)
-            return
-        while start and (chunk := stream.read(start)):
-            start -= len(chunk)
-        yield stream

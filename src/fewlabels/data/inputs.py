@@ -117,7 +117,16 @@ def reference_of(source: Any, target: Predictions, **columns: Any) -> Prediction
         If it cannot be read, has no labeled item, a class of its own, or no classifier in common.
     """
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
-    found = source if isinstance(source, Predictions) else _read_reference(source, target, columns)
+    found = source
+    if not isinstance(source, Predictions):
+        from fewlabels.data import read_reference
+
+        try:
+            found = read_reference(source, target.positive, **columns)
+        except InputError as error:
+            if isinstance(source, str | os.PathLike):  # the message begins with its name
+                raise
+            raise InputError(f"`reference`: {error}") from None
     rest = f"not {target.classes[-1]}"
     against_rest = found.n_classes > 2 and target.classes[0] == rest
     found = found.with_positive(target.classes[-1] if against_rest else None)
@@ -141,17 +150,6 @@ def reference_of(source: Any, target: Predictions, **columns: Any) -> Prediction
         notes.append(f"only {n} labeled item{'s' * (n > 1)}: so few say little")
     aligned = _aligned(found.take(found.labeled).select_models(common), target, name)
     return aligned.noting(dict.fromkeys([*notes, *_twice(aligned, target)]))
-
-
-def _read_reference(source: Any, target: Predictions, columns: Mapping[str, Any]) -> Predictions:
-    from fewlabels.data import read_reference
-
-    try:
-        return read_reference(source, target.positive, **columns)
-    except InputError as error:
-        if isinstance(source, str | os.PathLike):  # the message begins with its name
-            raise
-        raise InputError(f"`reference`: {error}") from None
 
 
 def _aligned(found: Predictions, target: Predictions, name: str) -> Predictions:

@@ -25,8 +25,7 @@ from fewlabels.data.roles import (
     missing_column,
 )
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import Names, Place, Source, Table, told_of
-from fewlabels.data.values import class_text, group_text
+from fewlabels.data.table import Names, Place, Source, Table, class_text, group_text, told_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Ints
 
@@ -101,7 +100,12 @@ class LongVotes:
         people: dict[Key, int] = {}
         annotator = _numbered(self.annotators.codes[kept], self.annotators.texts, people)
         models = (*wide["models"], *map(str, people))
-        _refuse_namesakes(wide["models"], models[len(wide["models"]) :])
+        both = set(wide["models"]) & set(models[len(wide["models"]) :])
+        if both:
+            raise InputError(
+                f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in "
+                "the other file; rename one of them"
+            )
         votes = _Votes(item, annotator + len(wide["models"]), label[kept], kept)
         repeated = votes.repeated()
         if repeated.any() and self.duplicates == "refuse":
@@ -360,15 +364,6 @@ def _after_another(key: Ints) -> Array:
     return out
 
 
-def _refuse_namesakes(classifiers: Sequence[str], annotators: Sequence[str]) -> None:
-    both = set(classifiers) & set(annotators)
-    if both:
-        raise InputError(
-            f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in the "
-            "other file; rename one of them"
-        )
-
-
 def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[str, Any]:
     """The wide table's arrays for n items and all classifiers, missing where they are new."""
     if wide["weight"] is not None and n > before:
@@ -420,57 +415,48 @@ def read_labels(source: Any, names: Collection[str], options: ColumnOptions) -> 
     name = "labels" if located is None else located.name
     with told_of(name):
         opened = open_source(source, located, "labels")
-        item = _item_column(opened.names, names, options)
-        label = _label_column([n for n in opened.names if n != item], options)
+        of_labels = opened.names
+        asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
+        shared = [n for n in of_labels if n and n in names and n != "label"]
+        # A table of two columns, one of which is that of the labels: the other names the items.
+        others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
+        if asked or len(shared) == 1:
+            item = (asked or shared)[0]
+        elif len(others) == 1 and len(of_labels) == 2:
+            item = others[0]
+        else:
+            wanted_item = options.item or "item"
+            missing = missing_column(wanted_item, of_labels, "what labels are joined by")
+            raise InputError(f"{missing}; say which it is with --item COL")
+        rest = [n for n in opened.names if n != item]
+        wanted = [n for n in (options.label, "label") if n is not None and n in rest]
+        likely = wanted[:1] or [n for n in rest if LIKE_LABELS.fullmatch(n)] or rest
+        if len(likely) != 1:
+            raise InputError(
+                f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
+                "with --label COL"
+            )
+        label = likely[0]
         table = opened.read((), (item, label))
         items, labels = Names.of(table, item), Names.of(table, label)
-        return KeptLabels(name, _by_item(items, labels, table.place), item)
-
-
-def _item_column(of_labels: Collection[str], names: Collection[str], options: ColumnOptions) -> str:
-    for column in (options.item, "item"):
-        if column is not None and column in of_labels:
-            return column
-    shared = [n for n in of_labels if n and n in names and n != "label"]
-    if len(shared) == 1:
-        return shared[0]
-    # A table of two columns, one of which is that of the labels: the other names the items.
-    others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
-    if len(others) == 1 and len(of_labels) == 2:
-        return others[0]
-    missing = missing_column(options.item or "item", tuple(of_labels), "what labels are joined by")
-    raise InputError(f"{missing}; say which it is with --item COL")
-
-
-def _label_column(columns: Collection[str], options: ColumnOptions) -> str:
-    for column in (options.label, "label"):
-        if column is not None and column in columns:
-            return column
-    alike = [c for c in columns if LIKE_LABELS.fullmatch(c)] or list(columns)
-    if len(alike) == 1:
-        return alike[0]
-    raise InputError(
-        f"no column 'label'; the columns are {listed(map(quoted, columns))}: say which it is with "
-        "--label COL"
-    )
-
-
-def _by_item(items: Names, labels: Names, place: Place) -> dict[str, str]:
-    found: dict[str, str] = {}
-    first: dict[str, int] = {}
-    for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-        if i < 0 or k < 0 or not labels.texts[k]:
-            continue
-        item, label = items.texts[i], labels.texts[k]
-        if found.setdefault(item, label) != label:
+        by_item: dict[str, str] = {}
+        first: dict[str, int] = {}
+        for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
+            if i < 0 or k < 0 or not labels.texts[k]:
+                continue
+            named, text = items.texts[i], labels.texts[k]
+            if by_item.setdefault(named, text) != text:
+                raise InputError(
+                    f"item {quoted(named)} has two labels: {quoted(by_item[named])} in "
+                    f"{table.place(first[named])} and {quoted(text)} in {table.place(row)}; keep "
+                    "one of them"
+                )
+            first.setdefault(named, row)
+        if not by_item:
             raise InputError(
-                f"item {quoted(item)} has two labels: {quoted(found[item])} in "
-                f"{place(first[item])} and {quoted(label)} in {place(row)}; keep one of them"
+                "there are no labels in it; every cell of the column of labels is empty"
             )
-        first.setdefault(item, row)
-    if not found:
-        raise InputError("there are no labels in it; every cell of the column of labels is empty")
-    return found
+        return KeptLabels(name, by_item, item)
 
 
 @dataclass(frozen=True)

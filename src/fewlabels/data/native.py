@@ -10,9 +10,8 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.data.cells import Cells, Rows, column_of
-from fewlabels.data.table import Source, Table
-from fewlabels.data.values import group_text
+from fewlabels.data.cells import Cells, RowCollector, column_of
+from fewlabels.data.table import Source, Table, group_text
 from fewlabels.errors import InputError, UsageError, listed, quoted
 
 
@@ -79,7 +78,18 @@ def open_frame(source: Any, argument: str = "source") -> Source:
         if isinstance(source, Mapping):
             return _of_columns(source, argument)
         if isinstance(source, list | tuple) and (not source or isinstance(source[0], Mapping)):
-            return _of_rows(source)
+            rows = RowCollector()
+            for i, row in enumerate(source):
+                try:
+                    if not isinstance(row, Mapping):
+                        raise InputError(
+                            f"is {quoted(type(row).__name__)}, and the first is a dictionary; make "
+                            "them agree"
+                        )
+                    rows.add(row)
+                except InputError as error:
+                    raise InputError(f"{_place(i)} {error}") from None
+            return rows.table(None, _place)
         frame = _computed(source)
         if frame is None:
             _refuse(source, argument)
@@ -136,7 +146,12 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
             values = (array.astype(str) if array.dtype.kind in "mM" else array).tolist()
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
             values = list(value)
-            shape = (len(values), *(len(v) for v in values[:1] if _is_vector(v)))
+            # Several probabilities, and not what a text column may hold.
+            vectors = (v for v in values[:1] if isinstance(v, list | tuple | np.ndarray))
+            shape = (
+                len(values),
+                *(len(v) for v in vectors if len(v) > 1 and isinstance(v[0], float | np.floating)),
+            )
         else:
             _refuse(source, argument)
         if len(shape) != 1:
@@ -154,28 +169,6 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
                 f"{quoted(name)} {size:,}; make them agree"
             )
     return Cells(None, tuple(columns), sizes.get(first, 0), _place)
-
-
-def _is_vector(value: Any) -> bool:
-    """Whether a value is several probabilities, and not what a text column may hold."""
-    several = isinstance(value, list | tuple | np.ndarray) and len(value) > 1
-    return several and isinstance(value[0], float | np.floating)
-
-
-def _of_rows(source: Sequence[Any]) -> Cells:
-    """A list of dictionaries."""
-    rows = Rows()
-    for i, row in enumerate(source):
-        try:
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    f"is {quoted(type(row).__name__)}, and the first is a dictionary; make them "
-                    "agree"
-                )
-            rows.add(row)
-        except InputError as error:
-            raise InputError(f"{_place(i)} {error}") from None
-    return rows.table(None, _place)
 
 
 def _refuse(source: Any, argument: str) -> NoReturn:
@@ -199,15 +192,13 @@ def _column(frame: Any, key: Any) -> pa.ChunkedArray:
         column = series.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # A column of Python objects of several kinds; texts are what it can be read as.
-        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-        texts = [None if null else _text(key, value) for value, null in pairs]
+        texts = []
+        for value, null in zip(series.to_list(), series.is_null().to_list(), strict=True):
+            if not null and isinstance(value, list | dict | set):
+                raise InputError(
+                    f"column {quoted(str(key))} holds {type(value).__name__} objects; store "
+                    "numbers or text"
+                ) from None
+            texts.append(None if null else group_text(value))
         column = pa.array(texts, pa.large_string())
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-
-
-def _text(key: Any, value: Any) -> str | None:
-    if isinstance(value, (list, dict, set)):
-        raise InputError(
-            f"column {quoted(str(key))} holds {type(value).__name__} objects; store numbers or text"
-        )
-    return group_text(value)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from fewlabels.data.table import told_of
-from fewlabels.data.values import class_text
+from fewlabels.data.table import class_text, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
@@ -184,6 +183,13 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     if isinstance(no_label, str):
         no_label = [no_label]
+    said_votes, what = get("vote_columns") or {}, f"{', '.join(VOTE_ROLES)} to columns of the votes"
+    for role in said_votes if isinstance(said_votes, Mapping) else ():
+        if role not in VOTE_ROLES:
+            raise UsageError(
+                f"`vote_columns` has the unknown key {quoted(role)}; "
+                f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
+            )
     of_votes = {"annotator": get("annotator"), "label": get("answer")}
     given = ColumnOptions(
         get("label"),
@@ -195,7 +201,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         get("item"),
         {
             **{role: column for role, column in of_votes.items() if column is not None},
-            **_vote_columns(get("vote_columns") or {}, "vote_columns"),
+            **_single_columns(said_votes, "vote_columns", what),
         },
         _single_columns(get("hard") or {}, "hard"),
         _single_columns(get("scores") or {}, "scores"),
@@ -207,19 +213,14 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     if columns is None:
         return given
     said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
-    return ColumnOptions(
-        **{
-            one.name: _joined_option(getattr(given, one.name), getattr(said, one.name))
-            for one in fields(ColumnOptions)
-        }
-    )
-
-
-def _joined_option(mine: Any, theirs: Any) -> Any:
-    """What an argument says, and what the file says where the argument says nothing."""
-    if isinstance(mine, Mapping):
-        return {**theirs, **mine}
-    return theirs if mine in (None, "", ()) and theirs is not None else mine
+    joined: dict[str, Any] = {}
+    for name in (one.name for one in fields(ColumnOptions)):
+        mine, theirs = getattr(given, name), getattr(said, name)
+        if isinstance(mine, Mapping):
+            joined[name] = {**theirs, **mine}
+        else:
+            joined[name] = theirs if mine in (None, "", ()) and theirs is not None else mine
+    return ColumnOptions(**joined)
 
 
 def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
@@ -320,7 +321,10 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
                 f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
                 f"{', '.join(_KEYS)}"
             )
-    texts: dict[str, Any] = {key: _text(said, key) for key in _TEXTS if key != "positive"}
+    texts: dict[str, Any] = {key: said.get(key) for key in _TEXTS if key != "positive"}
+    for key, value in texts.items():
+        if key in said and (not isinstance(value, str) or not value):
+            raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
     lists: dict[str, Any] = {}
     for key in _LISTS:
         value = said.get(key)
@@ -340,15 +344,6 @@ def _said(said: Mapping[str, Any]) -> ColumnOptions:
         dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
         raise InputError(f"{error}{mend}") from None
-
-
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
-    if key not in said:
-        return None
-    if not isinstance(value, str) or not value:
-        raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
-    return value
 
 
 def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -382,13 +377,3 @@ def _single_columns(columns: Any, name: str, what: str = "names to columns") -> 
                 f"`{name}` must map {quoted(model)} to the name of a column; got {quoted(column)}"
             )
     return {str(model): column for model, column in columns.items()}
-
-
-def _vote_columns(columns: Any, name: str) -> dict[str, str]:
-    for role in columns if isinstance(columns, Mapping) else ():
-        if role not in VOTE_ROLES:
-            raise UsageError(
-                f"`{name}` has the unknown key {quoted(role)}; "
-                f"{did_you_mean(str(role), VOTE_ROLES)}the keys are {', '.join(VOTE_ROLES)}"
-            )
-    return _single_columns(columns, name, f"{', '.join(VOTE_ROLES)} to columns of the votes")

@@ -12,8 +12,7 @@ import numpy as np
 
 from fewlabels.checks.class_words import NO_LABEL, folded, same_answer
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.table import Names, Table
-from fewlabels.data.values import class_text
+from fewlabels.data.table import Names, Table, class_text
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 

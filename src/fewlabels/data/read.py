@@ -7,24 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
-from fewlabels.data.classes import Classes
+from fewlabels.data.binary import read_npz
 from fewlabels.data.joined import (
     DUPLICATES,
     Duplicates,
-    Key,
     LongVotes,
     WithLabels,
     item_keys,
     read_labels,
     read_votes,
 )
-from fewlabels.data.npz import read_npz
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
@@ -139,20 +137,32 @@ def read_predictions(
         no_label=no_label, same=same, keep=keep, item=item, annotator=annotator, answer=answer,
         vote_columns=vote_columns,
     )  # fmt: skip
-    if _is_by_classifier(source):
-        return _of_classifiers(source, options, votes, labels)
+    if isinstance(source, Mapping) and source:
+        # What classifiers said, and not the columns of a table: a value has a column per class, or
+        # all are arrays of numpy with names that are no native ones; a mapping of lists is a table.
+        native = any(split_native(str(name)) is not None for name in source)
+        wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
+        if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
+            return _of_classifiers(source, options, votes, labels)
     opened = open_input(source, options, votes, duplicates, labels)
     with told_of(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
-        wide = _read_wide(opened)
-    arguments = wide.arguments
-    if opened.votes is not None:
-        with told_of(opened.votes.name):
-            arguments = opened.votes.join(arguments, wide.keys, wide.classes, options.keep)
+        long, source = opened.votes, opened.table
+        names = () if source is None else source.names
+        roles = assign_roles(names, opened.options, None if long is None else long.roles)
+        table = NOTHING if source is None else source.read(roles.numeric, roles.text)
+        voted = None if long is None else long.class_texts()
+        arguments, table_classes = assemble(table, roles, opened.options, voted)
+        keys = [] if long is None else item_keys(table, roles, long)
+        place = table.place
+        del table  # gone before `Predictions` makes its own copy
+    if long is not None:
+        with told_of(long.name):
+            arguments = long.join(arguments, keys, table_classes, options.keep)
     pa.default_memory_pool().release_unused()
     with told_of(opened.name):
-        return build(arguments | {"reading": opened.lines}, wide.roles, wide.place)
+        return build(arguments | {"reading": opened.lines}, roles, place)
 
 
 _OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
@@ -160,20 +170,6 @@ _OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight
 
 _LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
 """Keys under which a mapping of classifiers may hold the known labels."""
-
-
-def _is_by_classifier(source: Any) -> bool:
-    """Whether a mapping holds what classifiers said, and not the columns of a table.
-
-    It does where a value has a column per class, or where all are arrays of numpy with names that
-    are no native ones; a mapping of lists is a table.
-    """
-    if not isinstance(source, Mapping) or not source:
-        return False
-    if any(split_native(str(name)) is not None for name in source):
-        return False
-    several = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
-    return several or all(isinstance(v, np.ndarray) for v in source.values())
 
 
 def _of_classifiers(
@@ -268,52 +264,22 @@ def open_input(
             return Opened(name, options, arrays=located.files)
         table = open_source(source, located)
         if labels is not None:
-            table, options = _with_labels(table, labels, options)
+            kept = read_labels(labels, table.names, options)
+            item = options.item or ("item" if "item" in table.names else kept.item)
+            alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+            if item not in table.names and options.item is None and len(alike) == 1:
+                item = alike[0]
+            if item not in table.names:
+                missing = missing_column(item, table.names, "what labels are joined by")
+                raise InputError(f"{missing}; say which it is with --item COL")
+            label = options.label if options.label in table.names and options.label else "label"
+            table = WithLabels(table, kept, item, label)
+            options = replace(options, item=item, label=label)
         reading = recognise(table, options, joined=long is not None)
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
     return Opened(name, reading.options, table, long, lines=reading.lines)
-
-
-def _with_labels(
-    table: Source, labels: Any, options: ColumnOptions
-) -> tuple[Source, ColumnOptions]:
-    """The table with the labels of a file of their own, and the options that name their column."""
-    kept = read_labels(labels, table.names, options)
-    item = options.item or ("item" if "item" in table.names else kept.item)
-    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
-    if item not in table.names and options.item is None and len(alike) == 1:
-        item = alike[0]
-    if item not in table.names:
-        missing = missing_column(item, table.names, "what labels are joined by")
-        raise InputError(f"{missing}; say which it is with --item COL")
-    label = options.label if options.label in table.names and options.label else "label"
-    return WithLabels(table, kept, item, label), replace(options, item=item, label=label)
-
-
-class _Wide(NamedTuple):
-    """What is known of the items of the wide table; nothing is, where there are votes alone.
-
-    The table itself is gone before `Predictions` makes its own copy.
-    """
-
-    arguments: dict[str, Any]
-    classes: Classes
-    roles: Roles
-    keys: list[Key]
-    place: Place
-
-
-def _read_wide(opened: Opened) -> _Wide:
-    long, source = opened.votes, opened.table
-    names = () if source is None else source.names
-    roles = assign_roles(names, opened.options, None if long is None else long.roles)
-    table = NOTHING if source is None else source.read(roles.numeric, roles.text)
-    voted = None if long is None else long.class_texts()
-    arguments, classes = assemble(table, roles, opened.options, voted)
-    keys = [] if long is None else item_keys(table, roles, long)
-    return _Wide(arguments, classes, roles, keys, table.place)
 
 
 def column_names(source: Any) -> tuple[str, ...]:
@@ -379,17 +345,13 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
     options = column_options(**columns)
     if options == ColumnOptions():
         return read_predictions(source, positive=positive, keep=())
-    kept = _of_columns(options, column_names(source))
-    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())
-
-
-def _of_columns(options: ColumnOptions, names: Sequence[str]) -> ColumnOptions:
-    """The options without those whose columns are not there; the label's stays."""
+    names = column_names(source)
 
     def there(mapped: Mapping[str, str]) -> dict[str, str]:
         return {name: column for name, column in mapped.items() if column in names}
 
-    return replace(
+    # The label stays, for the message that it is not there.
+    kept = replace(
         options,
         item=options.item if options.item in names else None,
         domain=options.domain if options.domain in names else None,
@@ -400,3 +362,4 @@ def _of_columns(options: ColumnOptions, names: Sequence[str]) -> ColumnOptions:
         confidence=there(options.confidence),
         votes=there(options.votes),
     )
+    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())

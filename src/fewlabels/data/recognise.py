@@ -31,8 +31,7 @@ from fewlabels.data.profiles import (
     without_role,
 )
 from fewlabels.data.roles import LIKE_LABELS, split_native
-from fewlabels.data.table import Source, Table
-from fewlabels.data.values import in_order
+from fewlabels.data.table import Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
 
@@ -80,7 +79,12 @@ def votes_in_rows(profiles: Sequence[Profile], options: ColumnOptions) -> Readin
     said = [p for p in answers if p not in gold and p.like_answer]
     if items and not gold and items[0].rows >= 2 * items[0].distinct >= _MANY_ITEMS:
         # What is the same in all rows of an item is the item's label, and no vote.
-        gold = [p for p in said if p.like_truth == 3 and _of_item(p, items[0])]
+        gold = []
+        for p in said:
+            filled = p.codes >= 0
+            same = p.pairs(items[0], filled) == len(np.unique(items[0].codes[filled]))
+            if p.like_truth == 3 and filled.any() and same:
+                gold.append(p)
         said = [p for p in said if p not in gold]
     said = [p for p in answers if p.name == votes.get("label")] or said
     if not (len(people) == 1 and items):
@@ -118,12 +122,6 @@ def votes_in_rows(profiles: Sequence[Profile], options: ColumnOptions) -> Readin
     if options.label is not None:
         lines.append(f"labels: column {quoted(options.label)}, one per item")
     return Reading(options, tuple(lines), votes=True)
-
-
-def _of_item(p: Profile, item: Profile) -> bool:
-    """Whether all rows of an item hold the same value, where they hold any."""
-    known = p.codes >= 0
-    return bool(known.any()) and p.pairs(item, known) == len(np.unique(item.codes[known]))
 
 
 _LEAST_TOGETHER = 10

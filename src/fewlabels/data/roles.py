@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
 from fewlabels.data.profiles import differences
-from fewlabels.data.values import class_text
+from fewlabels.data.table import class_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
 
 LIKE_LABELS = re.compile(
@@ -211,7 +211,12 @@ def assign_roles(
         )
     item = None
     if votes is not None and names:
-        item = claimed.required("--item", options.item, "item")
+        if options.item is None and "item" not in names:
+            raise InputError(
+                f"{missing_column('item', names, 'what votes are joined by')}; say which it is "
+                "with --item COL"
+            )
+        item = claimed.named("--item", options.item, "item")
     elif options.item is not None and not alone:
         item = claimed.named("--item", options.item, "item")
     elif ITEMS in names:
@@ -230,12 +235,27 @@ def assign_roles(
     for flag, singles in flags.items():
         for model, column in singles.items():
             claimed.take(f"{flag} {model}", column)
-    native = _native(names, claimed.roles)
-    by_name = {m: next(iter(columns.values())) for m, columns in native.probabilities.items()}
+    native: dict[str, dict[str, Any]] = {"p": {}, "y": {}, "s": {}, "h": {}}
+    taken: dict[str, str] = {}
+    for name in names:
+        parts = None if name in claimed.roles else split_native(name)
+        if parts is None:
+            continue
+        kind, model, text = parts
+        where = native["p"].setdefault(model, {}) if kind == "p" else native[kind]
+        key = text if kind in "ph" else model
+        if key in where:
+            raise InputError(
+                f"columns {quoted(where[key])} and {quoted(name)} are both of class "
+                f"{quoted(text)}; drop one of them"
+            )
+        where[key] = name
+        taken[name] = model
+    by_name = {m: next(iter(columns.values())) for m, columns in native["p"].items()}
     for flag, mapped, there in (
         ("--model", options.models, by_name),
-        ("--hard", options.hard, native.votes),
-        ("--score", options.scores, native.scores),
+        ("--hard", options.hard, native["y"]),
+        ("--score", options.scores, native["s"]),
     ):
         for model in mapped:
             if model in there:
@@ -243,8 +263,8 @@ def assign_roles(
                     f"two classifiers are named {quoted(model)}: one by {flag}, one by column "
                     f"{quoted(there[model])}; rename one of them"
                 )
-    hard = {**native.votes, **options.hard}
-    scores = {**native.scores, **options.scores}
+    hard = {**native["y"], **options.hard}
+    scores = {**native["s"], **options.scores}
     for model in options.confidence:
         if model not in hard or model in options.models or model in by_name:
             raise InputError(
@@ -255,7 +275,13 @@ def assign_roles(
     for singles in flags.values():
         for model, column in singles.items():
             together[model] = (*together.get(model, ()), column)
-    models = _models(names, native, together)
+    # Every classifier, in the order of its first column.
+    place = {name: i for i, name in enumerate(names)}
+    first = {model: min(place[c] for c in columns) for model, columns in together.items()}
+    for column, model in taken.items():
+        if column not in native["h"].values():
+            first[model] = min(first.get(model, len(names)), place[column])
+    models = tuple(sorted(first, key=lambda model: first[model]))
     if not models and votes is None:
         long = {"item", "annotator", "label"} <= set(names)
         raise InputError(
@@ -264,7 +290,7 @@ def assign_roles(
             "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
             + ("; if each row is one vote of an annotator, add --votes" if long else "")
         )
-    others = [n for n in names if n not in claimed.roles and n not in native.columns]
+    others = [n for n in names if n not in claimed.roles and n not in taken]
     if domain is not None and domain != "domain":
         others.append(domain)
     of_votes = None if votes is None else votes.domain
@@ -272,12 +298,21 @@ def assign_roles(
     if votes is not None and asked_for is not None and (item == ITEMS or ITEMS not in names):
         # The votes bring them along.
         asked_for = tuple(name for name in asked_for if name != ITEMS)
-    groups = _kept(names, asked_for, others, {domain, of_votes} - {None})
+    domains = {domain, of_votes} - {None}
+    if asked_for is None:
+        groups = [name for name in others if name not in _UNNAMED]
+    else:
+        groups = [name for name in dict.fromkeys(asked_for) if not (name == "domain" and domains)]
+        # A domain of the votes alone is a group by its own name too.
+        groups = [name for name in groups if name in names or name not in domains]
+        for name in groups:
+            if name not in names:
+                raise InputError(missing_column(name, names, "a group"))
     if votes is None and item is not None:
         groups = [*groups, item] if item not in groups else groups
     ignored = [n for n in others if n not in groups and n != domain]
     return Roles(
-        models, native.probabilities, options.models, hard, scores, native.histogram,
+        models, native["p"], options.models, hard, scores, native["h"],
         label, domain, weight, tuple(groups), options.keep is not None,
         tuple(ignored), item, options.confidence,
     )  # fmt: skip
@@ -297,14 +332,6 @@ class _Claims:
         self.take(option if asked is not None else f"the {default}", name)
         return name
 
-    def required(self, option: str, asked: str | None, default: str) -> str:
-        if asked is None and default not in self.names:
-            raise InputError(
-                f"{missing_column(default, self.names, 'what votes are joined by')}; say which it "
-                f"is with {option} COL"
-            )
-        return self.named(option, asked, default) or default
-
     def take(self, role: str, name: str) -> None:
         if name not in self.names:
             raise InputError(missing_column(name, self.names, role))
@@ -317,15 +344,6 @@ class _Claims:
                 f"column {quoted(name)} has two roles: {other} and {role}; give it one of them"
             )
         self.roles[name] = role
-
-
-@dataclass(frozen=True)
-class _Native:
-    probabilities: dict[str, dict[str, str]]
-    votes: dict[str, str]
-    scores: dict[str, str]
-    histogram: dict[str, str]
-    columns: dict[str, str]
 
 
 def split_native(name: str) -> tuple[str, str, str] | None:
@@ -345,60 +363,6 @@ def split_native(name: str) -> tuple[str, str, str] | None:
     if kind in ("y", "s"):
         return (kind, rest, "")
     return ("h", "", class_text(rest)) if kind == "h" and rest.strip() else None
-
-
-def _native(names: Iterable[str], claimed: Mapping[str, str]) -> _Native:
-    found = _Native({}, {}, {}, {}, {})
-    for name in names:
-        parts = None if name in claimed else split_native(name)
-        if parts is None:
-            continue
-        kind, model, label = parts
-        if kind == "p":
-            where, key = found.probabilities.setdefault(model, {}), label
-        else:
-            where, key = {
-                "y": (found.votes, model),
-                "s": (found.scores, model),
-                "h": (found.histogram, label),
-            }[kind]
-        if key in where:
-            raise InputError(
-                f"columns {quoted(where[key])} and {quoted(name)} are both of class "
-                f"{quoted(label)}; drop one of them"
-            )
-        where[key] = name
-        found.columns[name] = model
-    return found
-
-
-def _models(
-    names: Sequence[str], native: _Native, mapped: Mapping[str, Sequence[str]]
-) -> tuple[str, ...]:
-    position = {name: i for i, name in enumerate(names)}
-    first = {model: min(position[c] for c in columns) for model, columns in mapped.items()}
-    histogram = set(native.histogram.values())
-    for column, model in native.columns.items():
-        if column not in histogram:
-            first[model] = min(first.get(model, len(names)), position[column])
-    return tuple(sorted(first, key=lambda model: first[model]))
-
-
-def _kept(
-    names: Sequence[str],
-    keep: Sequence[str] | None,
-    others: Sequence[str],
-    domains: Collection[Any],
-) -> list[str]:
-    if keep is None:
-        return [name for name in others if name not in _UNNAMED]
-    wanted = [name for name in dict.fromkeys(keep) if not (name == "domain" and domains)]
-    # A domain of the votes alone is a group by its own name too.
-    wanted = [name for name in wanted if name in names or name not in domains]
-    for name in wanted:
-        if name not in names:
-            raise InputError(missing_column(name, names, "a group"))
-    return wanted
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

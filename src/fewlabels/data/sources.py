@@ -18,11 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fewlabels.data.cells import open_workbook
-from fewlabels.data.columnar import open_feather, open_parquet
+from fewlabels.data.binary import open_feather, open_parquet
+from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.delimited import open_delimited
-from fewlabels.data.json_rows import open_json
 from fewlabels.data.native import open_frame
 from fewlabels.data.table import Source, Table, concatenate, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
@@ -72,20 +71,16 @@ def standard_input(format_name: str | None = None) -> Path:
     if _Kept.path is None or stream is not _Kept.stream:
         if stream is None or stream.closed or sys.stdin.isatty():
             raise InputError("has nothing to read; send a file: fewlabels ... - < FILE")
-        _Kept.path, _Kept.stream = _spooled(stream), stream
+        folder = tempfile.mkdtemp(prefix="fewlabels-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "standard-input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+        _Kept.path, _Kept.stream = path, stream
     # The ending tells a tab for a delimiter, and what the content must be.
     ending = "" if format_name in (None, "excel") else f".{format_name}"
     _Kept.path = _Kept.path.rename(_Kept.path.with_suffix(ending))
     return _Kept.path
-
-
-def _spooled(stream: Any) -> Path:
-    folder = tempfile.mkdtemp(prefix="fewlabels-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder) / "standard-input"
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file, 1 << 20)
-    return path
 
 
 SUFFIXES = (
@@ -161,7 +156,16 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     name = str(source)
     if isinstance(source, str) and is_standard_input(source):
         with told_of(NAME):
-            return _standard_input(source)
+            said = source.removeprefix(DASH).removeprefix("#") or None
+            format_name = said if said in FORMATS else None
+            path = standard_input(format_name)
+            kind = file_kind(path)
+            sheet = None if format_name is not None else said
+            if sheet is not None and kind != "Excel":
+                raise InputError(f"is {kind}, which has no sheet {quoted(sheet)}; leave it out")
+            if format_name is not None and FORMATS[format_name] != kind:
+                raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
+            return Located(kind, (path,), NAME, sheet)
     with told_of(name):
         if isinstance(source, str) and _URL.match(source):
             raise InputError("is a URL, and files are read from disk; download it first")
@@ -177,7 +181,12 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
         except (OSError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(_reason(error)) from None
+            if isinstance(error, PermissionError):
+                mend = "may not be read (permission denied); change its permissions"
+                raise InputError(mend) from None
+            raise InputError(
+                f"cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
 
 
 def path_of(source: str) -> str:
@@ -192,46 +201,27 @@ def path_of(source: str) -> str:
     return path if mark and not os.path.exists(source) else source
 
 
-def _standard_input(source: str) -> Located:
-    said = source.removeprefix(DASH).removeprefix("#") or None
-    format_name = said if said in FORMATS else None
-    path = standard_input(format_name)
-    kind = file_kind(path)
-    sheet = None if format_name is not None else said
-    if sheet is not None and kind != "Excel":
-        raise InputError(f"is {kind}, which has no sheet {quoted(sheet)}; leave it out")
-    if format_name is not None and FORMATS[format_name] != kind:
-        raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
-    return Located(kind, (path,), NAME, sheet)
-
-
 def _sheet(name: str) -> Located:
     """The sheet of a workbook, where that is what a path that does not exist means."""
     base, mark, sheet = name.rpartition("#")
     path = Path(base)
     if not mark or not path.is_file():
-        raise InputError(_no_such_file(Path(base if mark else name)))
+        missing = Path(base if mark else name)
+        folder = missing.parent
+        if not folder.is_dir():
+            raise InputError(f"no such file; there is no folder {quoted(str(folder))}")
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MOST_NEIGHBOURS)]
+        near = did_you_mean(missing.name, names)
+        if not near:  # the same name with another ending
+            stems = {name.partition(".")[0].lower(): name for name in names}
+            same = stems.get(missing.name.partition(".")[0].lower())
+            near = f"did you mean {quoted(same)}?" if same else ""
+        raise InputError(f"no such file; {near}".rstrip("; "))
     kind = file_kind(path)
     if kind != "Excel":
         raise InputError(f"no such file; {path.name} is {kind}, which has no sheets")
     return Located(kind, (path,), name, sheet)
-
-
-def _no_such_file(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f"no such file; there is no folder {quoted(str(folder))}"
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in itertools.islice(entries, _MOST_NEIGHBOURS)]
-    near = did_you_mean(path.name, names) or _by_stem(path, names)
-    return f"no such file; {near}".rstrip("; ")
-
-
-def _by_stem(path: Path, names: list[str]) -> str:
-    """The same name with another ending, as a question."""
-    stems = {name.partition(".")[0].lower(): name for name in names}
-    near = stems.get(path.name.partition(".")[0].lower())
-    return f"did you mean {quoted(near)}?" if near else ""
 
 
 def _folder_files(folder: Path) -> list[Path]:
@@ -250,18 +240,18 @@ def _folder_files(folder: Path) -> list[Path]:
         and file.is_file()
     )
     first = [file for file in files if file.name.lower().endswith(SUFFIXES)]
-    found = first or files
-    names = {file.name for file in found}
+    chosen = first or files
+    names = {file.name for file in chosen}
     for name in names:
         twice = [f"{name}{ending}" for ending in ENDINGS if f"{name}{ending}" in names]
         if twice:
             raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
-    if not found:
+    if not chosen:
         raise InputError(
             "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
             ".json, .feather, .xlsx or .ods"
         )
-    return found
+    return chosen
 
 
 def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
@@ -290,12 +280,6 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
             f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
         )
     return Located(next(iter(kinds)), tuple(files), name)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, PermissionError):
-        return "may not be read (permission denied); change its permissions"
-    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {

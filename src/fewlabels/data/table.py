@@ -1,8 +1,13 @@
-"""Columns that were read, and what every kind of source must be able to do."""
+"""Columns that were read, and what every kind of source must be able to do.
+
+Texts first: one per class and per group, whatever type a file holds it in.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,9 +17,97 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.values import class_text
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
+
+# No leading zero: 007 and 7 may well be two codes.
+_INTEGRAL = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
+_MOST_DIGITS = 18
+
+
+def class_text(value: Any) -> str:
+    """The text of a class or label: 1, 1.0 and "1" are one; null and NaN are the empty text.
+
+    Examples
+    --------
+    >>> class_text(1.0), class_text(" 1 "), class_text(True), class_text(None)
+    ('1', '1', 'true', '')
+    """
+    text = (group_text(value) or "").strip()
+    integral = _INTEGRAL.fullmatch(text)
+    if integral is None:
+        return text
+    return "0" if integral[1] == "-0" else integral[1]
+
+
+def group_text(value: Any) -> str | None:
+    """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank.
+
+    Examples
+    --------
+    >>> group_text("1.0"), group_text(1.0), group_text(0.5), group_text("")
+    ('1.0', '1', '0.5', None)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isfinite(value) and value == int(value):
+            return str(int(value))
+    return str(value)
+
+
+def shown_number(value: float) -> str:
+    """A number as a file has it: the fewest digits that are this number, of single precision too.
+
+    Examples
+    --------
+    >>> shown_number(66.6), shown_number(float(np.float32(66.6))), shown_number(3.0)
+    ('66.6', '66.6', '3.0')
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.float32(value)
+    return str(single) if float(single) == value else repr(float(value))
+
+
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Numbers by value, then the rest by alphabet.
+
+    Examples
+    --------
+    >>> in_order({"b", "10", "9", "a"})
+    ('9', '10', 'a', 'b')
+    """
+
+    def rank(text: str) -> tuple[bool, float, str]:
+        number = _NUMBER.fullmatch(text)
+        return (number is None, float(text) if number else 0.0, text)
+
+    return tuple(sorted(texts, key=rank))
+
+
+def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:
+    """Integers when every class is written as one, else the texts.
+
+    Examples
+    --------
+    >>> class_names(["0", "1"]), class_names(["0", "x"])
+    ((0, 1), ('0', 'x'))
+    """
+    names = tuple(texts)
+    if all(_INTEGRAL.fullmatch(t) and "." not in t and len(t) <= _MOST_DIGITS for t in names):
+        return tuple(int(t) for t in names)
+    return names
 
 
 @contextmanager
@@ -176,7 +269,9 @@ class Table:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             return piece.cast(pa.float64(), safe=False)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            piece = _without_missing(piece)
+            trimmed = pc.utf8_trim_whitespace(piece)
+            missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, kind))
+            piece = pc.if_else(missing, pa.scalar(None, kind), trimmed)
         elif not (pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
             raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}")
         try:
@@ -305,12 +400,6 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     # Only where all files say so: 1,434 of one may be 1434 in another.
     comma = all(table.decimal_comma for table in tables)
     return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma)
-
-
-def _without_missing(piece: pa.ChunkedArray) -> pa.ChunkedArray:
-    trimmed = pc.utf8_trim_whitespace(piece)
-    missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, piece.type))
-    return pc.if_else(missing, pa.scalar(None, piece.type), trimmed)
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

@@ -25,7 +25,7 @@ from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
-from fewlabels.shown import plain_values
+from fewlabels.report.shown import plain_values
 
 SCORE_BINS = 30
 RELIABILITY_BINS = 10
@@ -68,7 +68,9 @@ def details_of(estimates: Estimates, metrics: Mapping[str, Metric]) -> dict[str,
             "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
             "estimated": dict(zip(classes, balance.tolist(), strict=True)),
         },
-        "profiles": _profiles(predictions, posterior, level),
+        "profiles": _profiles(
+            predictions, posterior, None if math.isnan(estimates.confidence_level) else level
+        ),
         "votes": _votes(predictions, posterior, level),
         "together": _together(estimates),
     }
@@ -97,7 +99,7 @@ def _method_info(method: str) -> dict[str, Any]:
 
 
 def _profiles(
-    predictions: Predictions, posterior: LabelPosterior, level: float
+    predictions: Predictions, posterior: LabelPosterior, level: float | None
 ) -> list[dict[str, Any]]:
     """Scores and reliability of every classifier with probabilities, by some of the items."""
     if predictions.probabilities is None:
@@ -197,19 +199,25 @@ class _Frequencies:
 
 def _reliability(
     predictions: Predictions, posterior: LabelPosterior, rows: Ints, classifiers: Sequence[_Bins],
-    level: float,
+    level: float | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Predicted against inferred frequency in ten bins, with bands of a population's draws."""
-    posterior.prepare()
-    weights = LabelWeights.of(predictions, posterior, rows, _DRAWS)
+    """Predicted against inferred frequency in ten bins, with bands of a population's draws.
+
+    Without a level there are no bands: they would be the only ones to need draws, such as refits.
+    """
+    n_draws = 0 if level is None else _DRAWS
+    if n_draws:
+        posterior.prepare()
+    weights = LabelWeights.of(predictions, posterior, rows, n_draws)
     parts = weights.summed(
-        _DRAWS,
+        n_draws,
         weights.population,
         lambda: _Frequencies(classifiers),
         lambda sums, _: sums.drawn,
         whole=True,
     )
-    draws = np.concatenate(parts, axis=2)
+    nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+    draws = np.concatenate([nothing, *parts], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:
@@ -221,7 +229,9 @@ def _reliability(
         expected = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
         observed = bins.items.sums(expected * mass)[shown] / size[shown]
         predicted = bins.items.sums(bins.confidence * mass)[shown] / size[shown]
-        low, high = interval(observed, drawn[shown].T, level)
+        low = high = np.full(len(shown), np.nan)
+        if level is not None:
+            low, high = interval(observed, drawn[shown].T, level)
         columns = (shown, size[shown] / size.sum(), predicted, observed, low, high)
         out.append({
             "kind": kind,

@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -50,8 +50,7 @@ from fewlabels.kernels.blocks import (
 )
 from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
-from fewlabels.kernels.label_histograms import Annotated, Scored
-from fewlabels.kernels.pseudo_observations import PSEUDO_MASS, pseudo_observations
+from fewlabels.kernels.interval_draws import PSEUDO_MASS, pseudo_observations
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
@@ -89,14 +88,14 @@ def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Pred
     return predictions.with_multiplicity(times), rows[times[rows] > 0]
 
 
-class Sums(Protocol):
+class Accumulator(Protocol):
     """What adds up over blocks of items."""
 
     def add(self, weights: Floats, block: slice) -> None:
         """Add the label weights (b, K, D) of a block of items."""
 
 
-_Sums = TypeVar("_Sums", bound=Sums)
+_Sums = TypeVar("_Sums", bound=Accumulator)
 _Result = TypeVar("_Result")
 
 
@@ -554,7 +553,16 @@ def shared_draws(
     return out
 
 
-_Items = TypeVar("_Items", Annotated, Scored)
+class Items(Protocol):
+    """Arrays of n rows; some may be None."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def take(self, rows: Any) -> Any:
+        """Some of the rows."""
+
+
+_Items = TypeVar("_Items", bound=Items)
 
 
 def drawn_sums(
@@ -605,7 +613,7 @@ def drawn_sums(
         ]
 
 
-def _by_content(items: Annotated | Scored) -> Ints:
+def _by_content(items: Items) -> Ints:
     """The items in an order that is not that of the rows: which draw is whose must not show it.
 
     By their numbers, to nine digits, so that neither the unit of a statistic shows.

@@ -38,7 +38,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import silent
 from fewlabels.kernels.interval_draws import nearer_zero, over_draws
 from fewlabels.methods.base import LabelModel
-from fewlabels.methods.baselines.labeled import Labeled
+from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS
 from fewlabels.predictions import Predictions
@@ -182,10 +182,10 @@ class Guard:
         return out
 
     def _labels(self, metric: str, rows: Ints) -> Floats:
-        """Of how many labeled items each classifier (M,) says what the metric needs."""
+        """Of how many labeled items, of equal weight, each classifier (M,) says what is needed."""
         predictions, needs = self.evaluator.predictions, self.evaluator.metrics[metric].needs
-        out: Floats = predictions.times[rows] @ predictions.provides(needs)[rows]
-        return out
+        provided = predictions.provides(needs)[rows]
+        return np.array([predictions.effective_size(rows[own]) for own in provided.T])
 
     def _uniform(self, size: int) -> Floats:
         """A uniform per draw, the same for all classifiers, metrics and groups."""

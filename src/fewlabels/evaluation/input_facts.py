@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, Split, sampling_test
 from fewlabels.errors import listed
-from fewlabels.evaluation.chance import below_chance_by_agreement, below_chance_by_rank
 from fewlabels.evaluation.evaluator import MOST_DRAWS
-from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
-from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, sampling_test
-from fewlabels.shifts.traits import Split
 
 _LEARNED_FROM: dict[str, Needs] = {
     "hard predictions": "hard",
@@ -52,49 +50,49 @@ def facts(
     corrected
         Whether a correction for shift was asked for, so that nobody needs to be told to.
     """
-    said = list(predictions.notes)
+    sentences = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
-    said += absent_classes(predictions.classes, labels)
+    sentences += absent_classes(predictions.classes, labels)
     worse = below_chance(predictions)
     if worse:
-        said.append(
+        sentences.append(
             f"reversed: the labels put {listed(worse)} below chance (probability above .99): "
             "reversed, or classes in another order?"
         )
-    said += _copies(predictions)
+    sentences += _copies(predictions)
     # Where annotators' distributions are judged there is no correction to point to.
     tested = not (corrected or distribution)
     differs = not_a_random_sample(predictions, method) if tested else None
-    said += [] if differs is None else [differs]
+    sentences += [] if differs is None else [differs]
     if distribution:
-        said.append(_distribution(predictions))
+        sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
-        said.append(
+        sentences.append(
             "counts of annotators (h__ columns) are not used, as the items that have them have a "
             "known label; against='distribution' (--against distribution) takes them instead"
         )
     if method == "labeled":
-        said += ["only the labeled items are used"] if len(labels) else []
+        sentences += ["only the labeled items are used"] if len(labels) else []
         if predictions.histogram is not None and not distribution:
-            said.append("labeled does not use the histograms of annotators (h__ columns)")
+            sentences.append("labeled does not use the histograms of annotators (h__ columns)")
     else:
         known = METHODS.get(method)
         if predictions.n_annotated and known is not None and known.serves == "means":
-            said.append(f"{method} does not use the histograms of annotators (h__ columns)")
+            sentences.append(f"{method} does not use the histograms of annotators (h__ columns)")
         elif predictions.n_annotated and not distribution:
-            said.append(annotators_weigh_in(predictions))
+            sentences.append(annotators_weigh_in(predictions))
         what = "probabilities" if known is None else known.learns_from
         silent = []
         if what != "everything":
             gives = predictions.provides(_LEARNED_FROM[what]).any(axis=0)
             silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:
-            said.append(
+            sentences.append(
                 f"{method} does not learn from classifiers without {what} "
                 f"({listed(silent, 5)}); their estimates rest on the others"
                 "; learned-ensemble learns from all"
             )
-    return said + extreme_ends(level)
+    return sentences + extreme_ends(level)
 
 
 def absent_classes(classes: Sequence[Any], labels: Ints) -> list[str]:
@@ -166,7 +164,7 @@ def _distribution(given: Predictions) -> str:
 def _copies(predictions: Predictions) -> list[str]:
     """Classifiers that say the same of every item, and of enough not to do so by chance."""
     first: dict[bytes, str] = {}
-    said = []
+    sentences = []
     given = predictions.has_hard | predictions.provides("ranking")
     for j, model in enumerate(predictions.models):
         if predictions.size_of(given[:, j]) < _FEWEST_TO_COPY:
@@ -176,8 +174,10 @@ def _copies(predictions: Predictions) -> list[str]:
             print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
         twin = first.setdefault(print_.digest(), model)
         if twin != model:
-            said.append(f"{model} says the same as {twin} of every item; leave one of them out")
-    return said
+            sentences.append(
+                f"{model} says the same as {twin} of every item; leave one of them out"
+            )
+    return sentences
 
 
 _SHIFT_LEVEL = 0.01
@@ -218,3 +218,47 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
         f"{test.worst}; {consequence}; shift='auto' (--shift auto) "
         "corrects by weights, `fewlabels shift` and docs/shift.md say more"
     )
+
+
+def below_chance_by_rank(scores: Floats, positive: Array) -> float:
+    """P-value of "no worse than chance" against a smaller AUC, by the Mann-Whitney test.
+
+    Parameters
+    ----------
+    scores
+        Scores of labeled items, (n,).
+    positive
+        Which of them are positive, (n,).
+    """
+    from scipy.stats import mannwhitneyu
+
+    if not positive.any() or positive.all():
+        return 1.0
+    return float(mannwhitneyu(scores[positive], scores[~positive], alternative="less").pvalue)
+
+
+def below_chance_by_agreement(labels: Array, hard: Array, times: Floats, n_classes: int) -> float:
+    """P-value of "no worse than chance" against less agreement than permuted predictions have.
+
+    With n_k items of class k and m_l predictions of class l, the number S of agreements under a
+    random permutation has the mean sum_k n_k m_k / n and, with d_kl = [k = l] - m_k/n - n_l/n +
+    sum_c n_c m_c / n^2, the variance sum_kl n_k m_l d_kl^2 / (n - 1) (Hoeffding's combinatorial
+    central limit theorem); normal, with a continuity correction.
+
+    Parameters
+    ----------
+    labels, hard, times
+        Class of each labeled item, the predicted one, and how many items the row stands for, (n,).
+    """
+    from scipy.stats import norm
+
+    n = float(times.sum())
+    of_label = np.bincount(labels, weights=times, minlength=n_classes)
+    of_hard = np.bincount(hard, weights=times, minlength=n_classes)
+    agreed = float(times[labels == hard].sum())
+    mean = float(of_label @ of_hard) / n
+    d = np.eye(n_classes) - of_hard[:, None] / n - of_label[None, :] / n + mean / n
+    variance = float((of_label[:, None] * of_hard[None, :] * d**2).sum()) / max(n - 1, 1)
+    if variance <= 0:
+        return 1.0
+    return float(norm.cdf((agreed + 0.5 - mean) / np.sqrt(variance)))

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
-from fewlabels.comparison.intervals import paired_ends
+from fewlabels.comparison.draws import paired_ends
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.evaluation.draws import LabelWeights, Make
@@ -104,7 +104,8 @@ def joint_errors(
         )
     models = tuple(predictions.models[j] for j in columns)
     whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
-    posterior.prepare()
+    if n_draws:
+        posterior.prepare()
     weights = LabelWeights.of(predictions, posterior, rows, n_draws)
     values, drawn = _rates(
         weights,
@@ -182,8 +183,8 @@ class _Votes:
     def of(predictions: Predictions, rows: Ints, columns: Ints) -> _Votes:
         """The patterns of some items and classifiers."""
         part = np.ix_(rows, columns)
-        said = np.where(predictions.has_hard[part], predictions.hard[part], -1)
-        patterns, pattern = np.unique(said, axis=0, return_inverse=True)
+        votes = np.where(predictions.has_hard[part], predictions.hard[part], -1)
+        patterns, pattern = np.unique(votes, axis=0, return_inverse=True)
         hard = patterns.astype(np.int64)
         return _Votes(pattern.reshape(-1), hard, hard >= 0, predictions.n_classes)
 

@@ -1,14 +1,17 @@
-"""Draws of a metric, one column per classifier: reduced, recentred, inflated, compared."""
+"""Draws of a metric, one column per classifier: reduced, recentred, inflated, compared.
+
+And the pseudo-observation of each, for what has not been seen.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 
 
 def ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
@@ -88,3 +91,28 @@ def nearer_zero(a: Floats, b: Floats) -> Floats:
     tell two values apart.
     """
     return np.where(a * b > 0, np.sign(a) * np.minimum(np.abs(a), np.abs(b)), 0.0)
+
+
+PSEUDO_MASS = 1.0
+"""Weight, in items, of what has not been seen. One pseudo-observation per draw, of unknown class
+and unknown prediction, keeps intervals from collapsing when all labels agree, or a class is never
+predicted: with two classes, the interval for accuracy from labels alone is then Jeffreys'."""
+
+
+class PseudoObservations(NamedTuple):
+    """Uniforms (D,) that choose whose scores it has, predicted class (D,), class weights (D, K)."""
+
+    place: Floats
+    predicted: Ints
+    mass: Floats
+
+
+def pseudo_observations(
+    generator: np.random.Generator, n_classes: int, size: int
+) -> PseudoObservations:
+    """Draw the pseudo-observations of `size` draws; their weights are PSEUDO_MASS on average."""
+    return PseudoObservations(
+        generator.random(size),
+        generator.integers(n_classes, size=size),
+        generator.gamma(PSEUDO_MASS / n_classes, size=(size, n_classes)),
+    )

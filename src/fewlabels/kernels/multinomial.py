@@ -105,7 +105,8 @@ class _Regressions(NamedTuple):
         gap = (known - model).reshape(b, 1, n * k)
         gradient = (gap @ flat)[:, 0] - self.precision * (beta - self.mean)
         hessian = self._spread(model)
-        if not _one_hot(self.evidence):
+        certain = (self.evidence == 0).sum(axis=1) == 1
+        if not (certain.all() and np.isin(self.evidence, (0, -np.inf)).all()):
             hessian = hessian - self._spread(known)
         hessian[:, np.arange(p), np.arange(p)] += self.precision
         return gradient, hessian
@@ -117,11 +118,6 @@ class _Regressions(NamedTuple):
         weighted = (self.design * weights[..., None]).reshape(b, n * k, p)
         result: Floats = weighted.swapaxes(1, 2) @ self.design.reshape(b, n * k, p)
         return result - mean.swapaxes(1, 2) @ mean
-
-
-def _one_hot(evidence: Floats) -> bool:
-    """Whether every label is known for sure."""
-    return bool(((evidence == 0).sum(axis=1) == 1).all() and np.isin(evidence, (0, -np.inf)).all())
 
 
 def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:

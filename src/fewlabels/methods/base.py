@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from numbers import Integral
 from typing import final
 
 import numpy as np
 
-from fewlabels.errors import InputError, UsageError
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.simplex import softmax
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -53,17 +52,59 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     InputError
         If no classifier gives any.
     """
-    gives = predictions.has_probabilities.any(axis=0)
-    if predictions.probabilities is None or not gives.any():
-        raise InputError(
-            f"method {method!r} needs class probabilities (columns p__<model>__<class>), and no "
-            "classifier gives any; provide them, or use a method for hard predictions "
-            "('dawid-skene', 'majority-vote') or 'labeled'"
-        )
+    served = _givers(
+        predictions,
+        predictions.has_probabilities,
+        f"method {method!r} needs class probabilities (columns p__<model>__<class>), and no "
+        "classifier gives any; provide them, or use a method for hard predictions "
+        "('dawid-skene', 'majority-vote') or 'labeled'",
+    )
+    assert served.probabilities is not None
+    return served, served.probabilities
+
+
+def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Array]:
+    """The classifiers that give hard predictions, and these (n, M); -1 = missing.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives any.
+    """
+    served = _givers(
+        predictions,
+        predictions.has_hard,
+        f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
+        "no classifier gives any; use method 'labeled', or provide predictions",
+    )
+    return served, served.hard
+
+
+def with_scores(predictions: Predictions, method: str) -> Predictions:
+    """The classifiers that give probabilities or scores.
+
+    Raises
+    ------
+    InputError
+        If no classifier gives any.
+    """
+    return _givers(
+        predictions,
+        predictions.provides("ranking"),
+        f"method {method!r} needs scores (columns s__<model>) or class probabilities (columns "
+        "p__<model>__<class>), and no classifier gives any; provide them, or use a method for "
+        "hard predictions ('dawid-skene', 'majority-vote') or 'labeled'",
+    )
+
+
+def _givers(predictions: Predictions, given: Bools, refusal: str) -> Predictions:
+    """The classifiers that give something (n, M) for some item; an error if there is none."""
+    gives = given.any(axis=0)
+    if not gives.any():
+        raise InputError(refusal)
     if gives.all():
-        return predictions, predictions.probabilities
-    names = [predictions.models[j] for j in np.flatnonzero(gives)]
-    return predictions.select_models(names), predictions.probabilities[:, gives]
+        return predictions
+    return predictions.select_models([predictions.models[j] for j in np.flatnonzero(gives)])
 
 
 def probabilities_of(predictions: Predictions, models: Sequence[str], method: str) -> Floats:
@@ -80,26 +121,6 @@ def probabilities_of(predictions: Predictions, models: Sequence[str], method: st
     return served.probabilities
 
 
-def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Array]:
-    """The classifiers that give hard predictions, and these (n, M); -1 = missing.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
-    gives = predictions.has_hard.any(axis=0)
-    if not gives.any():
-        raise InputError(
-            f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
-            "no classifier gives any; use method 'labeled', or provide predictions"
-        )
-    if gives.all():
-        return predictions, predictions.hard
-    names = [predictions.models[j] for j in np.flatnonzero(gives)]
-    return predictions.select_models(names), predictions.hard[:, gives]
-
-
 def with_evidence(
     probabilities: Floats, evidence: Floats, floor: float = float(np.finfo(float).tiny)
 ) -> Floats:
@@ -113,6 +134,25 @@ def with_evidence(
     known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
     out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
     return out
+
+
+def places_of(keys: UInts, among: UInts) -> Ints:
+    """Place of each key (n,) among others (m,), -1 where it is none of them."""
+    if not len(among):
+        return np.full(len(keys), -1)
+    order = np.argsort(among)
+    ordered = among[order]
+    place = np.minimum(np.searchsorted(ordered, keys), len(order) - 1)
+    out: Ints = np.where(ordered[place] == keys, order[place], -1)
+    return out
+
+
+def status_of(warnings: Sequence[str]) -> Status:
+    """What warnings that begin with the name of a status come to: the gravest."""
+    for status in (Status.NOT_CONVERGED, Status.ASSUMPTION):
+        if any(warning.startswith(f"{status.value}:") for warning in warnings):
+            return status
+    return Status.OK
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
@@ -146,54 +186,3 @@ def whole_items(predictions: Predictions) -> None:
             f"`multiplicity` must be whole numbers; got {times[broken[0]]} for row {broken[0]} "
             "(from 0)"
         )
-
-
-def check_count(name: str, value: object) -> None:
-    """Refuse a hyperparameter that is not a whole number of at least 1.
-
-    Raises
-    ------
-    UsageError
-        If it is not.
-    """
-    if not isinstance(value, Integral) or value < 1:
-        raise UsageError(f"`{name}` must be a whole number, at least 1; got {value!r}")
-
-
-# --- checks of hyperparameters ----------------------------------------------------------------
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of the choices.
-
-    Raises
-    ------
-    UsageError
-        Naming all of them.
-    """
-    if value not in choices:
-        raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
-
-
-def check_not_negative(name: str, value: object) -> None:
-    """Refuse what is not a number of at least 0.
-
-    Raises
-    ------
-    UsageError
-        If it is not.
-    """
-    if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise UsageError(f"`{name}` must not be negative; got {value!r}")
-
-
-def check_positive(name: str, value: object) -> None:
-    """Refuse what is not a number above 0.
-
-    Raises
-    ------
-    UsageError
-        If it is not.
-    """
-    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-        raise UsageError(f"`{name}` must be a number above 0; got {value!r}")

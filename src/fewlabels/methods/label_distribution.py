@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fewlabels.checks.arguments import whole
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
 from fewlabels.kernels.simplex import linear_pool
-from fewlabels.methods.base import FittedLabelModel, LabelModel, check_count
-from fewlabels.methods.baselines.labeled import Labeled
+from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ParameterDraws
 from fewlabels.predictions import Predictions
 
@@ -49,14 +50,17 @@ class LabelDistribution(LabelModel):
     imputations: int = 5
 
     def __post_init__(self) -> None:
-        check_count("imputations", self.imputations)
+        whole("imputations", self.imputations)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Draw labels, fit the model to them, and find the concentration."""
         told = predictions.as_histograms()
         assert told.histogram is not None
         if isinstance(self.model, Labeled):
-            return _FittedCounts(_frequencies(told.histogram), int(rng.integers(2**63)))
+            rows = told.histogram[told.histogram.any(axis=1)]
+            named = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+            frequency = tuple((named / named.sum()).tolist())
+            return _FittedCounts(frequency, int(rng.integers(2**63)))
         worth = effective_labels(told.histogram.sum(axis=1), _concentration_of_pool(told))
         mixed = ((told.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
         drawn = [
@@ -72,11 +76,9 @@ class LabelDistribution(LabelModel):
                 apart.append(self.model.fit(drawn[number].without(own == fold), rng))
             except FewlabelsError:  # too few labels are left, for this model
                 apart.append(fits[number])
-        whole = _FittedDistribution(tuple(fits), tuple(apart), (), several=False)
-        return replace(
-            whole,
-            concentrations=whole.concentrations_under(told),
-            several=bool((told.histogram.sum(axis=1) >= 2).any()),
+        several = bool((told.histogram.sum(axis=1) >= 2).any())
+        return _FittedDistribution(
+            tuple(fits), tuple(apart), _concentrations(told, fits, apart), several
         )
 
 
@@ -130,6 +132,22 @@ def _concentration_of_pool(told: Predictions) -> float:
     return likeliest_concentration(pool, told.histogram[rows], told.keys[rows])
 
 
+def _concentrations(
+    told: Predictions, fits: Sequence[FittedLabelModel], apart: Sequence[FittedLabelModel]
+) -> tuple[Floats, ...]:
+    """Draws (S,) of alpha0 given the items with two labels or more: of all, and by classifier."""
+    assert told.histogram is not None
+    rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
+    counts, keys = told.histogram[rows], told.keys[rows]
+    if not len(rows):
+        anything = fits[0].posterior(_rows_of(told, np.arange(1)))
+        return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
+    annotated = _Annotated.of(told, apart, rows)
+    return tuple(
+        concentration_draws(annotated.expected(j), counts, keys) for j in annotated.classifiers
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _FittedDistribution(FittedLabelModel):
     """Fits to all drawn labels, fits that left out a fold's, and draws of the concentration.
@@ -143,60 +161,39 @@ class _FittedDistribution(FittedLabelModel):
     concentrations: tuple[Floats, ...]
     several: bool
 
-    def concentrations_under(self, told: Predictions) -> tuple[Floats, ...]:
-        """Draws (S,) of alpha0 given the items with two labels or more."""
-        assert told.histogram is not None
-        rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
-        counts, keys = told.histogram[rows], told.keys[rows]
-        if not len(rows):
-            anything = self.fits[0].posterior(_rows_of(told, np.arange(1)))
-            return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
-        folds = _Folds.of(told, self.apart, rows)
-        first = next(posterior for posterior in folds.posteriors if posterior is not None)
-        picks = [_everyone, *(_classifier(j) for j in range(len(first.per_model)))]
-        return tuple(concentration_draws(folds.marginals(pick), counts, keys) for pick in picks)
-
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         told = predictions.as_histograms()
         assert told.histogram is not None
-        sizes = told.histogram.sum(axis=1)
-        blank = told.with_evidence(None)
-        found = [fit.posterior(blank) for fit in self.fits]
-        folds = _Folds.of(told, self.apart, np.flatnonzero(sizes))
-        counts = told.histogram
-        # Where no item has two labels, how far labels tell is assumed, and they moved f too: allow
-        # for a label's noise as if none had been seen, which is on the wide side.
-        spread_by = sizes if self.several else np.zeros(told.n_items)
-
-        def merged(pick: Pick, concentration: Floats) -> LabelPosterior:
-            annotated = _Annotated(counts, sizes, concentration, folds, pick)
-            return _merged(
-                [pick(f) for f in found], annotated, LabelSpread(spread_by, concentration)
-            )
-
-        whole = merged(_everyone, self.concentrations[0])
-        own = [
-            merged(_classifier(j), self.concentrations[1 + j]) if one is not None else None
-            for j, one in enumerate(found[0].per_model)
-        ]
-        said = whole.warnings
-        if not self.several and (sizes > 0).any():
-            said += (
-                "assumption: no item has two labels, so nothing tells how far annotators' "
-                "distributions are from the probabilities; ask a second annotator about some items",
-            )
-        status = whole.status
+        counts, sizes = told.histogram, told.histogram.sum(axis=1)
         # As everywhere, a known label has probability 1; draws know that it is one annotator's.
         alone = np.flatnonzero(predictions.labeled & (sizes == 1))
         alone = alone[counts[alone, predictions.labels[alone]] == 1]
-        for one in (whole, *(each for each in own if each is not None)):
-            one.probabilities[alone] = counts[alone]
+        annotated = replace(_Annotated.of(told, self.apart, np.flatnonzero(sizes)), alone=alone)
+        # Where no item has two labels, how far labels tell is assumed, and they moved f too: allow
+        # for a label's noise as if none had been seen, which is on the wide side.
+        spread_by = sizes if self.several else np.zeros(told.n_items)
+        blank = told.with_evidence(None)
+        found = [fit.posterior(blank) for fit in self.fits]
+
+        def merged(j: int | None) -> LabelPosterior:
+            concentration = self.concentrations[0 if j is None else 1 + j]
+            parts = [_of(posterior, j) for posterior in found]
+            return _merged(parts, annotated, concentration, j, spread_by)
+
+        whole = merged(None)
+        warnings, status = whole.warnings, whole.status
+        if not self.several and (sizes > 0).any():
+            warnings += (
+                "assumption: no item has two labels, so nothing tells how far annotators' "
+                "distributions are from the probabilities; ask a second annotator about some items",
+            )
         return replace(
             whole,
-            given=whole.probabilities,
             keys=told.keys,
-            per_model=tuple(own),
-            warnings=said,
+            per_model=tuple(
+                None if one is None else merged(j) for j, one in enumerate(found[0].per_model)
+            ),
+            warnings=warnings,
             status=Status.ASSUMPTION if status is Status.OK and not self.several else status,
             diagnostics=dict(whole.diagnostics)
             | {
@@ -206,32 +203,30 @@ class _FittedDistribution(FittedLabelModel):
         )
 
 
-Pick = Callable[[LabelPosterior], LabelPosterior]
-
-
-def _everyone(posterior: LabelPosterior) -> LabelPosterior:
-    return posterior
-
-
-def _classifier(j: int) -> Pick:
-    return lambda posterior: posterior.of(j)
+def _of(posterior: LabelPosterior, j: int | None) -> LabelPosterior:
+    """The posterior of all classifiers, or that by which one is judged."""
+    return posterior if j is None else posterior.of(j)
 
 
 @dataclass(frozen=True, eq=False)
-class _Folds:
-    """What fits that left out an item's labels say of the items that have any.
+class _Annotated:
+    """What annotators say of items, and what fits that left out an item's labels say of it.
 
-    `rows` are these items; `fold` and `place` (n,) say by which of the posteriors, and where in
-    it: -1 for others.
+    `counts` (n, K); `rows` are the items in question, `fold` and `place` (n,) by which of the
+    posteriors each is spoken of, and where in it: -1 for others. `alone` are the items whose label
+    is known, and nothing else of them.
     """
 
-    posteriors: tuple[LabelPosterior | None, ...]
+    counts: Floats
     rows: Ints
     fold: Ints
     place: Ints
+    posteriors: tuple[LabelPosterior | None, ...]
+    alone: Ints
 
     @staticmethod
-    def of(told: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Folds:
+    def of(told: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Annotated:
+        assert told.histogram is not None
         fold, place = np.full((2, told.n_items), -1)
         fold[rows] = _fold(told)[rows]
         posteriors: list[LabelPosterior | None] = []
@@ -239,75 +234,73 @@ class _Folds:
             own = np.flatnonzero(fold == number)
             place[own] = np.arange(len(own))
             posteriors.append(fit.posterior(_rows_of(told, own)) if len(own) else None)
-        return _Folds(tuple(posteriors), rows, fold, place)
+        return _Annotated(told.histogram, rows, fold, place, tuple(posteriors), rows[:0])
 
-    def marginals(self, pick: Pick) -> Floats:
-        """P(label) of the items with labels, (R, K)."""
-        fold, place = self.fold[self.rows], self.place[self.rows]
-        first = next(p for p in self.posteriors if p is not None)
-        out = np.empty((len(fold), first.probabilities.shape[1]))
+    @property
+    def classifiers(self) -> list[int | None]:
+        """All together, then each that has a posterior of its own."""
+        first = next(posterior for posterior in self.posteriors if posterior is not None)
+        return [None, *range(len(first.per_model))]
+
+    def expected(self, j: int | None) -> Floats:
+        """P(label) of the items in question by fits without their labels, (R, K)."""
+        out = np.empty((len(self.rows), self.counts.shape[1]))
         for number, posterior in enumerate(self.posteriors):
             if posterior is not None:
-                own = fold == number
-                out[own] = pick(posterior).probabilities[place[own]]
+                own = self.fold[self.rows] == number
+                out[own] = _of(posterior, j).probabilities[self.place[self.rows[own]]]
         return out
 
-
-@dataclass(frozen=True, eq=False)
-class _Annotated:
-    """Counts (n, K) of the items, their sums (n,), and draws (S,) of the concentration."""
-
-    counts: Floats
-    sizes: Floats
-    concentration: Floats
-    folds: _Folds
-    pick: Pick
-
-    def mean(self, f: Floats) -> Floats:
-        """E[Q | f, counts] in place of f (n, K), the mean over the concentrations."""
-        rows = self.folds.rows
-        if not len(rows):
-            return f
-        share = self.concentration / (self.concentration + self.sizes[rows, None])
-        own = self.counts[rows] / self.sizes[rows, None]
-        share = share.mean(axis=1)[:, None]
-        f[rows] = share * self.folds.marginals(self.pick) + (1 - share) * own
+    def mean(self, f: Floats, concentration: Floats, j: int | None) -> Floats:
+        """E[Q | f, counts] in place of f (n, K), the mean over the concentrations (S,)."""
+        rows = self.rows
+        if len(rows):
+            sizes = self.counts[rows].sum(axis=1, keepdims=True)
+            share = (concentration / (concentration + sizes)).mean(axis=1)[:, None]
+            f[rows] = share * self.expected(j) + (1 - share) * (self.counts[rows] / sizes)
+        f[self.alone] = self.counts[self.alone]
         return f
 
-    def update(self, f: Floats, index: Ints, rows: Ints | slice, *, of_intervals: bool) -> Floats:
-        """E[Q | f, counts] in place of f (n, K, D), draw by draw."""
-        fold, sizes = self.folds.fold[rows], self.sizes[rows]
-        place = self.folds.place[rows]
-        for number, posterior in enumerate(self.folds.posteriors):
+    def update(
+        self, f: Floats, concentration: Floats, j: int | None, index: Ints, rows: Ints | slice,
+        *, of_intervals: bool,
+    ) -> Floats:  # fmt: skip
+        """E[Q | f, counts] in place of f (n, K, D), with concentrations (D,), draw by draw."""
+        fold, place, counts = self.fold[rows], self.place[rows], self.counts[rows]
+        for number, posterior in enumerate(self.posteriors):
             own = np.flatnonzero(fold == number)
             if posterior is not None:  # of no items too: see `first_block`
-                one = self.pick(posterior)
+                one = _of(posterior, j)
                 draws = (one.interval_parameters if of_intervals else None) or one.parameters
                 f[own] = draws.block(index % draws.size, place[own])
-        told = np.flatnonzero(sizes)
-        a = self.concentration[index % len(self.concentration)]
-        total = a + sizes[told, None]
-        f[told] *= (a / total)[:, None, :]
-        f[told] += self.counts[rows][told][:, :, None] / total[:, None, :]
+        told = np.flatnonzero(counts.any(axis=1))
+        total = concentration + counts[told].sum(axis=1, keepdims=True)
+        # (alpha0 f + h) / (alpha0 + n), a Dirichlet's mean given counts h of n labels.
+        f[told] *= (concentration / total)[:, None, :]
+        f[told] += counts[told][:, :, None] / total[:, None, :]
         return f
 
 
 def _merged(
-    found: Sequence[LabelPosterior], annotated: _Annotated, spread: LabelSpread
-) -> LabelPosterior:
+    found: Sequence[LabelPosterior], annotated: _Annotated, concentration: Floats, j: int | None,
+    spread_by: Floats,
+) -> LabelPosterior:  # fmt: skip
     """One posterior of several fits: all of their draws, each item's counts taken in."""
-    first = found[0]
+
+    def pooled(parts: Sequence[ParameterDraws], *, of_intervals: bool) -> _Pooled:
+        return _Pooled(tuple(parts), annotated, concentration, j, of_intervals)
+
     of_intervals = [f.interval_parameters for f in found if f.interval_parameters is not None]
     statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
     graver = Status.NOT_CONVERGED
     return replace(
-        first,
-        given=lambda: annotated.mean(np.mean([f.probabilities for f in found], axis=0)),
-        parameters=_Pooled(tuple(f.parameters for f in found), annotated, of_intervals=False),
-        interval_parameters=_Pooled(tuple(of_intervals), annotated, of_intervals=True)
-        if of_intervals
-        else None,
-        label_spread=spread,
+        found[0],
+        given=lambda: annotated.mean(
+            np.mean([f.probabilities for f in found], axis=0), concentration, j
+        ),
+        parameters=pooled([f.parameters for f in found], of_intervals=False),
+        interval_parameters=pooled(of_intervals, of_intervals=True) if of_intervals else None,
+        label_spread=LabelSpread(spread_by, concentration),
         per_model=(),
         score_rates=None,
         vote_rates=None,
@@ -318,10 +311,12 @@ def _merged(
 
 @dataclass(frozen=True, eq=False)
 class _Pooled:
-    """Parameter draws of several fits in turn."""
+    """Parameter draws of several fits in turn, each item's counts taken in."""
 
     parts: tuple[ParameterDraws, ...]
     annotated: _Annotated
+    concentration: Floats
+    classifier: int | None
     of_intervals: bool
 
     @property
@@ -330,33 +325,27 @@ class _Pooled:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """E[Q | draw, counts] of these items, shape (n, K, D)."""
-        turn = index % len(self.parts)
-        out: Floats | None = None
+        turn, out = index % len(self.parts), np.empty((0, 0, 0))
         for number in np.unique(turn):
             part, mine = self.parts[number], np.flatnonzero(turn == number)
             block = part.block(index[mine] % part.size, rows)
             if len(mine) == len(index):
                 out = block
                 break
-            if out is None:
+            if not out.size:
                 out = np.empty((*block.shape[:2], len(index)))
             out[:, :, mine] = block
-        assert out is not None
-        return self.annotated.update(out, index, rows, of_intervals=self.of_intervals)
-
-
-def _frequencies(counts: Floats) -> tuple[float, ...]:
-    """How often the classes are named, an item counting once, (K,)."""
-    rows = counts[counts.any(axis=1)]
-    total = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
-    return tuple((total / total.sum()).tolist())
+        return self.annotated.update(
+            out, self.concentration[index % len(self.concentration)], self.classifier, index, rows,
+            of_intervals=self.of_intervals,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _FittedCounts(FittedLabelModel):
     """The annotated items alone, their counts as they are."""
 
-    frequency: tuple[float, ...]
+    frequency: tuple[float, ...]  # how often the classes are named, an item counting once (K,)
     salt: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from scipy.special import expit
 
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.kernels.simplex import two_classes
+from fewlabels.methods.base import FittedLabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
 _WORST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
-def fit_each(model: LabelModel, served: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-    """Fit a label model to every classifier by itself.
+def fit_each(
+    fit: Callable[[Predictions, np.random.Generator], FittedLabelModel],
+    served: Predictions,
+    rng: np.random.Generator,
+) -> FittedLabelModel:
+    """Fit to every classifier by itself.
 
     All get the same randomness, so that classifiers that say the same get the same answer, and
     differences between classifiers are of what they say.
     """
     seed = int(rng.integers(2**63))
     fitted = {
-        name: model.fit(served.select_models([name]), np.random.default_rng(seed))
+        name: fit(served.select_models([name]), np.random.default_rng(seed))
         for name in served.models
     }
     return _FittedEach(fitted)
@@ -51,6 +57,12 @@ def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> L
     an item weighs the same, in a draw, for every classifier.
     """
     salt = next(iter(parts.values())).salt
+    # Every warning once, with the classifiers that it is about unless it is about all.
+    about: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        for warning in part.warnings:
+            about.setdefault(warning, []).append(name)
+    diagnostics = dict.fromkeys(key for part in parts.values() for key in part.diagnostics)
     parts = {name: replace(part, salt=salt) for name, part in parts.items()}
     every = list(parts.values())
     return LabelPosterior(
@@ -61,30 +73,15 @@ def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> L
         value_from=every[0].value_from,
         per_model=tuple(parts.get(name) for name in predictions.models),
         status=next(s for s in _WORST_FIRST if any(p.status is s for p in every)),
-        warnings=_warnings(parts),
-        diagnostics=_diagnostics(parts),
+        warnings=tuple(
+            warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
+            for warning, names in about.items()
+        ),
+        diagnostics={
+            key: {name: p.diagnostics[key] for name, p in parts.items() if key in p.diagnostics}
+            for key in diagnostics
+        },
     )
-
-
-def _warnings(parts: Mapping[str, LabelPosterior]) -> tuple[str, ...]:
-    """Every warning once, with the classifiers that it is about unless it is about all."""
-    about: dict[str, list[str]] = {}
-    for name, part in parts.items():
-        for warning in part.warnings:
-            about.setdefault(warning, []).append(name)
-    return tuple(
-        warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
-        for warning, names in about.items()
-    )
-
-
-def _diagnostics(parts: Mapping[str, LabelPosterior]) -> dict[str, Any]:
-    """Diagnostic -> classifier -> value."""
-    names = dict.fromkeys(key for part in parts.values() for key in part.diagnostics)
-    return {
-        key: {name: p.diagnostics[key] for name, p in parts.items() if key in p.diagnostics}
-        for key in names
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +101,46 @@ class _Mixed:
             total += block
         total /= len(self.parts)
         return total
+
+
+class OddsOfScores(Protocol):
+    """Parameter draws of what turns one classifier's scores into log-odds of the second class."""
+
+    @property
+    def size(self) -> int:
+        """How many draws there are, D."""
+
+    @property
+    def logit_prevalence(self) -> Floats:
+        """Log-odds of an item without a score, (D,)."""
+
+    def log_odds(self, scores: Floats, index: Ints) -> Floats:
+        """Log-odds of scores (n,) that are not missing, a new array (n, D)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreDraws:
+    """P(label | score, evidence) of two classes: scores (n,), NaN if missing, evidence (n, 2)."""
+
+    draws: OddsOfScores
+    scores: Floats
+    evidence: Floats
+
+    @property
+    def size(self) -> int:
+        """How many draws there are."""
+        return self.draws.size
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label | draw) of these items, (n, 2, D)."""
+        scores, evidence = self.scores[rows], self.evidence[rows]
+        missing = np.isnan(scores)
+        if missing.any():
+            z = np.empty((len(scores), len(index)))
+            z[~missing] = self.draws.log_odds(scores[~missing], index)
+            z[missing] = self.draws.logit_prevalence[index]
+        else:
+            z = self.draws.log_odds(scores, index)
+        # A known label is evidence without end, whose probability is exactly 0 or 1.
+        z += (evidence[:, 1] - evidence[:, 0])[:, None]
+        return two_classes(expit(z, out=z))

@@ -67,18 +67,23 @@ def methods_of(text: str) -> dict[str, Method]:
     said: dict[str, dict[str, Any]] = {}
     for name, own in tomllib.loads(text).items():
         said[name] = said[own.pop("like")] | own if "like" in own else own
-    return {name: Method(name, **_frozen(values)) for name, values in said.items()}
-
-
-def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
     kinds = {"assumes": tuple, "fails_when": tuple, "needs": frozenset}
-    return {key: kinds.get(key, lambda v: v)(value) for key, value in values.items()}
+    return {
+        name: Method(name, **{k: kinds[k](v) if k in kinds else v for k, v in values.items()})
+        for name, values in said.items()
+    }
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     methods_of(files("fewlabels.methods").joinpath("methods.toml").read_text(encoding="utf-8"))
 )
 """Every method by its name."""
+
+AUTO = (
+    "what the data allow: learned-ensemble; monotone-curves for the scores of one classifier, "
+    "vote-selection for votes without a label"
+)
+"""Which of them "auto" is."""
 
 
 def resolve(
@@ -100,13 +105,14 @@ def resolve(
     if isinstance(method, LabelModel):
         kind = f"{type(method).__module__}.{type(method).__qualname__}"
         known = [m.name for m in METHODS.values() if f"fewlabels.methods.{m.model}" == kind]
-        return (known[0] if known else type(method).__name__), _with_reference(method, reference)
+        name = known[0] if known else type(method).__name__
+        return name, _with_reference(method, name, reference)
     check_reference(method, reference)
     if method == "auto":
         method = _automatic(predictions) if reference is None else "learned-ensemble"
     if not isinstance(method, str) or method not in METHODS:
         raise UsageError(unknown("method", method, ["auto", *METHODS]))
-    return method, _with_reference(METHODS[method].make(), reference)
+    return method, _with_reference(METHODS[method].make(), method, reference)
 
 
 def check_reference(method: Any, reference: object) -> None:
@@ -136,11 +142,11 @@ def _takes_reference(model: LabelModel) -> bool:
     return is_dataclass(model) and any(field.name == "reference" for field in fields(model))
 
 
-def _with_reference(model: LabelModel, reference: Predictions | None) -> LabelModel:
+def _with_reference(model: LabelModel, name: str, reference: Predictions | None) -> LabelModel:
     """The label model with the reference, if there is one."""
     if reference is None:
         return model
-    _check_takes(model, type(model).__name__)
+    _check_takes(model, name)
     return replace(model, reference=reference)  # type: ignore[type-var]
 
 

@@ -9,26 +9,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.blocks import computed_once
 from fewlabels.predictions import Predictions
 
 
 class Replicated(Protocol):
     """A fitted model and its refits, side by side."""
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether the refits have been run: somebody has asked for draws."""
+
     def class_probabilities(
-        self, predictions: Predictions, p: Floats
+        self, predictions: Predictions, p: Floats, refits: bool
     ) -> Iterator[tuple[Ints | slice, Array]]:
-        """Some items and their P(label), (n, K, 1 + R): the fit, and R refits after it."""
+        """Some items and their P(label), (n, K, 1) of the fit, or (n, K, 1 + R) with the refits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
     """P(label) of some items under a fit and in each of `size` refits, as parameter draws.
 
-    One pass over the items gives both, for whoever asks first: what is common to fit and refits
-    (kernels between items, the flow) takes longer than what is not. `served` (n, M, K) are the
-    probabilities of the classifiers that the model was fitted on.
+    The refits are run when draws are asked for. From then on one pass over the items gives fit and
+    refits: what both need (kernels between items, the flow) takes longer than what they do not.
+    `served` (n, M, K) are the probabilities of the classifiers that the model was fitted on.
     """
 
     size: int
@@ -36,30 +40,33 @@ class Replicates:
     predictions: Predictions
     served: Floats
 
+    def marginals(self) -> Floats:
+        """P(label) of every item under the fit, (n, K)."""
+        return (self._both if self.fitted.has_refits else self._pass(refits=False))[0]
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label) of these items in these refits, (n, K, D)."""
+        block: Floats = self._both[1][rows][:, :, index].astype(np.float64)
+        return block / block.sum(axis=1, keepdims=True)
+
     @computed_once
-    def _passed(self) -> tuple[Floats, Array]:
-        """The fit (n, K), and the refits (n, K, size) at half the memory."""
+    def _both(self) -> tuple[Floats, Array]:
+        return self._pass(refits=True)
+
+    def _pass(self, *, refits: bool) -> tuple[Floats, Array]:
+        """The fit (n, K), and the refits (n, K, size or 0) at half the memory."""
         n, k = self.predictions.n_items, self.predictions.n_classes
-        fit, refits = np.empty((n, k)), np.empty((n, k, self.size), np.float32)
-        for rows, p in self.fitted.class_probabilities(self.predictions, self.served):
+        fit, draws = np.empty((n, k)), np.empty((n, k, self.size * refits), np.float32)
+        for rows, p in self.fitted.class_probabilities(self.predictions, self.served, refits):
             one = p[:, :, 0].astype(np.float64)
             fit[rows] = one / one.sum(axis=1, keepdims=True)
-            refits[rows] = p[:, :, 1:]
+            draws[rows] = p[:, :, 1:]
         # Rounding, and the released code's unclamped EM, leave labeled items off their label.
         evidence = self.predictions.evidence
         known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
         fit[known] = np.isfinite(evidence[known])
-        refits[known] = fit[known][:, :, None]
-        return fit, refits
-
-    def marginals(self) -> Floats:
-        """P(label) of every item under the fit, (n, K)."""
-        return self._passed[0]
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(label) of these items in these refits, (n, K, D)."""
-        block: Floats = self._passed[1][rows][:, :, index].astype(np.float64)
-        return block / block.sum(axis=1, keepdims=True)
+        draws[known] = fit[known][:, :, None]
+        return fit, draws
 
 
 class Refitted(Protocol):

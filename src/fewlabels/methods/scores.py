@@ -5,32 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
-from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
 
 CLIP = 1e-5
 """Probabilities are clipped to [1e-5, 1 - 1e-5] before they become logits."""
-
-
-def with_scores(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give probabilities or scores.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
-    gives = predictions.provides("ranking").any(axis=0)
-    if not gives.any():
-        raise InputError(
-            f"method {method!r} needs scores (columns s__<model>) or class probabilities (columns "
-            "p__<model>__<class>), and no classifier gives any; provide them, or use a method for "
-            "hard predictions ('dawid-skene', 'majority-vote') or 'labeled'"
-        )
-    if gives.all():
-        return predictions
-    return predictions.select_models([predictions.models[j] for j in np.flatnonzero(gives)])
 
 
 def is_probability(predictions: Predictions, j: int) -> bool:

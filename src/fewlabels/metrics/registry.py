@@ -90,25 +90,25 @@ def resolve(
     UsageError
         If a name is unknown, or none is given.
     """
-    asked: list[Any]
+    choices: list[Any]
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
-        asked = list(metrics)
+        choices = list(metrics)
     else:
-        asked = [metrics]
-    if not asked:
+        choices = [metrics]
+    if not choices:
         raise UsageError("`metrics` is empty; choose from " + ", ".join(METRICS))
-    found: dict[str, Metric] = {}
-    for item in asked:
+    chosen: dict[str, Metric] = {}
+    for item in choices:
         if isinstance(item, str):
-            found[item] = _by_name(item)
+            chosen[item] = _by_name(item)
             continue
         metric = item if isinstance(item, Metric) else custom(item)
-        if found.get(metric.name, metric) != metric:
+        if chosen.get(metric.name, metric) != metric:
             raise UsageError(
                 f"two metrics are named {metric.name!r}; name one with fewlabels.metrics.custom"
             )
-        found[metric.name] = metric
-    return found
+        chosen[metric.name] = metric
+    return chosen
 
 
 def _by_name(name: str) -> Metric:

@@ -1,11 +1,11 @@
 """Where to operate one classifier: its curves with bands, a threshold, what to label next.
 
 ```
-question.py   the arguments all share -> Question (which classifier and class, the posterior, trust)
-counts.py     Question -> draws of the weighted confusion counts at every cut, in chunks
-rates.py      counts -> rates, and curves on a grid of 100 places
-curve.py      fl.curve, fl.curves            threshold.py  fl.threshold, by condition.py
-label_next.py fl.label_next                  answer.py     what all their results share
+question.py   the arguments all share -> Question (which classifier and class, the posterior,
+              trust); what all results share
+counts.py     Question -> draws of the weighted confusion counts at every cut, in chunks -> rates,
+              and curves on a grid of 100 places
+curve.py      fl.curve, fl.curves    threshold.py  fl.threshold    label_next.py  fl.label_next
 ```
 
 An item is called positive where its score is at least the threshold, everywhere.

@@ -25,7 +25,7 @@ from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Question, aligned_reference, check_settings
-from fewlabels.shown import Shown, plain_values
+from fewlabels.report.shown import Shown, plain_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +79,9 @@ class Comparisons(Shown):
         out = self.estimates.to_dict()
         for name in ("estimates", "comparison", "diagnostics"):
             del out[name]
+        # How the method was fitted is for `estimate` to say; how it was set, for both.
+        if "settings" in self.estimates.diagnostics:
+            out["diagnostics"] = {"settings": self.estimates.diagnostics["settings"]}
         gaps = [
             {"metric": metric, "column": column, **dataclasses.asdict(of_model)}
             for (metric, column), found in self.group_gaps.items()

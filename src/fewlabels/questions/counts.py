@@ -1,4 +1,4 @@
-"""Confusion counts at every cut of one classifier's scores: a statistic of label weights.
+"""Confusion counts at every cut of one classifier's scores, its rates there and its curves.
 
 `evaluation.draws.LabelWeights` draws the labels and row weights; what is summed of them here is
 their weight at each score, class by class, and the counts at all cuts are cumulative sums down the
@@ -8,19 +8,21 @@ with items times draws, and workers do not show in the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights
+from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights, Make
 from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels import ranking
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks
-from fewlabels.questions.question import Question
+from fewlabels.metrics.base import ratio
+from fewlabels.questions.question import OneClassifier
 
 EXACT_CUTS = 20_000
 """Up to so many distinct scores every one is a cut."""
@@ -64,16 +66,35 @@ class Counts(NamedTuple):
         )
 
 
-class Draws(NamedTuple):
-    """Counts of the draws 0 .. size-1, by their numbers."""
+@dataclass(frozen=True)
+class Draws:
+    """So many draws of counts, in chunks: `run` gives what a function makes of each chunk."""
 
-    counts: Callable[[Ints], Counts]
     size: int
+    run: Callable[[Callable[[Counts], Any], Progress], list[Any]]
 
     def each(self, finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
         """`finish` of the counts of every chunk of draws, in order."""
-        chunks = index_blocks(self.size, DRAWS_AT_ONCE)
-        return collect_blocks(lambda index: finish(self.counts(index)), chunks, progress)
+        return self.run(finish, progress)
+
+    def arrays(
+        self, finish: Callable[[Counts], Sequence[Array]], progress: Progress
+    ) -> list[Array]:
+        """The arrays that `finish` makes of counts, draws first, each of them in one piece."""
+        return [np.concatenate(part) for part in zip(*self.each(finish, progress), strict=True)]
+
+    def kept(self) -> Draws:
+        """The same draws, remembered when they are made first."""
+        chunks: list[Counts] = []
+
+        def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
+            if chunks:
+                return collect_blocks(finish, chunks, progress)
+            pairs = self.each(lambda counts: (counts, finish(counts)), progress)
+            chunks.extend(counts for counts, _ in pairs)
+            return [result for _, result in pairs]
+
+        return Draws(self.size, run)
 
 
 @dataclass(frozen=True)
@@ -93,15 +114,7 @@ class Points:
         """These points, the interval's draws remembered, where there is room for them."""
         if len(self.thresholds) * self.interval.size > _ROOM:
             return self
-        chunks: dict[int, Counts] = {}
-
-        def counts(index: Ints) -> Counts:
-            first = int(index[0])
-            if first not in chunks:
-                chunks[first] = self.interval.counts(index)
-            return chunks[first]
-
-        interval = Draws(counts, self.interval.size)
+        interval = self.interval.kept()
         value = interval if self.value is self.interval else self.value
         return replace(self, value=value, interval=interval)
 
@@ -109,15 +122,10 @@ class Points:
         self, finish: Callable[[Counts], Sequence[Floats]], progress: Progress
     ) -> tuple[list[Floats], list[Floats]]:
         """What `finish` makes of the counts, draws first: for the values, and for intervals."""
-        drawn = joined(self.interval.each(finish, progress))
+        drawn = self.interval.arrays(finish, progress)
         if self.value is self.interval:
             return [part[:VALUE_DRAWS] for part in drawn], drawn
-        return joined(self.value.each(finish, progress)), drawn
-
-
-def joined(chunks: Sequence[Sequence[Floats]]) -> list[Floats]:
-    """The arrays of all chunks, draws first, each of them in one piece."""
-    return [np.concatenate(same) for same in zip(*chunks, strict=True)]
+        return self.value.arrays(finish, progress), drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +160,24 @@ def cuts_of(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
     return Cuts(values[keep], np.searchsorted(keep, codes), exact=False)
 
 
+class _Down:
+    """Sums of weights over the items at or above each cut, and over all items: (G+1, ...)."""
+
+    def __init__(self, items: Indicator) -> None:
+        self.items = items
+        self.total: Floats | None = None
+
+    def add(self, weights: Floats, block: slice) -> None:
+        """Add the weights (b, ...) of a block of items."""
+        sums = self.items.sums(weights, block)
+        self.total = sums if self.total is None else np.add(self.total, sums, out=self.total)
+
+    def finish(self, shape: tuple[int, ...]) -> Floats:
+        """The sums, from the highest cut down; of no items 0, in this shape behind the cuts."""
+        total = np.zeros((self.items.size, *shape)) if self.total is None else self.total
+        return np.cumsum(total, axis=0, out=total)
+
+
 class CutCounts:
     """Counts at the cuts of the scores of some items, draw by draw.
 
@@ -163,7 +189,7 @@ class CutCounts:
         How many draws intervals use.
     """
 
-    def __init__(self, question: Question, rows: Ints, n_draws: int) -> None:
+    def __init__(self, question: OneClassifier, rows: Ints, n_draws: int) -> None:
         posterior = question.posterior
         posterior.prepare()
         self.positive, self.n_draws = question.positive, n_draws
@@ -175,38 +201,35 @@ class CutCounts:
     def points(self, *, population: bool) -> Points:
         """Points whose intervals are of the Bayesian bootstrap, or of these very items."""
         certain, posterior = self.weights.certain, self.weights.posterior
-        value = Draws(self.value, 1 if certain else VALUE_DRAWS)
+        value = self._of_labels(1 if certain else VALUE_DRAWS, self.weights.point_labels)
         # A method that speaks of the labeled items alone says nothing of the others' labels, so the
         # band of these very items is the bootstrap's as well.
         if population or posterior.observed is not None:
-            interval = Draws(self.population, self.n_draws)
+            interval = self.population()
         else:
-            interval = Draws(self.sample, 1 if certain else self.n_draws)
+            interval = self.sample(1 if certain else self.n_draws)
             if certain or (posterior.value_from == "draws" and not posterior.interval_parameters):
                 value = interval  # of the same labels
         return Points(self.cuts.thresholds, value, interval, self.cuts.exact)
 
-    def value(self, index: Ints) -> Counts:
-        """Counts of labels drawn for a value."""
-        return self._of_labels(self.weights.point_labels, index)
-
-    def sample(self, index: Ints) -> Counts:
+    def sample(self, size: int) -> Draws:
         """Counts of labels of these very items.
 
         None of them is arbitrary, as in the papers whose bands these are; `LabelWeights.sample`,
         of metrics, allows for what has not been seen.
         """
-        return self._of_labels(self.weights.labels, index)
+        return self._of_labels(size, self.weights.labels)
 
-    def expected(self, index: Ints) -> Counts:
+    def expected(self, size: int) -> Draws:
         """Expected counts under each parameter draw that intervals use."""
         return self._of_class(
-            lambda draws, block: self.weights.interval_soft(draws, block)[:, self.positive], index
+            size, lambda draws, block: self.weights.interval_soft(draws, block)[:, self.positive]
         )
 
-    def population(self, index: Ints) -> Counts:
+    def population(self) -> Draws:
         """Counts of the population: drawn labels, Exp(1) row weights and a pseudo-observation."""
         k, several = self.positive, self.weights.n_classes > 2
+        place = 0 if several else k
 
         def one_and_rest(draws: Ints, block: slice) -> Floats:
             weights = self.weights.population(draws, block)
@@ -215,43 +238,46 @@ class CutCounts:
                 weights = np.stack([own, np.maximum(weights.sum(axis=1) - own, 0.0)], axis=1)
             return weights
 
-        sums = self._down(one_and_rest, index, (2, len(index)))
-        place = 0 if several else k
-        return Counts.of(sums[:, place], sums[:, 1 - place])
+        return self._draws(
+            self.n_draws,
+            one_and_rest,
+            lambda sums: Counts.of(sums[:, place], sums[:, 1 - place]),
+            (2,),
+        )
 
-    def _of_labels(self, labels: Callable[[Ints, slice], Ints], index: Ints) -> Counts:
+    def _of_labels(self, size: int, labels: Callable[[Ints, slice], Ints]) -> Draws:
         def own(draws: Ints, block: slice) -> Floats:
             positive = (labels(draws, block) == self.positive).astype(np.float64)
             positive *= self.weights.weight[block, None]
             return positive
 
-        return self._of_class(own, index)
+        return self._of_class(size, own)
 
-    def _of_class(self, own: Callable[[Ints, slice], Floats], index: Ints) -> Counts:
+    def _of_class(self, size: int, own: Make) -> Draws:
         """From the positive items' weights (b, D), where all items keep their sampling weights.
 
         The rest is what these leave: half the sums of weights by class, which one-hot would take.
         """
-        positive = self._down(own, index, (len(index),))
+        whole = np.cumsum(self.items.sums(self.weights.weight[:, None]), axis=0)
         # Subtraction can leave -1e-17 where there is nothing.
-        return Counts.of(positive, np.maximum(self._all - positive, 0.0))
+        return self._draws(size, own, lambda sums: Counts.of(sums, np.maximum(whole - sums, 0.0)))
 
-    def _down(
-        self, make: Callable[[Ints, slice], Floats], index: Ints, shape: tuple[int, ...]
-    ) -> Floats:
-        """Sums (G+1, *shape) of weights over the items at or above each cut, and over all items."""
-        total = np.zeros((self.items.size, *shape))
-        for block in self.weights.blocks(index):
-            total += self.items.sums(make(index, block), block)
-        return np.cumsum(total, axis=0, out=total)
+    def _draws(
+        self, size: int, make: Make, counts: Callable[[Floats], Counts], shape: tuple[int, ...] = ()
+    ) -> Draws:
+        """Draws 0 .. size-1 of a statistic of label weights: sums (G+1, ...) down the ranking."""
 
-    @cached_property
-    def _all(self) -> Floats:
-        """Weights of the items at or above each cut, and of all, (G+1, 1)."""
-        return self._down(lambda _, block: self.weights.weight[block, None], np.arange(1), (1,))
+        def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
+            def of_chunk(sums: _Down, index: Ints) -> _T:
+                return finish(counts(sums.finish((*shape, len(index)))))
+
+            begin = partial(_Down, self.items)
+            return self.weights.summed(size, make, begin, of_chunk, progress=progress)
+
+        return Draws(size, run)
 
 
-def points_of(question: Question, *, between: bool = False) -> Points:
+def points_of(question: OneClassifier, *, between: bool = False) -> Points:
     """Points at the cuts of the classifier's scores.
 
     Parameters
@@ -273,7 +299,11 @@ def points_of(question: Question, *, between: bool = False) -> Points:
         share, recall, fpr = rates.rates(thresholds, index % size)
         return Counts(recall * share, fpr * (1 - share), share, 1 - share)
 
-    draws = Draws(counts, question.n_draws)
+    def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
+        chunks = index_blocks(question.n_draws, DRAWS_AT_ONCE)
+        return collect_blocks(lambda index: finish(counts(index)), chunks, progress)
+
+    draws = Draws(question.n_draws, run)
     return Points(thresholds, draws, draws, exact=False)
 
 
@@ -284,3 +314,167 @@ def _refined(thresholds: Floats) -> Floats:
     steps = -(-_FINE // (len(thresholds) - 1))
     places = np.arange(steps * (len(thresholds) - 1) + 1) / steps
     return np.interp(places, np.arange(len(thresholds)), thresholds)
+
+
+GRID: Floats = (np.arange(100) + 0.5) / 100
+"""Recall, or false-positive rate: (g + .5) / 100, g = 0 .. 99."""
+
+_ROUNDING = 1e-12
+"""Rates that are equal but for rounding are equal: a unit of the sampling weights must not show."""
+
+
+class Rates(Mapping[str, Floats]):
+    """Name -> rate (G, D) at G cuts in D draws; NaN where undefined.
+
+    Computed when asked for, from the counts; `cost` is that of a false positive and of a false
+    negative, per item.
+    """
+
+    def __init__(self, counts: Counts, cost: tuple[float, float]) -> None:
+        self.tp, self.fp = counts.true_positives, counts.false_positives
+        self.fn = np.maximum(counts.positives - self.tp, 0.0)
+        self.tn = np.maximum(counts.negatives - self.fp, 0.0)
+        self.cost = cost
+        self._known: dict[str, Floats] = {}
+
+    def __getitem__(self, name: str) -> Floats:
+        if name not in self._known:
+            rate = FORMULAS[name](self)
+            # Weights in another unit differ in the last digits, and bounds are often fractions.
+            self._known[name] = rate if name == "cost" else np.round(rate, 12)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FORMULAS)
+
+    def __len__(self) -> int:
+        return len(FORMULAS)
+
+    @property
+    def total(self) -> Floats:
+        """Weight of all items, (G, D)."""
+        total: Floats = self.tp + self.fp + self.fn + self.tn
+        return total
+
+
+def _recall(r: Rates) -> Floats:
+    return ratio(r.tp, r.tp + r.fn)
+
+
+def _specificity(r: Rates) -> Floats:
+    return ratio(r.tn, r.tn + r.fp)
+
+
+FORMULAS: Mapping[str, Callable[[Rates], Floats]] = {
+    "precision": lambda r: ratio(r.tp, r.tp + r.fp),
+    "recall": _recall,
+    "tpr": _recall,
+    "specificity": _specificity,
+    "tnr": _specificity,
+    "fpr": lambda r: ratio(r.fp, r.tn + r.fp),
+    "fnr": lambda r: ratio(r.fn, r.tp + r.fn),
+    "f1": lambda r: ratio(2 * r.tp, 2 * r.tp + r.fp + r.fn),
+    "accuracy": lambda r: ratio(r.tp + r.tn, r.total),
+    "balanced_accuracy": lambda r: (r["recall"] + r["specificity"]) / 2,
+    "npv": lambda r: ratio(r.tn, r.tn + r.fn),
+    "predicted_positive_rate": lambda r: ratio(r.tp + r.fp, r.total),
+    "prevalence": lambda r: ratio(r.tp + r.fn, r.total),
+    "cost": lambda r: ratio(r.cost[0] * r.fp + r.cost[1] * r.fn, r.total),
+}
+"""Every rate that a condition may be about; all but `cost` lie between 0 and 1."""
+
+
+Reading = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of curve.
+
+    Attributes
+    ----------
+    axes
+        Names of abscissa and ordinate.
+    area
+        Name of the metric that is the area under it.
+    lacks
+        Without which items it is undefined.
+    read
+        Ordinate at each place of the grid and the cut that it is of (D, 100), of counts; the cut
+        is -1 above all cuts and G below them. What is undefined is anything.
+    defined
+        Whether it is defined for each draw, (D,).
+    area_of
+        The area (D,) of the counts in each step between cuts (G+1, D), from the lowest up.
+    """
+
+    axes: tuple[str, str]
+    area: str
+    lacks: str
+    read: Callable[[Counts], Reading]
+    defined: Callable[[Counts], Bools]
+    area_of: Callable[[Floats, Floats, bool], Floats]
+
+    def area_under(self, counts: Counts, *, exact: bool) -> Floats:
+        """The area (D,), interpolated between cuts that are not every score; NaN = undefined."""
+        own = np.diff(counts.true_positives, axis=0, prepend=0.0, append=counts.positives[None])
+        rest = np.diff(counts.false_positives, axis=0, prepend=0.0, append=counts.negatives[None])
+        # Differences of sums: rounding can leave -1e-16 where there is nothing.
+        own, rest = np.maximum(own[::-1], 0.0), np.maximum(rest[::-1], 0.0)
+        return np.where(self.defined(counts), self.area_of(own, rest, exact), np.nan)
+
+
+def precision_at_recall(counts: Counts, grid: Floats = GRID) -> Reading:
+    """Precision at the highest cut whose recall is at least that of the grid.
+
+    Below all cuts, where a population's recall does not reach 1 on them, it is the prevalence.
+    """
+    precision, cut = np.zeros((2, len(counts.positives), len(grid)))
+    for d, (tp, fp, p, n) in enumerate(_by_draw(counts)):
+        if p > 0:
+            at = np.searchsorted(tp / p, grid - _ROUNDING)
+            own, rest = np.append(tp, p)[at], np.append(fp, n)[at]
+            precision[d], cut[d] = own / (own + rest), at
+    return precision, cut
+
+
+def tpr_at_fpr(counts: Counts, grid: Floats = GRID) -> Reading:
+    """True-positive rate on the straight lines between cuts, from (0, 0) to (1, 1).
+
+    Where several cuts share a false-positive rate it is that of the lowest. The cut is the lowest
+    one whose false-positive rate is not above the grid's.
+    """
+    tpr, cut = np.zeros((2, len(counts.positives), len(grid)))
+    for d, (tp, fp, p, n) in enumerate(_by_draw(counts)):
+        if p > 0 and n > 0:
+            x = np.concatenate([[0.0], fp / n, [1.0]])
+            y = np.concatenate([[0.0], tp / p, [1.0]])
+            tpr[d] = np.interp(grid + _ROUNDING, x, y)
+            cut[d] = np.searchsorted(x[:-1], grid + _ROUNDING, side="right") - 2
+    return tpr, cut
+
+
+def _by_draw(counts: Counts) -> Iterator[tuple[Floats, Floats, float, float]]:
+    """Each draw's counts, which then lie side by side in memory."""
+    tp, fp = (np.ascontiguousarray(part.T) for part in counts[:2])
+    return zip(tp, fp, counts.positives, counts.negatives, strict=True)
+
+
+KINDS = {
+    "precision-recall": Kind(
+        ("recall", "precision"),
+        "average_precision",
+        "positive",
+        precision_at_recall,
+        lambda counts: counts.positives > 0,
+        lambda own, rest, exact: ranking.average_precision(own, rest, interpolate=not exact),
+    ),
+    "roc": Kind(
+        ("fpr", "tpr"),
+        "roc_auc",
+        "positive or no negative",
+        tpr_at_fpr,
+        lambda counts: (counts.positives > 0) & (counts.negatives > 0),
+        lambda own, rest, _: ranking.auc(own, rest),
+    ),
+}

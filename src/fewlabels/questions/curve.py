@@ -17,12 +17,17 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, index_blocks, map_blocks, using_workers
 from fewlabels.methods.base import LabelModel
-from fewlabels.questions.answer import Answer, Interval, IntervalKind, band, summarise
-from fewlabels.questions.counts import VALUE_DRAWS, Counts, Points, points_of
-from fewlabels.questions.question import Question
-from fewlabels.questions.rates import GRID, KINDS, Kind
-from fewlabels.shown import frame
-from fewlabels.shown import plain_values as plain
+from fewlabels.questions.counts import GRID, KINDS, VALUE_DRAWS, Counts, Kind, Points, points_of
+from fewlabels.questions.question import (
+    Answer,
+    Interval,
+    IntervalKind,
+    OneClassifier,
+    band,
+    summarise,
+)
+from fewlabels.report.shown import frame
+from fewlabels.report.shown import plain_values as plain
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -240,7 +245,7 @@ def curves(
     if interval not in get_args(IntervalKind):
         raise UsageError(unknown("interval", interval, get_args(IntervalKind)))
     with using_workers(workers):
-        question = Question.of(
+        question = OneClassifier.of(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
@@ -302,7 +307,7 @@ def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]
 
 
 def _curve(
-    question: Question,
+    question: OneClassifier,
     kind: Kind,
     name: str,
     values: Sequence[Floats],
@@ -341,7 +346,7 @@ _NEAR = 100
 """At most so many items stand for a place; more would tell nothing new."""
 
 
-def _picture(question: Question, workers: int | None) -> dict[str, Any]:
+def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
     """Histogram of the scores by label, and P(positive) by score with a band, in plain values."""
     with using_workers(workers):
         recalibration = _recalibration(question)
@@ -351,7 +356,7 @@ def _picture(question: Question, workers: int | None) -> dict[str, Any]:
     return picture
 
 
-def _histogram(question: Question) -> dict[str, Any]:
+def _histogram(question: OneClassifier) -> dict[str, Any]:
     scores = question.scores[question.rows]
     if question.probability:
         edges = np.linspace(0.0, 1.0, _BINS + 1)
@@ -371,7 +376,7 @@ def _histogram(question: Question) -> dict[str, Any]:
     return {"edges": edges, **counts}
 
 
-def _recalibration(question: Question) -> dict[str, Floats]:
+def _recalibration(question: OneClassifier) -> dict[str, Floats]:
     """Mean P(positive) of the unlabeled items around about 60 quantiles of the score."""
     rows = question.rows[question.labels < 0]
     if question.posterior.observed is not None:

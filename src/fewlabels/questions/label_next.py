@@ -20,18 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import report
+from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, UsageError, listed
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import Progress, map_blocks, using_workers
-from fewlabels.methods.base import LabelModel, check_count
+from fewlabels.methods.base import LabelModel
 from fewlabels.methods.registry import METHODS
-from fewlabels.questions.answer import Answer
-from fewlabels.questions.counts import Counts, CutCounts, Draws, joined
+from fewlabels.questions.counts import GRID, Counts, CutCounts, Kind
 from fewlabels.questions.curve import chosen_kinds
-from fewlabels.questions.question import Question
-from fewlabels.questions.rates import GRID, Kind
-from fewlabels.shown import frame
-from fewlabels.shown import plain_values as plain
+from fewlabels.questions.question import Answer, OneClassifier
+from fewlabels.report.shown import frame
+from fewlabels.report.shown import plain_values as plain
 
 CANDIDATES = 5_000
 """Of more unlabeled items, so many that spread evenly over the quantiles of the score."""
@@ -129,14 +128,23 @@ def label_next(
     >>> bool((labels[found.items] == -1).all())
     True
     """
-    check_count("size", size)
+    whole("size", size)
     chosen = chosen_kinds(kind)[kind]
     with using_workers(workers):
-        question = Question.of(
+        question = OneClassifier.of(
             predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
             random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
-        _refuse(question)
+        if question.posterior.observed is not None:
+            raise UsageError(
+                f"method {question.method!r} says nothing of items without a label, so it cannot "
+                "choose among them; use 'auto' or 'tempered-ensemble'"
+            )
+        if (question.labels >= 0).all():
+            raise InputError(
+                f"every item that {question.model} gives a score is labeled; there is none to "
+                "choose"
+            )
         items, gain = Design(question, chosen).choose(size)
     few = f"only {len(items)} items are unlabeled and have a score" if len(items) < size else None
     return LabelNext(
@@ -150,18 +158,6 @@ def label_next(
         status=question.verdict(chosen.area, 0.0).status,
         warnings=question.warnings(few),
     )
-
-
-def _refuse(question: Question) -> None:
-    if question.posterior.observed is not None:
-        raise UsageError(
-            f"method {question.method!r} says nothing of items without a label, so it cannot "
-            "choose among them; use 'auto' or 'tempered-ensemble'"
-        )
-    if (question.labels >= 0).all():
-        raise InputError(
-            f"every item that {question.model} gives a score is labeled; there is none to choose"
-        )
 
 
 def _statement(method: str) -> str:
@@ -194,7 +190,7 @@ class Moments(NamedTuple):
 class Design:
     """Candidates, and covariances of their labels with a curve."""
 
-    def __init__(self, question: Question, kind: Kind) -> None:
+    def __init__(self, question: OneClassifier, kind: Kind) -> None:
         self.question, self.kind = question, kind
         self.counts = CutCounts(question, question.rows, question.n_draws)
         self.weights = self.counts.weights
@@ -242,18 +238,17 @@ class Design:
             gains = (np.where(fine, kind.read(one)[0] - value, 0.0) for one in (above, below))
             return Moments(value, cut, *gains)
 
-        expected = Draws(self.counts.expected, self.size)
-        return Moments(*joined(expected.each(effects, self.question.progress)))
+        expected = self.counts.expected(self.size)
+        return Moments(*expected.arrays(effects, self.question.progress))
 
     def _band_variance(self) -> float:
         """Variance of drawn curves, summed over the places."""
 
-        def curve(counts: Counts) -> tuple[Floats, Bools]:
+        def curve(counts: Counts) -> tuple[Array, Array]:
             return self.kind.read(counts)[0], self.kind.defined(counts)
 
-        sample = Draws(self.counts.sample, self.counts.n_draws)
-        chunks = sample.each(curve, self.question.progress)
-        curves, defined = (np.concatenate(same) for same in zip(*chunks, strict=True))
+        sample = self.counts.sample(self.counts.n_draws)
+        curves, defined = sample.arrays(curve, self.question.progress)
         return float(curves[defined].var(axis=0).sum()) if defined.any() else 0.0
 
     def covariance(self, chance: Floats) -> Floats:

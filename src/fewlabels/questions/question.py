@@ -1,19 +1,23 @@
 """One question: how well one classifier tells one class from the rest, and by which posterior.
 
-`curve`, `threshold` and `label_next` take the same arguments; `Question.of` checks them, fits the
-method, and says what every answer says: whom it is about, and what speaks against it.
+`curve`, `threshold` and `label_next` take the same arguments; `OneClassifier.of` checks them, fits
+the method, and says what every answer says: whom it is about, and what speaks against it. Before
+it, what their answers share: values with intervals, and how they become dictionaries.
 """
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.arguments import seed_of
+from fewlabels import __version__
+from fewlabels.checks.arguments import seed_of, some_level
 from fewlabels.checks.arrays import class_index
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import (
@@ -22,7 +26,6 @@ from fewlabels.errors import (
     UsageError,
     gravest_first,
     listed,
-    no_level,
     plain_name,
     quoted,
     unknown,
@@ -33,21 +36,115 @@ from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in
 from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, silent
+from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.scores import is_probability, score_of
+from fewlabels.methods.settings import changed_settings
 from fewlabels.metrics.registry import METRICS
 from fewlabels.pipeline import check_settings
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+from fewlabels.report.shown import Shown
+from fewlabels.report.shown import plain_values as plain
+
+_EQUAL = 1e-8
+"""Intervals whose lengths differ by less are equally long."""
+
+IntervalKind = Literal["shortest", "equal-tailed"]
+
+
+class Interval(NamedTuple):
+    """A value with low <= value <= high; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Answer(Shown):
+    """Whom an answer is about, how it was come by, and how far it can be trusted."""
+
+    model: str
+    positive: Any
+    classes: tuple[Any, ...]
+    method: str
+    estimand: str
+    confidence_level: float
+    seed: int
+    n_items: int
+    n_labeled: int
+    n_labeled_positive: int
+    unit: str
+    status: Status
+    warnings: tuple[str, ...]
+    diagnostics: Mapping[str, Any]
+
+    @abstractmethod
+    def report(self) -> dict[str, Any]:
+        """Everything, as a dictionary of plain values."""
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.report()
+
+    def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer among the facts, in plain values."""
+        facts = {name: getattr(self, name) for name in _FACTS} | {"positive": str(self.positive)}
+        trust = {name: getattr(self, name) for name in ("status", "warnings", "diagnostics")}
+        out: dict[str, Any] = plain({"fewlabels": __version__, "what": what, **facts, **answer})
+        return out | plain(trust)
+
+
+_FACTS = tuple(field.name for field in fields(Answer))[:-3]
+
+
+def summarise(
+    values: Floats, draws: Floats, level: float, top: float = 1.0, kind: IntervalKind = "shortest"
+) -> Interval:
+    """Median of the values and interval of the draws (both one-dimensional) that are defined."""
+    values, draws = values[~np.isnan(values)], draws[~np.isnan(draws)]
+    if not len(values) or not len(draws):
+        return Interval(float("nan"), float("nan"), float("nan"))
+    low, value, high = band(values[:, None], draws[:, None], level, top, kind)
+    return Interval(float(value[0]), float(low[0]), float(high[0]))
+
+
+def band(
+    values: Floats,
+    draws: Floats,
+    level: float,
+    top: float = 1.0,
+    kind: IntervalKind = "shortest",
+) -> tuple[Floats, Floats, Floats]:
+    """Low, median and high at each place: medians of values, intervals of draws, (D, places)."""
+    value = np.clip(np.median(values, axis=0), 0.0, top)
+    if kind == "shortest":
+        low, high = _shortest(draws, level)
+    else:
+        low, high = ends(draws, level)
+    return np.clip(low, 0.0, value), value, np.clip(high, value, top)
+
+
+def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
+    """Ends of the shortest interval that holds a share `level` of the draws (D, places)."""
+    ordered = np.sort(draws, axis=0)
+    size = len(ordered)
+    inside = min(math.ceil(level * (size + 1)), size)
+    length = ordered[inside - 1 :] - ordered[: size - inside + 1]
+    # Of intervals that are equally long the lowest; rounding must not choose among them.
+    start = (length <= length.min(axis=0) + _EQUAL).argmax(axis=0)[None]
+    low = np.take_along_axis(ordered, start, axis=0)[0]
+    return low, np.take_along_axis(ordered, start + inside - 1, axis=0)[0]
+
 
 AUTO = "monotone-curves"
 """The method for the scores of one classifier."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Question:
+class OneClassifier:
     """What is asked of one classifier, and the posterior by which it is judged.
 
     `predictions` are what the posterior is of, and `positive` is the class in question among
@@ -64,6 +161,7 @@ class Question:
     binary: Predictions
     probability: bool
     method: str
+    settings: Mapping[str, Any]
     estimand: Estimand
     level: float
     seed: int
@@ -82,7 +180,7 @@ class Question:
         random_state: Any,
         workers: Any,
         progress: Progress | None,
-    ) -> Question:
+    ) -> OneClassifier:
         """Check what is asked, and fit the method.
 
         Method "auto" sees the one classifier, and the class against the rest; any other sees all
@@ -97,8 +195,7 @@ class Question:
             If the classifier has neither probabilities nor scores.
         """
         predictions = predictions_of(predictions, columns, positive, against_rest=False)
-        if level is None:
-            raise UsageError(no_level(None))
+        some_level(level)
         check_settings(level, estimand, workers)
         refuse_multiplicity(predictions, "this question")
         seed = seed_of(random_state)
@@ -128,11 +225,11 @@ class Question:
                 f"method {called!r} estimates means of metrics and forms no posterior over labels, "
                 "which curves and thresholds need; use 'auto', 'tempered-ensemble' or 'labeled'"
             )
-        return Question(
+        return OneClassifier(
             predictions=fitted, posterior=posterior, positive=k, classes=predictions.classes,
             scores=scores, binary=binary, probability=probability, method=called,
-            estimand=estimand, level=float(level), seed=seed,
-            progress=progress or silent,
+            settings=changed_settings(called, label_model), estimand=estimand, level=float(level),
+            seed=seed, progress=progress or silent,
         )  # fmt: skip
 
     @property
@@ -175,7 +272,10 @@ class Question:
             "n_labeled": int((self.labels >= 0).sum()),
             "n_labeled_positive": int((self.labels == 1).sum()),
             "unit": "probability" if self.probability else "score",
-            "diagnostics": dict(self.posterior.diagnostics),
+            "diagnostics": {
+                **self.posterior.diagnostics,
+                **({"settings": self.settings} if self.settings else {}),
+            },
         }
 
     def verdict(self, metric: str, value: float) -> Verdict:

@@ -7,9 +7,9 @@ What all `render_*` share:
 
 - `report` is a dictionary of plain JSON values.
 - `width` is the columns of the terminal; less than 60 counts as 60. The text has lines of at most
-  that (wide characters count as two), with colour codes only within `fewlabels.report.ink.inked`.
+  that (wide characters count as two), with colour codes only within `fewlabels.report.words.inked`.
 - A page needs no other file, no network and no script; with `fragment` it is a part of another
-  page, see `pages.render_fragment`.
+  page, see `html.render_fragment`.
 - Control characters in names are escaped.
 """
 
@@ -25,10 +25,9 @@ _LAZY = {
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
     "figure": ("render_curve_figure", "render_figure"),
-    "headline": ("brief_estimates", "brief_summary", "render_predictions"),
-    "pages": ("render_fragment", "save_page", "summary_fragment"),
+    "html": ("render_fragment", "save_page", "summary_fragment"),
     "shift_text": ("render_shift",),
-    "text": ("render_text",),
+    "text": ("brief_estimates", "brief_summary", "render_predictions", "render_text"),
 }
 
 if TYPE_CHECKING:
@@ -38,10 +37,14 @@ if TYPE_CHECKING:
     from fewlabels.report.curves import render_curves, render_label_next, render_threshold
     from fewlabels.report.estimates_html import render_html
     from fewlabels.report.figure import render_curve_figure, render_figure
-    from fewlabels.report.headline import brief_estimates, brief_summary, render_predictions
-    from fewlabels.report.pages import render_fragment, save_page, summary_fragment
+    from fewlabels.report.html import render_fragment, save_page, summary_fragment
     from fewlabels.report.shift_text import render_shift
-    from fewlabels.report.text import render_text
+    from fewlabels.report.text import (
+        brief_estimates,
+        brief_summary,
+        render_predictions,
+        render_text,
+    )
 
 __all__ = [
     "brief_estimates",

@@ -14,18 +14,17 @@ from fewlabels.report.html import render
 from fewlabels.report.profiles import Profile, profile
 from fewlabels.report.words import (
     NARROWEST,
-    aligned,
     as_text,
     cell_width,
     classes_text,
     clean,
     fit,
+    fitted,
     made_by,
     number,
     percent,
     plural,
     share,
-    short_names,
     warning_lines,
     wrap,
 )
@@ -68,8 +67,6 @@ _FAMILIES = {
 _MOST_PRINTED = 20
 """Of more classifiers than these only the nearest are printed."""
 
-_NAMES = (18, 10)  # Columns of the names; where they do not fit.
-
 _OF_GROUPS = ("EL", "CL", "DL", "CE_disagreement")
 
 _OPEN_CLASSES = 3
@@ -80,58 +77,6 @@ _MOST_CLASSES = 30
 
 _MOST_DIAGRAMS = 240
 """Diagrams of classes on a page: of many classifiers each gets fewer."""
-
-_ByClass = dict[str, dict[Any, list[Mapping[str, Any]]]]
-
-
-@dataclass(frozen=True)
-class Rates:
-    """How often two annotators disagree on an item, and how often a classifier says they will."""
-
-    model: str
-    observed: float
-    predicted: float
-    n_items: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The classifier nearest to the labels, by EL, or by L where no item has two labels."""
-
-    verdict: Verdict
-    calibration: float | None
-    dispersion: float | None
-    rates: Rates | None
-
-    @property
-    def metric(self) -> str:
-        """By what it is the nearest."""
-        return self.verdict.block.metric
-
-    @property
-    def leader(self) -> Row:
-        """The nearest."""
-        return self.verdict.leader
-
-    @property
-    def parts(self) -> str:
-        """How much of EL calibration could remove; "" where EL is not known."""
-        value, removed, left = self.leader.value, self.calibration, self.dispersion
-        if self.metric != "EL" or value is None or removed is None or left is None:
-            return ""
-        if value <= 0:
-            return "That is too small to tell from 0: the labels show no distance."
-        if removed <= 0:
-            return (
-                f"The labels show nothing that calibration could remove (CL {number(removed)}); "
-                f"only a better classifier is nearer (DL {number(left)})."
-            )
-        if left <= 0:
-            return f"Calibration could remove all of it (CL {number(removed)}, DL {number(left)})."
-        return (
-            f"Calibration could remove {number(removed)} of it (CL); {number(left)} would be left "
-            "(DL), which only a better classifier removes."
-        )
 
 
 @dataclass(frozen=True)
@@ -154,18 +99,14 @@ class Assessed:
         shown = blocks({**self.report, "metric_info": info})
         return {(block.group, block.metric): block for block in shown}
 
-    def block(self, metric: str, group: str | None = None) -> Block:
-        """All classifiers by one metric."""
-        return self._blocks[group, metric]
-
     def row(self, model: str, metric: str, group: str | None = None) -> Row:
         """One estimate."""
-        return next(row for row in self.block(metric, group).rows if row.model == model)
+        return next(row for row in self._blocks[group, metric].rows if row.model == model)
 
     def figures(self, model: str, metric: str, group: str | None = None) -> tuple[str, str, str]:
         """Value, interval and status of one estimate, as they are written."""
         row = self.row(model, metric, group)
-        return (*self.block(metric, group).figures(row), row.status)
+        return (*self._blocks[group, metric].figures(row), row.status)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -178,46 +119,61 @@ class Assessed:
         return next((block.level for block in self._blocks.values()), None)
 
     @property
-    def statistics(self) -> Sequence[str]:
-        """Names of the statistics besides disagreement."""
+    def statistics(self) -> dict[str, list[str]]:
+        """Statistics besides disagreement, with the names of their losses."""
         names: Sequence[str] = self.report["diagnostics"]["statistics"]
-        return names
+        return {name: [f"{metric}_{name}" for metric in OF_STATISTIC] for name in names}
+
+    @cached_property
+    def nearest(self) -> Block:
+        """By what classifiers are ordered: EL, or L where no item has two labels."""
+        of_el = self._blocks[None, "EL"]
+        known = any(row.value is not None for row in of_el.rows)
+        return of_el if known else self._blocks[None, "L"]
 
     @property
     def models(self) -> Sequence[str]:
         """Classifiers, the nearest to the labels first."""
-        return [row.model for row in self._nearest.ranked()]
+        return [row.model for row in self.nearest.ranked()]
+
+    @cached_property
+    def answer(self) -> Verdict | None:
+        """The classifier that is named first; None where none could be judged."""
+        return verdict(self.nearest)
 
     @property
-    def _nearest(self) -> Block:
-        of_el = self.block("EL")
-        return of_el if any(row.value is not None for row in of_el.rows) else self.block("L")
-
-    @cached_property
-    def answer(self) -> Answer | None:
-        """The classifier that is named first; None where none could be judged."""
-        found = verdict(self._nearest)
-        if found is None:
-            return None
-        of_it = found.leader.model
-        return Answer(
-            found,
-            self.row(of_it, "CL").value,
-            self.row(of_it, "DL").value,
-            next((rates for rates in self.rates if rates.model == of_it), None),
+    def parts(self) -> str:
+        """How much of the first one's EL calibration could remove; "" where EL is not known."""
+        if self.answer is None:
+            return ""
+        model, value = self.answer.leader.model, self.answer.leader.value
+        removed, left = (self.row(model, metric).value for metric in ("CL", "DL"))
+        if self.nearest.metric != "EL" or value is None or removed is None or left is None:
+            return ""
+        if value <= 0:
+            return "That is too small to tell from 0: the labels show no distance."
+        if removed <= 0:
+            return (
+                f"The labels show nothing that calibration could remove (CL {number(removed)}); "
+                f"only a better classifier is nearer (DL {number(left)})."
+            )
+        if left <= 0:
+            return f"Calibration could remove all of it (CL {number(removed)}, DL {number(left)})."
+        return (
+            f"Calibration could remove {number(removed)} of it (CL); {number(left)} would be left "
+            "(DL), which only a better classifier removes."
         )
 
-    @cached_property
-    def rates(self) -> tuple[Rates, ...]:
-        """Observed and predicted disagreement, in the order of `models`; none are possible."""
+    @property
+    def rates(self) -> Mapping[str, Mapping[str, Any]]:
+        """How often two annotators disagree, observed and predicted; of none if nobody does."""
         known: Mapping[str, Mapping[str, Any]] = self.report["diagnostics"]["disagreement"]
-        return tuple(Rates(model, **known[model]) for model in self.models if model in known)
+        return known
 
     @cached_property
     def negative(self) -> bool:
         """Whether a loss that is shown is below 0."""
-        shown = {*LOSSES, *OF_PAIRS}
-        shown |= {f"{metric}_{name}" for name in self.statistics for metric in OF_STATISTIC}
+        shown = {*LOSSES, *OF_PAIRS}.union(*self.statistics.values())
         return any(
             row.value is not None and row.value < 0
             for (_, metric), block in self._blocks.items()
@@ -235,11 +191,6 @@ class Assessed:
         labels = plural(self.report["n_labels"], "label")
         return f"{labels} of {plural(n_items, 'item')}" + (f", {each} each" if n_items > 1 else "")
 
-    @property
-    def calibration(self) -> str:
-        """The calibration that was applied first; "" if none."""
-        return str(self.report["diagnostics"].get("calibration") or "")
-
 
 def statistic_meaning(name: str) -> str:
     """What a statistic is, in words; "" for one's own."""
@@ -254,149 +205,86 @@ def render_annotations(report: Report, width: int = 80) -> str:
     """
     width = max(width, NARROWEST)
     found = Assessed(report)
-    lines = [line for said in _head(found) for line in wrap(said, width)]
-    lines += ["", *wrap(_answer(found.answer), width)]
-    for model in found.models[:_MOST_PRINTED]:
-        lines += ["", fit(clean(model), width), *_table(found, model, width)]
+    applied = report["diagnostics"].get("calibration")
+    head = [
+        f"{plural(report['n_items'], 'item')}; {found.labels}; {classes_text(report)}",
+        made_by(report),
+        f"Classes: {listed(report['classes'], 12)}",
+        *([f"Applied first: {applied}"] if applied else []),
+    ]
+    lines = [line for said in head for line in wrap(said, width)]
+    lines += ["", *wrap(" ".join(_answer(found)), width)]
+    metrics = [*LOSSES, *OF_PAIRS, *(m for of in found.statistics.values() for m in of)]
+    models = found.models[:_MOST_PRINTED]
+    for model in models:
+        level = "" if found.level is None else f"[{percent(found.level)} interval]"
+        rows = [["", "value", level, ""]]
+        for metric in metrics:
+            *numbers, status = found.figures(model, metric)
+            rows.append([metric, *numbers, "" if status in ("ok", "undefined") else status])
+        lines += ["", fit(clean(model), width), *fitted(rows, "lrl", width, most=width)]
+        if model in found.rates:
+            rates = found.rates[model]
+            lines.append(
+                f"  two annotators disagree: observed {share(rates['observed'])}, predicted "
+                f"{share(rates['predicted'])}"
+            )
     if len(found.models) > _MOST_PRINTED:
         hidden = plural(len(found.models) - _MOST_PRINTED, "more classifier")
         lines += ["", *wrap(f"... {hidden}: the JSON and the HTML report have all", width)]
     for group in found.groups:
-        lines += ["", *_group_table(found, group, width)]
-    lines += ["", *_meanings(found, width)]
+        heading = fit(clean(group), width)
+        rows = [["", "EL", "", *_OF_GROUPS[1:]]]
+        for model in models:
+            first, *rest = (found.figures(model, metric, group) for metric in _OF_GROUPS)
+            rows.append([model, *first[:2], *(value for value, _, _ in rest)])
+        lines += ["", heading, "=" * cell_width(heading), *fitted(rows, "lrlr", width)]
+    lines.append("")
+    for said in _meanings(found):
+        lines += wrap(said, width, "  ")
     return as_text([*lines, *warning_lines(report, width)])
 
 
-def _head(found: Assessed) -> Iterator[str]:
-    report = found.report
-    yield f"{plural(report['n_items'], 'item')}; {found.labels}; {classes_text(report)}"
-    yield made_by(report)
-    yield f"Classes: {listed(report['classes'], 12)}"
-    if found.calibration:
-        yield f"Applied first: {found.calibration}"
-
-
-def _answer(answer: Answer | None) -> str:
+def _answer(found: Assessed) -> Iterator[str]:
     """The first paragraph."""
-    if answer is None:
-        return "No classifier could be judged: no item has both a label and a prediction."
-    leader, name = answer.leader, clean(answer.leader.model)
-    value, interval = answer.verdict.block.figures(leader)
-    nearest = "the label distribution" if answer.metric == "EL" else "the labels"
-    distance = f"{answer.metric} {' '.join(filter(None, (value, interval)))}."
-    if answer.verdict.n_ranked > 1:
-        said = [f"{name} is nearest to {nearest}: {distance}"]
+    if found.answer is None:
+        yield "No classifier could be judged: no item has both a label and a prediction."
+        return
+    leader, block = found.answer.leader, found.nearest
+    name = clean(leader.model)
+    nearest = "the label distribution" if block.metric == "EL" else "the labels"
+    distance = f"{block.metric} {' '.join(filter(None, block.figures(leader)))}."
+    if found.answer.n_ranked > 1:
+        yield f"{name} is nearest to {nearest}: {distance}"
     else:
-        said = [f"The squared distance of {name} from {nearest}: {distance}"]
-    if answer.verdict.rivals:
-        n = len(answer.verdict.rivals)
-        overlap = "The interval of 1 other overlaps"
+        yield f"The squared distance of {name} from {nearest}: {distance}"
+    n = len(found.answer.rivals)
+    if n:
+        overlap = "interval of 1 other overlaps"
         if n > 1:
-            overlap = f"The intervals of {plural(n, 'other')} overlap"
-        said.append(f"{overlap} with its own, so the order is not settled.")
-    said.append(answer.parts)
-    if answer.rates is not None:
-        said.append(
-            f"Two annotators disagree on {share(answer.rates.observed)} of the items; {name} "
-            f"predicts {share(answer.rates.predicted)}."
+            overlap = f"intervals of {plural(n, 'other')} overlap"
+        yield f"The {overlap} with its own, so the order is not settled."
+    if found.parts:
+        yield found.parts
+    if leader.model in found.rates:
+        rates = found.rates[leader.model]
+        yield (
+            f"Two annotators disagree on {share(rates['observed'])} of the items; {name} predicts "
+            f"{share(rates['predicted'])}."
         )
-    return " ".join(filter(None, said))
 
 
-def _table(found: Assessed, model: str, width: int) -> Iterator[str]:
-    """Losses of one classifier, all items."""
-    metrics = [*LOSSES, *OF_PAIRS]
-    metrics += [f"{metric}_{name}" for name in found.statistics for metric in OF_STATISTIC]
-    cells = [["value", "" if found.level is None else f"[{percent(found.level)} interval]", ""]]
-    for metric in metrics:
-        *numbers, status = found.figures(model, metric)
-        cells.append([*numbers, "" if status in ("ok", "undefined") else status])
-    # Names of statistics can have any length.
-    room = width - sum(2 + max(map(len, column)) for column in zip(*cells, strict=True)) - 2
-    names = ["", *short_names(metrics, room).values()]
-    rows = [[name, *rest] for name, rest in zip(names, cells, strict=True)]
-    yield from aligned(rows, (False, True, False, False))
-    for rates in found.rates:
-        if rates.model == model:
-            yield (
-                f"  two annotators disagree: observed {share(rates.observed)}, predicted "
-                f"{share(rates.predicted)}"
-            )
-
-
-def _group_table(found: Assessed, group: str, width: int) -> Iterator[str]:
-    """A row per classifier of one group."""
-    heading = fit(clean(group), width)
-    yield heading
-    yield "=" * cell_width(heading)
-    for many in range(len(_OF_GROUPS), 0, -1):
-        for room in _NAMES:
-            lines = list(_group_lines(found, group, _OF_GROUPS[:many], room))
-            if max(map(cell_width, lines)) <= width:
-                yield from lines
-                return
-
-
-def _group_lines(found: Assessed, group: str, metrics: Sequence[str], room: int) -> Iterator[str]:
-    models = found.models[:_MOST_PRINTED]
-    rows = [["", "EL", "", *metrics[1:]]]
-    for model, name in short_names(models, room).items():
-        row = [name]
-        for metric in metrics:
-            value, interval, _ = found.figures(model, metric, group)
-            row += [value, interval] if metric == "EL" else [value]
-        rows.append(row)
-    yield from aligned(rows, (False, True, False, *(True for _ in metrics[1:])))
-
-
-def _meanings(found: Assessed, width: int) -> Iterator[str]:
-    for metric in (*LOSSES, *OF_PAIRS):
-        yield from wrap(f"{metric}: {MEANINGS[metric]}", width, "  ")
+def _meanings(found: Assessed) -> Iterator[str]:
+    """What the losses are, a sentence each."""
+    yield from (f"{metric}: {MEANINGS[metric]}" for metric in (*LOSSES, *OF_PAIRS))
     for name in found.statistics:
-        meaning = statistic_meaning(name)
-        if meaning:
-            yield from wrap(f"{name}: {meaning}", width, "  ")
+        if statistic_meaning(name):
+            yield f"{name}: {statistic_meaning(name)}"
     pairs = found.report["diagnostics"]["n_items_of_two_labels"]
     if pairs:
-        rest = f"Disagreement and EL are of the {plural(pairs, 'item')} with two labels or more"
-        yield from wrap(rest, width, "  ")
+        yield f"Disagreement and EL are of the {plural(pairs, 'item')} with two labels or more"
     if found.negative:
-        yield from wrap(f"Below 0: {UNBIASED}", width, "  ")
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The losses of the items of a bin, one on the other; percent from the lower left corner.
-
-    A debiased loss below 0 is drawn as 0, and said as it is.
-    """
-
-    left: float
-    width: float
-    calibration: float
-    dispersion: float
-    source: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Diagram:
-    """Reliability of one class, and below it where the epistemic loss lies."""
-
-    name: Any
-    reliability: Profile
-    bars: tuple[Bar, ...]
-    top: float
-
-
-@dataclass(frozen=True)
-class Portrait:
-    """What is drawn of one classifier."""
-
-    model: str
-    pairs: Profile | None
-    first: tuple[Diagram, ...]
-    folded: tuple[Diagram, ...]
-    hidden: int
+        yield f"Below 0: {UNBIASED}"
 
 
 def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
@@ -405,102 +293,82 @@ def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
     `report` is the dictionary of `Assessment.to_dict`. A fragment shows no diagrams.
     """
     found = Assessed(report)
-    tables = {"losses": list(LOSSES), "pairs": list(OF_PAIRS)}
-    nearest = None if found.answer is None else found.answer.verdict.block
     return render(
         "annotations.html.j2",
         ("annotations.css",) if fragment else None,
         report=report,
         found=found,
         answer=found.answer,
+        metric=found.nearest.metric if found.answer else "L",
         # A forest is one of intervals.
-        forest=nearest if found.level is not None else None,
-        axis=None if nearest is None else common_axis([nearest]),
-        tables=tables,
-        statistics=[
-            (name, statistic_meaning(name), [f"{metric}_{name}" for metric in OF_STATISTIC])
-            for name in found.statistics
-        ],
+        forest=found.nearest if found.answer and found.level is not None else None,
+        axis=common_axis([found.nearest]),
+        tables={"losses": list(LOSSES), "pairs": list(OF_PAIRS)},
+        meaning_of=statistic_meaning,
         portraits=[] if fragment else _portraits(found),
         meanings=MEANINGS,
         unbiased=UNBIASED if found.negative else "",
-        figures_of=found.figures,
     )
 
 
-def _portraits(found: Assessed) -> list[Portrait]:
+def _portraits(found: Assessed) -> list[dict[str, Any]]:
+    """What is drawn of each classifier: disagreement, the first classes, the folded ones."""
     report, models = found.report, found.models
-    by_class = {name: _by_class(report[name]) for name in ("reliability", "dispersion")}
-    pairs: dict[str, list[Mapping[str, Any]]] = {}
-    for row in report["disagreement_reliability"]:
-        pairs.setdefault(row["model"], []).append(row)
+    by_class: dict[tuple[str, str], dict[Any, list[Mapping[str, Any]]]] = {}
+    for kind in ("reliability", "dispersion", "disagreement_reliability"):
+        for row in report[kind]:
+            rows = by_class.setdefault((kind, row["model"]), {})
+            rows.setdefault(row.get("class"), []).append(row)
     most = max(_OPEN_CLASSES, min(_MOST_CLASSES, _MOST_DIAGRAMS // max(len(models), 1)))
     out = []
     for model in models:
-        maps = by_class["dispersion"].get(model)
+        maps = by_class.get(("dispersion", model))
         if not maps:
             continue
-        names = _worst_first(maps, len(report["classes"]))
-        # All classes of a classifier share a scale, so that they can be compared.
-        top = max((_height(row) for rows in maps.values() for row in rows), default=0.0)
-        shown = tuple(
-            _diagram(model, name, by_class["reliability"][model][name], maps[name], top)
+        # By their part of the epistemic loss; of two, which mirror each other, the last.
+        names = sorted(maps, key=lambda name: -sum(row["EL_plugin"] or 0.0 for row in maps[name]))
+        if len(report["classes"]) == 2:
+            names = list(maps)[-1:]
+        # All classes of a classifier share a scale, so that they can be compared. A debiased loss
+        # below 0 is drawn as 0, and said as it is.
+        drawn = {
+            name: [(max(row["CL"] or 0.0, 0.0), max(row["DL"] or 0.0, 0.0), row) for row in rows]
+            for name, rows in maps.items()
+        }
+        top = max((cl + dl for bars in drawn.values() for cl, dl, _ in bars), default=0.0)
+        scale = 100 / top if top > 0 else 0.0
+        shown = [
+            {
+                "name": name,
+                "reliability": _reliability(
+                    model, f"P({name})", by_class["reliability", model][name]
+                ),
+                # In percent from the lower left corner, one loss on the other.
+                "bars": [
+                    {
+                        "left": 100 * row["low"],
+                        "width": 100 * (row["high"] - row["low"]),
+                        "calibration": scale * cl,
+                        "dispersion": scale * dl,
+                        "source": row,
+                    }
+                    for cl, dl, row in drawn[name]
+                ],
+                "top": top,
+            }
             for name in names[:most]
-        )
+        ]
+        pairs = by_class.get(("disagreement_reliability", model), {}).get(None)
         out.append(
-            Portrait(
-                model,
-                _reliability(model, "disagreement", pairs[model]) if model in pairs else None,
-                shown[:_OPEN_CLASSES],
-                shown[_OPEN_CLASSES:],
-                len(names) - len(shown),
-            )
+            {
+                "model": model,
+                "pairs": _reliability(model, "disagreement", pairs) if pairs else None,
+                "first": shown[:_OPEN_CLASSES],
+                "folded": shown[_OPEN_CLASSES:],
+                "hidden": len(names) - len(shown),
+            }
         )
     return out
-
-
-def _by_class(rows: Sequence[Mapping[str, Any]]) -> _ByClass:
-    out: _ByClass = {}
-    for row in rows:
-        out.setdefault(row["model"], {}).setdefault(row["class"], []).append(row)
-    return out
-
-
-def _worst_first(maps: Mapping[Any, Sequence[Mapping[str, Any]]], n_classes: int) -> list[Any]:
-    """Classes by their part of the epistemic loss; of two, which mirror each other, the last."""
-    names = list(maps)
-    if n_classes == 2:
-        return names[-1:]
-    return sorted(names, key=lambda name: -sum(row["EL_plugin"] or 0.0 for row in maps[name]))
-
-
-def _diagram(
-    model: str,
-    name: Any,
-    reliability: Sequence[Mapping[str, Any]],
-    losses: Sequence[Mapping[str, Any]],
-    top: float,
-) -> Diagram:
-    scale = 100 / top if top > 0 else 0.0
-    bars = tuple(
-        Bar(
-            100 * row["low"],
-            100 * (row["high"] - row["low"]),
-            scale * _above_zero(row["CL"]),
-            scale * _above_zero(row["DL"]),
-            row,
-        )
-        for row in losses
-    )
-    return Diagram(name, _reliability(model, f"P({name})", reliability), bars, top)
-
-
-def _height(row: Mapping[str, Any]) -> float:
-    return _above_zero(row["CL"]) + _above_zero(row["DL"])
-
-
-def _above_zero(loss: float | None) -> float:
-    return max(loss or 0.0, 0.0)
 
 
 def _reliability(model: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> Profile:

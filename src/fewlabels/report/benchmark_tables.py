@@ -78,7 +78,9 @@ def grids(table: Table, summary: bw.Summary) -> list[Grid]:
     made = [_grid(table, _parts(table, unit))]
     if table["kind"] == "methods":
         points = ", points" if unit == "points" else ""
-        bias = _Part(f"Bias{points}{_over(table)}", "bias", _writes_bias(unit))
+        bias = _Part(
+            f"Bias{points}{_over(table)}", "bias", lambda c: (bw.signed_text(c["bias"], unit), "")
+        )
         title = f"{bw.place(table)}: bias (mean signed error)"
         made.append(replace(_grid(table, [bias]), title=title, folded=True))
     if table.get("curve"):
@@ -128,13 +130,22 @@ def _parts(table: Table, unit: str) -> list[_Part]:
     points = ", points" if unit == "points" else ""
     error = _Part(f"Error{points}{over}", "", _writes_error(unit), strong=True, footnote=_missing)
     if kind == "overview":
-        return [_Part(f"Mean RMAE{over}", "", _writes_ratio_mean, strong=True, footnote=_missing)]
+
+        def mean_ratio(cell: bw.Cell) -> tuple[str, str]:
+            spread = "" if cell["sd"] is None else f"± {bw.ratio_text(cell['sd'])}"
+            return bw.ratio_text(cell["mean"]), spread
+
+        return [_Part(f"Mean RMAE{over}", "", mean_ratio, strong=True, footnote=_missing)]
     if kind == "associations":
-        return [_Part("", "", _writes_correlation, footnote=_missing)]
+        return [_Part("", "", lambda c: (bw.correlation_text(c["mean"]), ""), footnote=_missing)]
     if kind == "intervals":
         return [
             _Part(f"Coverage{over}", "coverage", _writes_coverage),
-            _Part(f"Mean width{points}{over}", "width", _writes_width(unit)),
+            _Part(
+                f"Mean width{points}{over}",
+                "width",
+                lambda c: (bw.error_text(c["width"], unit), ""),
+            ),
         ]
     if kind == "effective-sizes":
         heading = f"ESS (sizes within a standard error){over}"
@@ -282,14 +293,6 @@ def _writes_error(unit: str) -> Callable[[bw.Cell], tuple[str, str]]:
     return write
 
 
-def _writes_width(unit: str) -> Callable[[bw.Cell], tuple[str, str]]:
-    return lambda cell: (bw.error_text(cell["width"], unit), "")
-
-
-def _writes_bias(unit: str) -> Callable[[bw.Cell], tuple[str, str]]:
-    return lambda cell: (bw.signed_text(cell["bias"], unit), "")
-
-
 def _writes_ratio(cell: bw.Cell) -> tuple[str, str]:
     if cell["rmae"] is None or cell["rmae_low"] is None or cell["rmae_low"] == cell["rmae_high"]:
         return bw.ratio_text(cell["rmae"]), ""
@@ -297,11 +300,6 @@ def _writes_ratio(cell: bw.Cell) -> tuple[str, str]:
         bw.ratio_text(cell["rmae"]),
         f"[{bw.ratio_text(cell['rmae_low'])}, {bw.ratio_text(cell['rmae_high'])}]",
     )
-
-
-def _writes_ratio_mean(cell: bw.Cell) -> tuple[str, str]:
-    spread = "" if cell["sd"] is None else f"± {bw.ratio_text(cell['sd'])}"
-    return bw.ratio_text(cell["mean"]), spread
 
 
 def _writes_coverage(cell: bw.Cell) -> tuple[str, str]:
@@ -316,10 +314,6 @@ def _writes_size_range(cell: bw.Cell) -> tuple[str, str]:
     if cell["ess"] is None or cell["ess_low"] is None or cell["ess_low"] == cell["ess_high"]:
         return bw.size_text(cell), ""
     return bw.size_text(cell), f"({count(cell['ess_low'])} to {count(cell['ess_high'])})"
-
-
-def _writes_correlation(cell: bw.Cell) -> tuple[str, str]:
-    return bw.correlation_text(cell["mean"]), ""
 
 
 def _curve(table: Table, unit: str) -> Grid:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fewlabels.report import benchmark_words as bw
-from fewlabels.report.benchmark_notes import headline
+from fewlabels.report.benchmark_content import headline
 from fewlabels.report.benchmark_tables import Grid, GridCell, grids
 from fewlabels.report.words import cell_width, clean, fit, pad, percent, wrap
 

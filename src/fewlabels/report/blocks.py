@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,6 +18,9 @@ MOST_ROWS = 60
 
 NOT_APPLICABLE = Status.NOT_APPLICABLE.value
 CONTRADICTED = Status.CONTRADICTED.value
+PREFERENCES = {1: "larger is better", -1: "smaller is better", 0: ""}
+"""Which values are good, by the direction of a metric."""
+
 ENDS = 20
 """How many of the best, and of the worst."""
 
@@ -62,17 +65,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Rows that are left out of a block: after how many, how many, and how many in all."""
-
-    after: int
-    n_hidden: int
-    n_rows: int
-
-
-@dataclass(frozen=True)
 class Block:
-    """All classifiers by one metric, in one group (None: all items); `gap` where not quite all."""
+    """All classifiers by one metric, in one group (None: all items)."""
 
     metric: str
     group: str | None
@@ -81,7 +75,6 @@ class Block:
     description: str = ""
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)
-    gap: Gap | None = None
 
     @cached_property
     def write(self) -> NumberFormat:
@@ -92,8 +85,9 @@ class Block:
         """A value as it is written, and its interval in brackets, "" where there is none."""
         if row.value is None:
             return row.reason, ""
-        ends = f"[{self.write(row.low)}, {self.write(row.high)}]" if row.has_interval else ""
-        return self.write(row.value), ends
+        if row.low is None or row.high is None:
+            return self.write(row.value), ""
+        return self.write(row.value), f"[{self.write(row.low)}, {self.write(row.high)}]"
 
     @property
     def columns(self) -> int:
@@ -106,7 +100,7 @@ class Block:
     @property
     def preference(self) -> str:
         """Which values are good, in words."""
-        return {1: "larger is better", -1: "smaller is better"}.get(self.direction, "")
+        return PREFERENCES[self.direction]
 
     @property
     def has_best(self) -> bool:
@@ -124,11 +118,10 @@ class Block:
         statuses = {row.status for row in self.rows}
         return statuses.pop() if len(statuses) == 1 and "ok" not in statuses else ""
 
-    def in_order(self, models: Sequence[str]) -> Block:
-        """The block with its classifiers in this order; who is not named keeps the place behind."""
+    def in_order(self, models: Sequence[str]) -> list[Row]:
+        """Rows with classifiers in this order; who is not named keeps the place behind."""
         place = {model: k for k, model in enumerate(models)}
-        rows = sorted(self.rows, key=lambda row: place.get(row.model, len(place)))
-        return replace(self, rows=tuple(rows))
+        return sorted(self.rows, key=lambda row: place.get(row.model, len(place)))
 
     def ranked(self) -> list[Row]:
         """Rows, best value first; in the given order where no direction is better.
@@ -137,7 +130,14 @@ class Block:
         """
         if not self.direction:
             return list(self.rows)
-        return sorted(self.rows, key=self._rank)
+        return sorted(
+            self.rows,
+            key=lambda r: (
+                r.value is None,
+                r.status == CONTRADICTED,
+                -self.direction * (r.value or 0.0),
+            ),
+        )
 
     def ends(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
         """Rows of a ranking to be shown first, those between, and the last; all first if few.
@@ -153,32 +153,43 @@ class Block:
         shown = {id(row) for row in (*first, *last)}
         return first, [row for row in rows if id(row) not in shown], last
 
-    def abridged(self) -> Block:
-        """The block itself, or its best and worst rows where it has too many to be read."""
-        first, between, last = self.ends(self.ranked())
-        if not between:
-            return self
-        gap = Gap(len(first), len(between), len(self.rows))
-        return replace(self, rows=(*first, *last), gap=gap)
-
-    def _rank(self, row: Row) -> tuple[bool, bool, float]:
-        return row.value is None, not row.ranks, -self.direction * (row.value or 0.0)
-
 
 def blocks(report: Report) -> list[Block]:
     """All estimates of the report: all items first, then group by group, metric by metric."""
     rows: dict[tuple[str | None, str], list[Mapping[str, Any]]] = {}
     for row in report["estimates"]:
         rows.setdefault((row["group"], row["metric"]), []).append(row)
-    groups = dict.fromkeys(group for group, _ in rows)
+    place = {group: k for k, group in enumerate(dict.fromkeys(group for group, _ in rows))}
+    shown = []
     # A stable sort: all items first, the groups in the order in which they came.
-    order = sorted(groups, key=lambda group: group is not None)
-    return [
-        _block(report, metric, group, rows[group, metric])
-        for group in order
-        for other, metric in rows
-        if other == group
-    ]
+    for group, metric in sorted(rows, key=lambda key: (key[0] is not None, place[key[0]])):
+        entries = rows[group, metric]
+        info = report.get("metric_info", {}).get(metric, {})
+        # What is best, and what is true, is said of all items alone.
+        best = report.get("best", {}).get(metric) or {} if group is None else {}
+        truth = report.get("truth", {}) if group is None else {}
+        members = []
+        for entry in entries:
+            model, value, status = entry["model"], entry["value"], entry["status"]
+            ranks = value is not None and status != CONTRADICTED
+            members.append(
+                Row(
+                    model, value, entry["low"], entry["high"], status,
+                    best.get(model) if ranks else None, (truth.get(model) or {}).get(metric),
+                )
+            )  # fmt: skip
+        shown.append(
+            Block(
+                metric,
+                group,
+                tuple(members),
+                entries[0]["confidence_level"],
+                info.get("description") or "",
+                info.get("direction") or 0,
+                tuple(info.get("bounds") or (None, None)),
+            )
+        )
+    return shown
 
 
 def applicable(shown: Sequence[Block]) -> tuple[list[Block], list[str]]:
@@ -188,39 +199,6 @@ def applicable(shown: Sequence[Block]) -> tuple[list[Block], list[str]]:
     }
     others = dict.fromkeys(block.metric for block in shown if block.metric not in applying)
     return [block for block in shown if block.metric in applying], list(others)
-
-
-def ranking(shown: Sequence[Block]) -> list[str]:
-    """Classifiers by the first metric on all items, the best first."""
-    return [row.model for row in shown[0].ranked()] if shown else []
-
-
-def _block(
-    report: Report, metric: str, group: str | None, rows: Sequence[Mapping[str, Any]]
-) -> Block:
-    info = report.get("metric_info", {}).get(metric, {})
-    bounds = info.get("bounds") or (None, None)
-    # What is best, and what is true, is said of all items alone.
-    best = report.get("best", {}).get(metric) or {} if group is None else {}
-    truth = report.get("truth", {}) if group is None else {}
-    return Block(
-        metric,
-        group,
-        tuple(
-            Row(
-                row["model"], row["value"], row["low"], row["high"], row["status"],
-                None
-                if row["value"] is None or row["status"] == CONTRADICTED
-                else best.get(row["model"]),
-                (truth.get(row["model"]) or {}).get(metric),
-            )
-            for row in rows
-        ),
-        rows[0]["confidence_level"],
-        info.get("description") or "",
-        info.get("direction") or 0,
-        (bounds[0], bounds[1]),
-    )  # fmt: skip
 
 
 def common_axis(shown: Iterable[Block], ticks: int = 5) -> Axis:
@@ -263,33 +241,30 @@ class Verdict:
 
 def verdict(block: Block) -> Verdict | None:
     """The verdict by the block's metric; None where no classifier has a value."""
-    ranked = [row for row in block.ranked() if row.value is not None]
-    if not ranked:
+    known = [row for row in block.ranked() if row.value is not None]
+    if not known:
         return None
-    leader, others = ranked[0], ranked[1:]
-    certainty = _certainty(block, leader, others)
-    aside = () if certainty in ("alone", "unordered") else [row for row in ranked if not row.ranks]
-    others = [row for row in others if row.ranks]
+    leader, others = known[0], [row for row in known[1:] if row.ranks]
+    certainty: Certainty
+    if len(known) == 1:
+        certainty = "alone"
+    elif not block.direction:
+        certainty = "unordered"
+    elif not leader.ranks:
+        certainty = "contradicted"
+    elif not others:
+        certainty = "left"
+    elif leader.best is None:
+        certainty = "unranked"
+    else:
+        certainty = next((word for least, word in _WORDS if leader.best >= least), "open")
     if certainty == "unranked":
         rivals = [row for row in others if _overlap(leader, row)]
     else:
         rivals = [row for row in others if (row.best or 0) >= 0.1]
         rivals.sort(key=lambda row: -(row.best or 0))
+    aside = () if certainty in ("alone", "unordered") else [row for row in known if not row.ranks]
     return Verdict(block, leader, certainty, tuple(rivals), tuple(aside))
-
-
-def _certainty(block: Block, leader: Row, others: Sequence[Row]) -> Certainty:
-    if not others:
-        return "alone"
-    if not block.direction:
-        return "unordered"
-    if not leader.ranks:
-        return "contradicted"
-    if not any(row.ranks for row in others):
-        return "left"
-    if leader.best is None:
-        return "unranked"
-    return next((word for least, word in _WORDS if leader.best >= least), "open")
 
 
 def _overlap(a: Row, b: Row) -> bool:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.html import render
 from fewlabels.report.words import (
     NARROWEST,
-    aligned,
     as_text,
-    cell_width,
-    clean,
     count,
+    fitted,
     plural,
-    short_names,
     warning_lines,
     wrap,
 )
@@ -36,8 +32,6 @@ OF_MAPS = ("EL", "CL", "CE")
 OF_ALPHA = ("L_disagreement", "CE_disagreement")
 """What is shown of alpha-calibration, which leaves the probabilities."""
 
-_NAMES = (18, 10)  # Columns of the names; where they do not fit.
-
 _PARAMETERS = {
     "temperature": "scores are divided by it: below 1 sharper, above 1 softer",
     "scale": "slope of each class",
@@ -50,68 +44,46 @@ _PARAMETERS = {
 """What parameters are, in words."""
 
 
-def render_calibration(report: Mapping[str, Any], width: int = 80) -> str:
+def render_calibration(report: Report, width: int = 80) -> str:
     """Fitted calibrations and what they are worth, in lines of at most `width` columns.
 
     `report` is what `fewlabels.calibration.recalibration.fit` says.
     """
     width = max(width, NARROWEST)
-    fitted: Sequence[Mapping[str, Any]] = report["calibrations"]
-    alpha = report["method"] == "alpha"
-    losses, table = _table(fitted, OF_ALPHA if alpha else OF_MAPS, width)
+    entries: Sequence[Mapping[str, Any]] = report["calibrations"]
+    losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
+    rows = [["", "fitted", *(cell for name in losses for cell in (name, "after"))]]
+    for entry in entries:
+        after = entry["after"] or {}
+        pairs = ((entry["before"][name], after.get(name)) for name in losses)
+        numbers = [loss_text(loss) for pair in pairs for loss in pair]
+        rows.append([entry["model"], fitted_text(entry), *numbers])
     head = f"fewlabels {report['fewlabels']}, {kind(report)}, seed {report['seed']}"
-    items, labels = fitted[0]["n_items"], fitted[0]["n_labels"]
-    lines = [
-        *wrap(head, width),
-        *wrap(
-            f"{count(report['n_items'])} items; fitted to {plural(labels, 'label')} of "
-            f"{plural(items, 'item')}" + (" (the first classifier)" if len(fitted) > 1 else ""),
-            width,
-        ),
-        "",
-        *table,
-        "",
-    ]
-    for name in losses:
-        lines += wrap(f"{name}: {LOSSES[name]}", width, "  ")
-    lines += wrap(
+    labels, items = plural(entries[0]["n_labels"], "label"), plural(entries[0]["n_items"], "item")
+    of = " (the first classifier)" if len(entries) > 1 else ""
+    meanings = [f"{name}: {LOSSES[name]}" for name in losses]
+    meanings.append(
         "After: on items that the map was not fitted to; smaller is better, and an unbiased loss "
-        "may be negative",
-        width,
-        "  ",
+        "may be negative"
     )
-    return as_text([*lines, *warning_lines(report, width)])
+    return as_text(
+        [
+            *wrap(head, width),
+            *wrap(f"{count(report['n_items'])} items; fitted to {labels} of {items}{of}", width),
+            "",
+            *fitted(rows, "llr", width),
+            "",
+            *(line for meaning in meanings for line in wrap(meaning, width, "  ")),
+            *warning_lines(report, width),
+        ]
+    )
 
 
-def kind(report: Mapping[str, Any]) -> str:
+def kind(report: Report) -> str:
     """What was fitted to all classifiers, in words."""
     if report["method"] == "alpha":
         return f"alpha-calibration ({report['concentration']})"
     return f"{report['method']} scaling"
-
-
-def _table(
-    fitted: Sequence[Mapping[str, Any]], losses: Sequence[str], width: int
-) -> tuple[Sequence[str], list[str]]:
-    """As many of the losses as there is room for, and the lines."""
-    for names in _NAMES:
-        for many in range(len(losses), 0, -1):
-            lines = list(_lines(fitted, losses[:many], names))
-            if max(map(cell_width, lines)) <= width:
-                return losses[:many], lines
-    return losses[:1], lines
-
-
-def _lines(fitted: Sequence[Mapping[str, Any]], losses: Sequence[str], room: int) -> Iterator[str]:
-    names = short_names([entry["model"] for entry in fitted], room)
-    rows = [["", "fitted", *(cell for name in losses for cell in (name, "after"))]]
-    for entry in fitted:
-        row = [names[entry["model"]], clean(fitted_text(entry))]
-        for name in losses:
-            after = None if entry["after"] is None else entry["after"][name]
-            row += [loss_text(entry["before"][name]), loss_text(after)]
-        rows.append(row)
-    yield from aligned(rows, (False, False, *(True for _ in rows[0][2:])))
 
 
 def fitted_text(entry: Mapping[str, Any]) -> str:
@@ -134,20 +106,6 @@ def loss_text(value: float | None) -> str:
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
-@dataclass(frozen=True)
-class Change:
-    """A classifier's loss before and after, on items that the map was not fitted to."""
-
-    model: str
-    before: float
-    after: float
-
-    @property
-    def gain(self) -> float:
-        """How much it falls."""
-        return self.before - self.after
-
-
 def render_calibration_html(report: Report) -> str:
     """The report as a page of HTML that needs no other file, no network and no script.
 
@@ -155,7 +113,13 @@ def render_calibration_html(report: Report) -> str:
     """
     losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
     entries: Sequence[Mapping[str, Any]] = report["calibrations"]
-    changes = _changes(entries, losses[0])
+    # The first loss before and after, on items that the map was not fitted to.
+    changes = [
+        {"model": entry["model"], "before": before, "after": after, "gain": before - after}
+        for entry in entries
+        if (before := entry["before"][losses[0]]) is not None
+        and (after := (entry["after"] or {}).get(losses[0])) is not None
+    ]
     return render(
         "calibration.html.j2",
         report=report,
@@ -164,23 +128,12 @@ def render_calibration_html(report: Report) -> str:
         meanings={name: LOSSES[name] for name in losses},
         entries=entries,
         fitted=[fitted_text(entry) for entry in entries],
-        parameters=[_parameters(entry) for entry in entries],
+        parameters=[
+            [(name, said, entry[name]) for name, said in _PARAMETERS.items() if name in entry]
+            for entry in entries
+        ],
         changes=changes,
-        most=max(changes, key=lambda change: change.gain, default=None),
-        better=sum(change.gain > 0 for change in changes),
+        most=max(changes, key=lambda change: change["gain"], default=None),
+        better=sum(change["gain"] > 0 for change in changes),
         write=loss_text,
     )
-
-
-def _changes(entries: Sequence[Mapping[str, Any]], loss: str) -> list[Change]:
-    out = []
-    for entry in entries:
-        before, after = entry["before"][loss], (entry["after"] or {}).get(loss)
-        if before is not None and after is not None:
-            out.append(Change(entry["model"], before, after))
-    return out
-
-
-def _parameters(entry: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """Name, meaning and value of what was fitted."""
-    return [(name, _PARAMETERS[name], entry[name]) for name in _PARAMETERS if name in entry]

@@ -8,27 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report.blocks import Report
-from fewlabels.report.headline import reference_items
-from fewlabels.report.heat_map import Cell, HeatMap, heat_table
+from fewlabels.report.diagnostics import Cell, HeatMap
 from fewlabels.report.html import render
 from fewlabels.report.words import (
     NARROWEST,
-    aligned,
     as_text,
     bulleted,
     cell_width,
     classes_text,
     clean,
-    count,
     enumerated,
     fit,
+    fitted,
     made_by,
     number_format,
-    pad,
     percent,
     plural,
     probability,
-    short_names,
+    reference_items,
     warning_lines,
     with_interval,
     wrap,
@@ -41,11 +38,6 @@ _MOST_NAMES = 4
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_PAIRS = 45
 """Of more pairs than these only those of neighbours and of the first are shown."""
-
-_INDENT = 2
-_GAP = 2
-_LEAST, _MOST = 8, 16
-"""Columns of a name: at least, and at most where there are two."""
 
 _READING = (
     "P(best): probability of being the best; those with * make a set that holds the best one at "
@@ -91,27 +83,19 @@ def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
     if needed["status"] == "tied":
         return f"no label tells it from {second}: they do not differ on these items"
     if needed["more"] > MOST_LABELS:
-        return (
-            f"more than {count(MOST_LABELS)} more labels are needed to settle it against {second}"
-        )
-    said = f"about {labels_range(needed)} would as likely as not settle it against {second}"
+        return f"more than {MOST_LABELS:,} more labels are needed to settle it against {second}"
+    low, high = needed["low"], needed["high"]
+    most = f"{high:,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
+    more = plural(needed["more"], "more label") + ("" if low == high else f" ({low:,} to {most})")
+    said = f"about {more} would as likely as not settle it against {second}"
     if needed["more"] > n_unlabeled:
-        said += f", which takes more items than the {count(n_unlabeled)} without a label"
+        said += f", which takes more items than the {n_unlabeled:,} without a label"
     return said
 
 
 def sentences(found: Mapping[str, Any], n_unlabeled: int) -> tuple[str, ...]:
     """Who leads, and what would settle it where something tells."""
-    said = (standing_sentence(found), settling_sentence(found, n_unlabeled))
-    return tuple(filter(None, said))
-
-
-def labels_range(needed: Mapping[str, Any]) -> str:
-    """A number of labels, and between what it lies."""
-    high = needed["high"]
-    most = count(high) if high <= MOST_LABELS else f"more than {count(MOST_LABELS)}"
-    between = "" if needed["low"] == high else f" ({count(needed['low'])} to {most})"
-    return f"{plural(needed['more'], 'more label')}{between}"
+    return tuple(filter(None, (standing_sentence(found), settling_sentence(found, n_unlabeled))))
 
 
 def labels_cell(needed: Mapping[str, Any]) -> str:
@@ -119,7 +103,7 @@ def labels_cell(needed: Mapping[str, Any]) -> str:
     if needed["status"] != "open":
         return {"settled": "settled", "tied": "never"}.get(needed["status"], "-")
     more = needed["more"]
-    return count(more) if more <= MOST_LABELS else f">{count(MOST_LABELS)}"
+    return f"{more:,}" if more <= MOST_LABELS else f">{MOST_LABELS:,}"
 
 
 def letters(found: Mapping[str, Any]) -> dict[str, str]:
@@ -145,41 +129,41 @@ def together_sentences(found: Mapping[str, Any]) -> list[str]:
     level = percent(found["confidence_level"]) if found["confidence_level"] else ""
     m = len(found["models"])
     said = [
-        f"{'both' if m == 2 else f'all {count(m)}'} are wrong together on "
-        f"{rate(found['all_wrong'])} of the items"
+        f"{'both' if m == 2 else f'all {m:,}'} are wrong together on "
+        f"{with_interval(found['all_wrong'])} of the items"
         + (f" ({level} interval)" if level and found["all_wrong"]["low"] is not None else ""),
-        f"accuracy of the best one, {found['best_model']}: {rate(found['best_single'])}; "
-        f"of a majority vote: {rate(found['majority'])}; "
-        f"of choosing the right one for each item: {rate(found['oracle'])}",
+        f"accuracy of the best one, {found['best_model']}: {with_interval(found['best_single'])}; "
+        f"of a majority vote: {with_interval(found['majority'])}; "
+        f"of choosing the right one for each item: {with_interval(found['oracle'])}",
     ]
     voters = found["effective_voters"]
     if voters["value"] is not None:
         said.append(
-            f"their errors are correlated as if {voters['value']:.1f} of {count(m)} voted "
-            "independently"
+            f"their errors are correlated as if {voters['value']:.1f} of {m:,} voted independently"
             if voters["value"] < m - 0.05
             else "their errors are not correlated"
         )
     return [*said, *found.get("warnings", ())]
 
 
-def rate(value: Mapping[str, Any]) -> str:
-    """A rate with its interval."""
-    return with_interval(value, number_format([value["value"], value["low"], value["high"]]))
-
-
 @dataclass(frozen=True)
 class Grid:
-    """A table of text: headings and cells; the first `n_left` columns are names, the rest numbers.
+    """A table: headings and cells; the first `n_left` columns are names, the rest numbers.
 
     `note` says what is not shown.
     """
 
-    caption: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     n_left: int = 1
     note: str = ""
+
+    def lines(self, width: int) -> Iterator[str]:
+        """The table as text; names are shortened until it fits, then columns go."""
+        sides = "l" * self.n_left + "r"
+        yield from fitted([self.headings, *self.rows], sides, width, names=self.n_left)
+        if self.note:
+            yield from wrap(f"  ({self.note})", width)
 
 
 def standings(found: Mapping[str, Any]) -> Grid:
@@ -189,7 +173,6 @@ def standings(found: Mapping[str, Any]) -> Grid:
     write = number_format(n for s in shown for n in (s["value"], s["low"], s["high"]))
     lost = number_format(s["expected_loss"] for s in shown)
     return Grid(
-        "Ranking",
         ("", "value", "P(best)", "rank", "loss", "alike"),
         tuple(
             (
@@ -218,7 +201,6 @@ def pairs(found: Mapping[str, Any]) -> Grid:
         note = f"pairs of neighbours and of the first; the JSON has all {len(every)}"
     write = number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
     return Grid(
-        "Differences",
         ("", "", "difference", "P(better)", "apart", "labels"),
         tuple(
             (
@@ -240,7 +222,6 @@ def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
     write = number_format(n for g in found for n in (g["value"], g["low"], g["high"]))
     return Grid(
-        "Gaps between groups",
         ("", "gap", "largest", "smallest"),
         tuple(
             (
@@ -256,23 +237,24 @@ def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
 
 def joint_errors(found: Mapping[str, Any]) -> HeatMap | None:
     """How often two classifiers are wrong on the same item; None without pairs."""
-    return _matrix(found, "both_wrong", "Both wrong", 1.0)
+    return _matrix(found, "both_wrong", "Both wrong")
 
 
 def correlations(found: Mapping[str, Any]) -> HeatMap | None:
     """Correlation of the errors of two classifiers; None without pairs."""
-    return _matrix(found, "correlation", "Correlation of errors", 0.0)
+    return _matrix(found, "correlation", "Correlation of errors", top=1.0)
 
 
-def _matrix(found: Mapping[str, Any], kind: str, caption: str, least: float) -> HeatMap | None:
+def _matrix(
+    found: Mapping[str, Any], kind: str, caption: str, top: float | None = None
+) -> HeatMap | None:
+    """Pairs as a table, coloured up to `top`; None: the largest number."""
     of = {(p["a"], p["b"]): p for p in found["pairs"]}
     shown = list(dict.fromkeys(name for pair in of for name in pair))
     known = [p[kind]["value"] for p in found["pairs"] if p[kind]["value"] is not None]
     if not known:
         return None
-    # Rates are coloured up to the largest; correlations up to 1.
-    top = (max(known) or 1.0) if least else 1.0
-    write = number_format(known)
+    write, most = number_format(known), top or max(known) or 1.0
 
     def cell(i: int, j: int) -> Cell:
         a, b = shown[i], shown[j]
@@ -283,16 +265,16 @@ def _matrix(found: Mapping[str, Any], kind: str, caption: str, least: float) -> 
         if value is None:
             return Cell("-", None, f"{a} and {b}: not known")
         told = "; ".join(
-            f"{what} {rate(pair[name])}"
+            f"{what} {with_interval(pair[name])}"
             for name, what in (
                 ("both_wrong", "both wrong"), ("same_wrong", "with the same class"),
                 ("disagreement", "disagree"), ("correlation", "correlation"),
                 ("excess", "times as often as if independent"),
             )
         )  # fmt: skip
-        return Cell(write(value), min(max(value / top, 0.0), 1.0), f"{a} and {b}: {told}")
+        return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{a} and {b}: {told}")
 
-    ends = ("0", number_format([top])(top) if least else "1")
+    ends = ("0", number_format([most])(most) if top is None else f"{top:g}")
     m = len(found["models"])
     notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
     corner = ("classifier", "classifier")
@@ -321,75 +303,39 @@ def render_comparison(report: Report, width: int = 80) -> str:
     `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     width = max(width, NARROWEST)
-    lines = [*_head(report, width)]
+    items = f"{report['n_items']:,} items, {report['n_labeled']:,} labeled"
+    facts = ", ".join(filter(None, (items, reference_items(report))))
+    intervals = f"{percent(report['confidence_level'])} intervals of paired differences"
+    lines = [
+        *wrap(f"{facts}; {classes_text(report)}", width),
+        *wrap(f"{made_by(report)}; {intervals}", width),
+    ]
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     for found in report["comparisons"]:
-        lines += ["", *_one(found, unlabeled.get(found["group"], 0), width)]
+        group = found["group"]
+        better = "larger" if found["direction"] > 0 else "smaller"
+        of = "" if group is None else f", {clean(group)}"
+        title = fit(f"{clean(found['metric'])} ({better} is better){of}", width)
+        lines += ["", title, "=" * cell_width(title)]
+        for sentence in sentences(found, unlabeled.get(group, 0)):
+            lines += wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
+        lines += ["", *standings(found).lines(width), "", *pairs(found).lines(width)]
     for (metric, column), part in by_column(report["group_gaps"]).items():
         title = f"{metric}: largest minus smallest by {column}"
-        lines += ["", *wrap(title, width), *_grid(gaps(part), width)]
+        lines += ["", *wrap(title, width), *gaps(part).lines(width)]
     if report["group_gaps"]:
         lines += wrap(
             "The noise of the estimates is taken out of a gap; where its interval begins at 0 no "
             "two groups can be told apart.", width,
         )  # fmt: skip
     for found in report["together"]:
-        lines += _set(found, width)
+        group, chart = found["group"], joint_errors(found)
+        title = fit("All together" + ("" if group is None else f", {clean(group)}"), width)
+        lines += [*bulleted(title, together_sentences(found), width)] or ["", title]
+        if chart is not None and group is None:
+            lines += chart.lines(width)
     lines += ["", *wrap(_READING, width)]
     return as_text([*lines, *warning_lines(report, width)])
-
-
-def _head(report: Report, width: int) -> Iterator[str]:
-    items = f"{count(report['n_items'])} items, {count(report['n_labeled'])} labeled"
-    elsewhere = reference_items(report)
-    items += f", {elsewhere}" if elsewhere else ""
-    yield from wrap(f"{items}; {classes_text(report)}", width)
-    level = percent(report["confidence_level"])
-    yield from wrap(f"{made_by(report)}; {level} intervals of paired differences", width)
-
-
-def _one(found: Mapping[str, Any], n_unlabeled: int, width: int) -> Iterator[str]:
-    better = "larger" if found["direction"] > 0 else "smaller"
-    of = _of_group(found)
-    title = fit(f"{clean(found['metric'])} ({better} is better){of}", width)
-    yield from [title, "=" * cell_width(title)]
-    for sentence in sentences(found, n_unlabeled):
-        yield from wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
-    yield from ["", *_grid(standings(found), width)]
-    yield from ["", *_grid(pairs(found), width)]
-
-
-def _of_group(found: Mapping[str, Any]) -> str:
-    return "" if found["group"] is None else f", {clean(found['group'])}"
-
-
-def _grid(grid: Grid, width: int) -> Iterator[str]:
-    """A table; names are shortened until it fits, then columns go from the right."""
-    headings, rows = list(grid.headings), [list(row) for row in grid.rows]
-    while True:
-        numbers = [
-            max(cell_width(clean(text)) for text in (headings[c], *(row[c] for row in rows)))
-            for c in range(grid.n_left, len(headings))
-        ]
-        left = width - _INDENT - sum(_GAP + n for n in numbers)
-        room = (left - _GAP * (grid.n_left - 1)) // grid.n_left
-        if room >= _LEAST or len(numbers) <= 1:
-            break
-        headings.pop()
-        for row in rows:
-            row.pop()
-    room = max(min(room, _MOST if grid.n_left > 1 else 2 * _MOST), _LEAST)
-    every = list(dict.fromkeys(row[c] for row in rows for c in range(grid.n_left)))
-    short = short_names(every, room)
-    taken = max(cell_width(short[name]) for name in every)
-    table = [
-        [*(pad(names.get(text, text), taken) for text in row[: grid.n_left]),
-         *map(clean, row[grid.n_left :])]
-        for row, names in [(headings, {}), *((row, short) for row in rows)]
-    ]  # fmt: skip
-    yield from aligned(table, [c >= grid.n_left for c in range(len(headings))])
-    if grid.note:
-        yield from wrap(f"{' ' * _INDENT}({grid.note})", width)
 
 
 def by_column(
@@ -402,66 +348,21 @@ def by_column(
     return out
 
 
-def _set(found: Mapping[str, Any], width: int) -> Iterator[str]:
-    said, chart = together_sentences(found), joint_errors(found)
-    title = fit(f"All together{_of_group(found)}", width)
-    yield from bulleted(title, said, width) if said or chart is None else ["", title]
-    if chart is not None and found["group"] is None:
-        yield from heat_table(chart, width)
+def compared(found: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
+    """What a page shows of the comparison by one metric in one group."""
+    return {
+        "metric": found["metric"],
+        "group": found["group"],
+        "sentences": sentences(found, n_unlabeled),
+        "pairs": pairs(found),
+    }
 
 
-@dataclass(frozen=True)
-class Compared:
-    """What the page shows of one metric in one group."""
-
-    metric: str
-    group: str | None
-    sentences: tuple[str, ...]
-    standings: Grid | None
-    pairs: Grid
-
-
-@dataclass(frozen=True)
-class Gaps:
-    """Gaps of one metric between the groups of one column."""
-
-    metric: str
-    column: str
-    grid: Grid
-
-
-@dataclass(frozen=True)
-class Whole:
-    """What the page shows of the set as a whole, in one group."""
-
-    group: str | None
-    sentences: tuple[str, ...]
-    maps: tuple[HeatMap, ...]
-
-
-def compared(report: Report) -> tuple[Compared, ...]:
-    """The comparisons of a report of estimates, by metric; none where there are none."""
-    found: Mapping[str, Any] = report.get("comparison") or {}
-    unlabeled = report["n_items"] - report["n_labeled"]
-    return tuple(_compared(part, unlabeled, with_standings=False) for part in found.values())
-
-
-def whole(report: Report) -> Whole | None:
-    """The set as a whole, in a report of estimates; None where it is not known."""
-    found = report.get("together")
-    return _whole(found) if found else None
-
-
-def _compared(found: Mapping[str, Any], n_unlabeled: int, *, with_standings: bool) -> Compared:
-    grid = standings(found) if with_standings else None
-    said = sentences(found, n_unlabeled)
-    return Compared(found["metric"], found["group"], said, grid, pairs(found))
-
-
-def _whole(found: Mapping[str, Any]) -> Whole | None:
-    said = tuple(together_sentences(found))
-    charts = tuple(c for c in (joint_errors(found), correlations(found)) if c is not None)
-    return Whole(found["group"], said, charts) if said or charts else None
+def whole(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a page shows of the set as a whole, in one group; None where it is not known."""
+    said = together_sentences(found)
+    maps = [chart for chart in (joint_errors(found), correlations(found)) if chart is not None]
+    return {"group": found["group"], "sentences": said, "maps": maps} if said or maps else None
 
 
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
@@ -470,18 +371,14 @@ def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
     `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    shown = [
-        _compared(found, unlabeled.get(found["group"], 0), with_standings=True)
-        for found in report["comparisons"]
-    ]
     return render(
         "compare.html.j2",
         ("heat_map.css",) if fragment else None,
         report=report,
-        comparisons=shown,
-        gaps=[
-            Gaps(metric, column, gaps(part))
-            for (metric, column), part in by_column(report["group_gaps"]).items()
+        comparisons=[
+            compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
+            for found in report["comparisons"]
         ],
-        sets=[part for found in report["together"] if (part := _whole(found))],
+        gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
+        sets=[part for found in report["together"] if (part := whole(found))],
     )

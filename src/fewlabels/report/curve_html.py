@@ -1,81 +1,262 @@
-"""Curves and thresholds as pages of HTML, and their figures as one file of SVG."""
+"""Curves and thresholds as pages of HTML, and their figures as one file of SVG.
+
+A view is a panel: where every line, band, marker and tooltip stands. Across, positions are percent
+of the plot's width, so that a plot can be narrow while its text keeps its size; up and down they
+are pixels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from fewlabels.report.axis import Axis, fit_axis
+from fewlabels.report.benchmark_plot import Scale
 from fewlabels.report.blocks import Report
-from fewlabels.report.curve_plot import (
-    HEIGHT,
-    View,
-    curve_view,
-    recalibration_view,
-    threshold_view,
-)
 from fewlabels.report.curves import (
+    CurveBlock,
+    Interval,
+    Point,
     ThresholdBlock,
     curve_blocks,
-    interval,
     level,
     status_note,
     who,
 )
 from fewlabels.report.html import render
-from fewlabels.report.words import clean, fit
+from fewlabels.report.words import clean, fit, percent, probability, score_text
+
+HEIGHT = 300
+"""Pixels of a plot."""
+
+BARS = 84
+"""Pixels of a histogram of scores."""
+
+_MOST_STRIPS = 120  # Tooltips of a panel; more could not be told apart with a mouse.
+_MOST_TICKS = 12  # Labeled items in a bin that are drawn one by one.
+_MOST_POINTS = 600  # Of a line; no screen shows the difference.
+_UNIT = Scale(Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1")))
+
+# Pixels of the figures in a file of their own, panels side by side: its margins, what stands above
+# all panels, and between them; of a panel, the scale at its side, the plot, and what is above it.
+_MARGIN, _TOP, _GAP = 24, 84, 32
+_SIDE, _PLOT, _ABOVE = 46, 380, 14
+
+
+class Strip(NamedTuple):
+    """A column of the plot with what it says when it is pointed at; positions in percent."""
+
+    left: float
+    width: float
+    text: str
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Pixels of the figures in a file of their own: panels side by side."""
+class View:
+    """A panel. Outlines are SVG paths, "" where there is nothing to draw.
 
-    count: int
+    `reference` is a dashed line (chance, or perfect calibration); `marks` are points to be seen,
+    as (percent across, pixels down, text).
+    """
 
-    side: int = 46
-    plot: int = 380
-    above: int = 14
-    margin: int = 24
-    top: int = 84
-    gap: int = 32
-
-    @property
-    def panel(self) -> int:
-        """Width of a panel."""
-        return self.side + self.plot
-
-    @property
-    def panel_height(self) -> int:
-        """Height of a panel with its scale."""
-        return self.above + HEIGHT + 44
-
-    @property
-    def width(self) -> int:
-        """Width of the sheet."""
-        return 2 * self.margin + self.count * self.panel + (self.count - 1) * self.gap
-
-    @property
-    def height(self) -> int:
-        """Height of the sheet."""
-        return self.top + self.panel_height + self.margin
-
-    def x(self, k: int) -> int:
-        """Left edge of panel k."""
-        return self.margin + k * (self.panel + self.gap)
-
-    @property
-    def inside(self) -> int:
-        """Width between the margins."""
-        return self.width - 2 * self.margin
-
-    @staticmethod
-    def fitted(text: str, pixels: int, room: int) -> str:
-        """As much of a line as there is room for, at so many pixels a character."""
-        return fit(clean(text), room // pixels)
+    title: str
+    x_name: str
+    y_name: str
+    x: Scale
+    y: Scale
+    band: str
+    line: str
+    reference: str
+    strips: tuple[Strip, ...]
+    description: str
+    marks: tuple[tuple[float, float, str], ...] = ()
+    height: int = HEIGHT
 
 
-_SHEETS = ("curve_series.css", "curve.css")
-"""Styles of a part of another page."""
+class Bars(NamedTuple):
+    """Scores of all items, and below them those of the labeled ones, on the scale of a view.
+
+    Heights are square roots of counts: most scores sit at one end, and on a linear scale the few
+    in between, which decide, could not be seen. Ticks are in percent of the width.
+    """
+
+    outline: str
+    positive: list[float]
+    negative: list[float]
+    n_positive: int
+    n_negative: int
+    height: int = BARS
+
+
+def curve_view(block: CurveBlock, report: Report) -> View:
+    """A curve with its band; chance is the prevalence, or the diagonal of a ROC plot."""
+    kind = block.kind
+    scored = report["unit"] == "probability"
+
+    def said(point: Point) -> str:
+        text = f"{kind.x_name} {percent(point.x)}: {kind.y_name} {point.y.text}"
+        cut = point.threshold
+        return text if cut is None else f"{text}, threshold {score_text(cut, scored)}"
+
+    known = [(point.x, point.y) for point in block.points]
+    read_off = "; ".join(map(said, block.read_off))
+    diagonal = _path(_UNIT, [(0.0, 0.0), (1.0, 1.0)])
+    return View(
+        title=kind.title,
+        x_name=kind.x_name,
+        y_name=kind.y_name,
+        x=_UNIT,
+        y=_UNIT,
+        band=_band(_UNIT, known),
+        line=_line(_UNIT, known),
+        reference=diagonal
+        if kind.name == "roc"
+        else _level(Interval.of(report.get("prevalence")).value),
+        strips=_strips(_UNIT, [point.x for point in block.points], map(said, block.points)),
+        description=f"{kind.y_name.capitalize()} (up) against {kind.x_name} (right), {read_off}.",
+    )
+
+
+def recalibration_view(report: Report, picture: Mapping[str, Any]) -> tuple[View, Bars]:
+    """P(positive | score) with its band, and the histogram of scores on the same scale."""
+    scored = report["unit"] == "probability"
+    edges = picture["histogram"]["edges"]
+    x = Scale(fit_axis(edges, (0.0, 1.0) if scored else (None, None)))
+    source = picture["recalibration"]
+    lists = (source[key] for key in ("score", "probability", "low", "high"))
+    known = [(s, Interval(*numbers)) for s, *numbers in zip(*lists, strict=True) if s is not None]
+    known.sort(key=lambda pair: pair[0])
+    texts = [f"score {score_text(s, scored)}: probability {number.text}" for s, number in known]
+    told = f": from {texts[0]} to {texts[-1]}." if texts else "; it is not known."
+    view = View(
+        title="From score to probability",
+        x_name=_score_name(report),
+        y_name="probability",
+        x=x,
+        y=_UNIT,
+        band=_band(x, known),
+        line=_line(x, known),
+        reference=_path(x, [(0.0, 0.0), (1.0, 1.0)]) if scored else "",
+        strips=_strips(x, [s for s, _ in known], texts),
+        description=f"Probability of {clean(report['positive'])} (up) against score (right){told}",
+    )
+    return view, _bars(picture["histogram"], x)
+
+
+def _score_name(report: Report) -> str:
+    return f"score: P({clean(report['positive'])})" if report["unit"] == "probability" else "score"
+
+
+def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
+    edges: Sequence[float] = histogram["edges"]
+    unlabeled, negative, positive = (
+        [int(k or 0) for k in histogram[side]] for side in ("unlabeled", "negative", "positive")
+    )
+    totals = [sum(counts) for counts in zip(unlabeled, negative, positive, strict=True)]
+    top = max(totals, default=0)
+    outline = ""
+    if top:
+        steps = "".join(
+            f"V{BARS * (1 - (count / top) ** 0.5):.1f}H{100 * x.at(right):.2f}"
+            for right, count in zip(edges[1:], totals, strict=True)
+        )
+        outline = f"M{100 * x.at(edges[0]):.2f} {BARS}{steps}V{BARS}Z"
+
+    def ticks(counts: Sequence[int]) -> list[float]:
+        """Labeled items spread over their bins: of a bin the report says how many it holds."""
+        return [
+            100 * x.at(left + (k + 0.5) / min(count, _MOST_TICKS) * (right - left))
+            for (left, right), count in zip(itertools.pairwise(edges), counts, strict=True)
+            for k in range(min(count, _MOST_TICKS))
+        ]
+
+    return Bars(outline, ticks(positive), ticks(negative), sum(positive), sum(negative))
+
+
+def threshold_view(block: ThresholdBlock) -> View:
+    """The probability that the conditions hold at each threshold, with the best one marked."""
+    report = block.report
+    scored = report["unit"] == "probability"
+    best, at_best = report["best"], probability(report["best_probability"])
+    pairs = zip(report["thresholds"], report["probability"], strict=True)
+    shown = _of_interest([(cut, p or 0.0) for cut, p in pairs], best)
+    x = Scale(fit_axis([cut for cut, _ in shown], (0.0, 1.0) if scored else (None, None)))
+    step = max(1, -(-len(shown) // _MOST_POINTS))
+    kept = {*range(0, len(shown), step), len(shown) - 1}
+    drawn = [
+        (cut, Interval(p, 0.0, p)) for k, (cut, p) in enumerate(shown) if k in kept or cut == best
+    ]
+    texts = [f"threshold {score_text(cut, scored)}: {probability(p)}" for cut, p in shown]
+    marks: tuple[tuple[float, float, str], ...] = ()
+    if best is not None:
+        down = HEIGHT * (1 - _UNIT.at(report["best_probability"]))
+        marks = ((100 * x.at(best), down, f"best: {block.best}, {at_best}"),)
+    return View(
+        title="Probability that the conditions hold",
+        x_name=f"threshold on the {_score_name(report)}",
+        y_name="probability",
+        x=x,
+        y=_UNIT,
+        band=_band(x, drawn),
+        line=_line(x, drawn),
+        reference=_level(0.5),
+        strips=_strips(x, [cut for cut, _ in shown], texts),
+        description=f"Probability that {block.conditions} (up) against the threshold (right); at "
+        f"{block.best} it is {at_best}.",
+        marks=marks,
+    )
+
+
+def _of_interest(
+    pairs: Sequence[tuple[float, float]], best: float | None
+) -> Sequence[tuple[float, float]]:
+    """Thresholds with a probability worth showing, the best one, and some room to both sides."""
+    places = [k for k, (cut, p) in enumerate(pairs) if p >= 0.005 or cut == best]
+    if not places or not any(p >= 0.005 for _, p in pairs):
+        return pairs
+    low, high = pairs[places[0]][0], pairs[places[-1]][0]
+    room = (high - low) / 6 or 0.1 * abs(low)
+    inside = [pair for pair in pairs if low - room <= pair[0] <= high + room]
+    return inside if len(inside) > 1 else pairs
+
+
+def _band(x: Scale, known: Iterable[tuple[float, Interval]]) -> str:
+    both = [(at, n.low, n.high) for at, n in known if n.low is not None and n.high is not None]
+    lower = [(at, low) for at, low, _ in reversed(both)]
+    outline = _path(x, [*((at, high) for at, _, high in both), *lower])
+    return outline + "Z" if len(both) > 1 else ""
+
+
+def _line(x: Scale, known: Iterable[tuple[float, Interval]]) -> str:
+    return _path(x, [(at, n.value) for at, n in known if n.value is not None])
+
+
+def _level(value: float | None) -> str:
+    """A line across the whole plot."""
+    return "" if value is None else _path(_UNIT, [(0.0, value), (1.0, value)])
+
+
+def _path(x: Scale, points: Sequence[tuple[float, float]]) -> str:
+    if len(points) < 2:
+        return ""
+    pixels = (f"{100 * x.at(at):.2f} {HEIGHT * (1 - _UNIT.at(y)):.1f}" for at, y in points)
+    return "M" + "L".join(pixels)
+
+
+def _strips(x: Scale, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
+    """A strip per point, to the middles of its neighbours."""
+    step = max(1, -(-len(places) // _MOST_STRIPS))
+    kept = [(100 * x.at(at), text) for at, text in zip(places, texts, strict=True)][::step]
+    middles = [(a + b) / 2 for (a, _), (b, _) in itertools.pairwise(kept)]
+    # Without a point there is one edge more than ends, and no strip.
+    return tuple(
+        Strip(left, right - left, text)
+        for (left, right), (_, text) in zip(
+            itertools.pairwise([0.0, *middles, 100.0]), kept, strict=bool(kept)
+        )
+    )
 
 
 def render_curves_html(
@@ -93,7 +274,7 @@ def render_curves_html(
         fragment,
         blocks=shown,
         views=[curve_view(block, report) for block in shown],
-        prevalence=interval(report.get("prevalence")),
+        prevalence=Interval.of(report.get("prevalence")),
         recalibration=recalibration_view(report, picture) if picture else None,
     )
 
@@ -124,15 +305,37 @@ def render_svg(report: Report) -> str:
     else:
         views = [curve_view(block, report) for block in curve_blocks(report)]
         title = f"{report['model']}: {level(report)} bands"
+    panel, panel_height = _SIDE + _PLOT, _ABOVE + HEIGHT + 44
+    inside = len(views) * (panel + _GAP) - _GAP
+
+    def fitted(text: str, pixels: int, room: int) -> str:
+        """As much of a line as there is room for, at so many pixels a character."""
+        return fit(clean(text), room // pixels)
+
     return render(
-        "curve.svg.j2", title=title, subtitle=who(report), views=views, sheet=Sheet(len(views))
+        "curve.svg.j2",
+        title=title,
+        subtitle=who(report),
+        views=views,
+        fitted=fitted,
+        inside=inside,
+        width=inside + 2 * _MARGIN,
+        height=_TOP + panel_height + _MARGIN,
+        panel=panel,
+        panel_height=panel_height,
+        lefts=[_MARGIN + k * (panel + _GAP) for k in range(len(views))],
+        margin=_MARGIN,
+        top=_TOP,
+        side=_SIDE,
+        plot=_PLOT,
+        above=_ABOVE,
     )
 
 
 def _render(template: str, report: Report, fragment: bool, **shown: Any) -> str:
     return render(
         template,
-        _SHEETS if fragment else None,
+        ("curve_series.css", "curve.css") if fragment else None,
         report=report,
         level=level(report),
         note=status_note(report),

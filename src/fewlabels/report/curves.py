@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from fewlabels.errors import Status
 from fewlabels.report.blocks import Report
-from fewlabels.report.ink import ink
 from fewlabels.report.words import (
     NARROWEST,
     aligned,
@@ -21,6 +21,7 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     count,
+    ink,
     made_by,
     percent,
     plural,
@@ -49,13 +50,18 @@ _MOST_COLUMNS = 61
 _LABEL = 5
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A value between the ends of its interval; None where they are not known."""
 
     value: float | None
     low: float | None
     high: float | None
+
+    @classmethod
+    def of(cls, source: Mapping[str, Any] | None) -> Interval:
+        """A value with its interval, from its entry in the report."""
+        entry = source or {}
+        return cls(entry.get("value"), entry.get("low"), entry.get("high"))
 
     @property
     def parts(self) -> tuple[str, str]:
@@ -72,14 +78,7 @@ class Interval:
         return " ".join(filter(None, self.parts))
 
 
-def interval(source: Mapping[str, Any] | None) -> Interval:
-    """A value with its interval, from its entry in the report."""
-    entry = source or {}
-    return Interval(entry.get("value"), entry.get("low"), entry.get("high"))
-
-
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """How a kind of curve is called, and the places at which it is read off."""
 
     name: str
@@ -122,8 +121,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A place on a curve: median, band, and the median threshold that reaches it."""
 
     x: float
@@ -146,18 +144,14 @@ class CurveBlock:
         after = self.points[min(right, len(self.points) - 1)]
         before = self.points[max(right - 1, 0)]
         if after.x == before.x:
-            return Point(x, after.y, after.threshold)
+            return after._replace(x=x)
         share = min(1.0, max(0.0, (x - before.x) / (after.x - before.x)))
 
         def between(a: float | None, b: float | None) -> float | None:
             return None if a is None or b is None else a + share * (b - a)
 
-        y, z = before.y, after.y
-        return Point(
-            x,
-            Interval(between(y.value, z.value), between(y.low, z.low), between(y.high, z.high)),
-            between(before.threshold, after.threshold),
-        )
+        y = Interval(*map(between, before.y, after.y))
+        return Point(x, y, between(before.threshold, after.threshold))
 
     @property
     def read_off(self) -> list[Point]:
@@ -168,15 +162,14 @@ class CurveBlock:
 def curve_blocks(report: Report) -> list[CurveBlock]:
     """The curves of either form of report: of one kind, or of several from one fit."""
     lines = report["curves"] if report["what"] == "curves" else {report["kind"]: report}
-    return [_block(KINDS[name], line, report["confidence_level"]) for name, line in lines.items()]
-
-
-def _block(kind: Kind, line: Mapping[str, Any], level: float) -> CurveBlock:
-    lists = (line[key] for key in (kind.x_key, kind.y_key, "low", "high", "threshold"))
-    points = tuple(
-        Point(x, Interval(y, low, high), at) for x, y, low, high, at in zip(*lists, strict=True)
-    )
-    return CurveBlock(kind, points, interval(line.get("area")), level)
+    shown = []
+    for name, line in lines.items():
+        kind = KINDS[name]
+        lists = (line[key] for key in (kind.x_key, kind.y_key, "low", "high", "threshold"))
+        points = [Point(x, Interval(*y), cut) for x, *y, cut in zip(*lists, strict=True)]
+        area = Interval.of(line.get("area"))
+        shown.append(CurveBlock(kind, tuple(points), area, report["confidence_level"]))
+    return shown
 
 
 def cut_text(thresholds: Sequence[float], cut: float) -> str:
@@ -219,19 +212,13 @@ def status_note(report: Report) -> str:
     return Status(status).message
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(NamedTuple):
     """A rate at the best threshold, and what the conditions ask of it; `asked` may be ""."""
 
     key: str
     name: str
     number: Interval
     asked: str
-
-    @property
-    def share(self) -> bool:
-        """Whether it lies between 0 and 1, as all but costs do."""
-        return self.key != "cost"
 
 
 @dataclass(frozen=True)
@@ -266,20 +253,15 @@ class ThresholdBlock:
     @cached_property
     def rates(self) -> list[Rate]:
         """The rates at the best threshold, those that the conditions are about first."""
-        asked = dict(self._asked())
+        matches = (_CONDITION.fullmatch(condition) for condition in self.report["conditions"])
+        asked = {_SAME.get(m[1], m[1]): m[2] for m in matches if m}
         found = [
-            Rate(key, _NAMES.get(key, clean(key.replace("_", " "))), interval(entry),
+            Rate(key, _NAMES.get(key, clean(key.replace("_", " "))), Interval.of(entry),
                  asked.get(key, ""))
             for key, entry in self.report["rates"].items()
             if isinstance(entry, Mapping)
         ]  # fmt: skip
         return sorted(found, key=lambda rate: not rate.asked)
-
-    def _asked(self) -> Iterator[tuple[str, str]]:
-        for condition in self.report["conditions"]:
-            match = _CONDITION.fullmatch(condition)
-            if match:
-                yield _SAME.get(match[1], match[1]), match[2]
 
     @property
     def shortfall(self) -> str:
@@ -292,34 +274,19 @@ class ThresholdBlock:
 
     def ranges(self, least: float) -> list[tuple[float, float]]:
         """Ranges of neighbouring thresholds, each of which has at least this probability."""
-        found: list[tuple[float, float]] = []
-        inside = False
         pairs = zip(self.report["thresholds"], self.report["probability"], strict=True)
-        for cut, share in pairs:
-            if (share or 0.0) < least:
-                inside = False
-            elif inside:
-                found[-1] = (found[-1][0], cut)
-            else:
-                found.append((cut, cut))
-                inside = True
-        return found
+        runs = itertools.groupby(pairs, key=lambda pair: (pair[1] or 0.0) >= least)
+        inside = [[cut for cut, _ in run] for enough, run in runs if enough]
+        return [(cuts[0], cuts[-1]) for cuts in inside]
 
     def ranges_text(self, least: float, most: int = 3) -> str:
         """The widest of those ranges in words, in ascending order."""
         every = self.ranges(least)
-        if not every:
-            return "nowhere"
         widest = sorted(sorted(every, key=lambda r: r[0] - r[1])[:most])
         thresholds = self.report["thresholds"]
-        texts = [
-            cut_text(thresholds, low)
-            if low == high
-            else f"{cut_text(thresholds, low)} to {cut_text(thresholds, high)}"
-            for low, high in widest
-        ]
+        texts = [" to ".join(cut_text(thresholds, cut) for cut in dict.fromkeys(r)) for r in widest]
         more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
-        return ", ".join(texts) + more
+        return ", ".join(texts) + more if every else "nowhere"
 
 
 def render_curves(report: Report, width: int = 80) -> str:
@@ -329,12 +296,23 @@ def render_curves(report: Report, width: int = 80) -> str:
     """
     width = max(width, NARROWEST)
     blocks = curve_blocks(report)
-    lines = [line for said in _head(report, blocks) for line in wrap(said, width)]
+    first, scored = blocks[0], report["unit"] == "probability"
+    head = [who(report), f"{clean(report['model'])}: {first.kind.area} {first.area.text}"]
+    if first.kind.name == "precision-recall":
+        chance = Interval.of(report.get("prevalence")).text
+        head.append(f"Chance would give {chance}, the prevalence.")
+    head.append(facts(report, "bands"))
+    lines = [line for said in head for line in wrap(said, width)]
     for block in blocks:
-        lines += ["", *_table(report, block, width, first=block is blocks[0])]
+        kind = block.kind
+        title = kind.title if block is first else f"{kind.title}: {kind.area} {block.area.text}"
+        rows = [[kind.x_short, kind.y_short, f"[{percent(block.level)} band]", "threshold"]]
+        for point in block.read_off:
+            cut = score_text(point.threshold, scored)
+            rows.append([percent(point.x), *point.y.parts, cut])
+        lines += ["", *wrap(title, width), *aligned(rows, "rrlr")]
     # Precision is what few labels leave open; the other picture looks much alike for everybody.
-    lines += ["", *picture(blocks[0], width), *foot(report, width)]
-    return as_text(lines)
+    return as_text([*lines, "", *picture(first, width), *foot(report, width)])
 
 
 def facts(report: Report, what: str) -> str:
@@ -351,50 +329,28 @@ def foot(report: Report, width: int) -> Iterator[str]:
     yield from warning_lines(report, width)
 
 
-def _head(report: Report, blocks: Sequence[CurveBlock]) -> Iterator[str]:
-    yield who(report)
-    first = blocks[0]
-    yield f"{clean(report['model'])}: {first.kind.area} {first.area.text}"
-    if first.kind.name == "precision-recall":
-        yield f"Chance would give {interval(report.get('prevalence')).text}, the prevalence."
-    yield facts(report, "bands")
-
-
-def _table(report: Report, block: CurveBlock, width: int, *, first: bool) -> Iterator[str]:
-    kind = block.kind
-    yield from wrap(kind.title if first else f"{kind.title}: {kind.area} {block.area.text}", width)
-    scored = report["unit"] == "probability"
-    rows = [[kind.x_short, kind.y_short, f"[{percent(block.level)} band]", "threshold"]]
-    for point in block.read_off:
-        value, band = point.y.parts
-        rows.append([percent(point.x), value, band, score_text(point.threshold, scored)])
-    yield from aligned(rows, (True, True, False, True))
-
-
 def picture(block: CurveBlock, width: int) -> Iterator[str]:
     """The curve and its band, eleven rows high, both axes from 0 to 1."""
     columns = (min(_MOST_COLUMNS, width - _LABEL - 2) - 1) // 4 * 4 + 1
-    points = [block.at(k / (columns - 1)) for k in range(columns)]
+    # Rows of the median and of both ends of the band; -1 where one is not known.
+    heights = [
+        [-1 if number is None else round(number * _ROWS) for number in block.at(x).y]
+        for x in (k / (columns - 1) for k in range(columns))
+    ]
     yield block.kind.y_name
     for row in reversed(range(_ROWS + 1)):
         label = f"{row / _ROWS:.1f}" if row % 2 == 0 else ""
-        cells = "".join(_cell(point.y.value, point.y.low, point.y.high, row) for point in points)
-        yield f"{label:>{_LABEL}} |{cells}"
+        cells = (
+            "o" if value == row else ":" if 0 <= low <= row <= high else " "
+            for value, low, high in heights
+        )  # fmt: skip
+        yield f"{label:>{_LABEL}} |{''.join(cells)}"
     quarter = (columns - 1) // 4
     yield " " * _LABEL + " +" + ("-" * (quarter - 1) + "+") * 4
     ticks = "0" + "".join(f"{tick:>{quarter}}" for tick in ("0.25", "0.5", "0.75", "1"))
     yield " " * _LABEL + "  " + ticks
     names = f"{block.kind.x_name}   (o median, : {percent(block.level)} band)"
     yield " " * (_LABEL + 2) + names
-
-
-def _cell(value: float | None, low: float | None, high: float | None, row: int) -> str:
-    if value is not None and round(value * _ROWS) == row:
-        return "o"
-    inside = low is not None and high is not None and round(low * _ROWS) <= row <= round(
-        high * _ROWS
-    )  # fmt: skip
-    return ":" if inside else " "
 
 
 def render_threshold(report: Report, width: int = 80) -> str:
@@ -408,11 +364,17 @@ def render_threshold(report: Report, width: int = 80) -> str:
     lines += [*wrap(answer(block), width), ""]
     lines += wrap(facts(report, "intervals"), width)
     if block.rates and block.verdict != "nothing":
-        lines += ["", f"At {block.best}", *_rate_rows(block)]
+        asked = "asked" if any(rate.asked for rate in block.rates) else ""
+        rows = [["", "value", f"[{level(report)} interval]", asked]]
+        rows += [[rate.name, *rate.number.parts, rate.asked] for rate in block.rates]
+        lines += ["", f"At {block.best}", *aligned(rows, "lrl")]
     if block.verdict in ("met", "unlikely"):
-        lines += ["", *_ranges(block, width)]
-    lines += foot(report, width)
-    return as_text(lines)
+        holding = "Thresholds at which the conditions hold with probability at least"
+        lines += ["", *wrap(holding, width)]
+        for least in (0.5, 0.9):
+            first, *rest = wrap(block.ranges_text(least), width - 7)
+            lines += [f"  {least:.0%}: {first}", *(" " * 7 + line for line in rest)]
+    return as_text([*lines, *foot(report, width)])
 
 
 def answer(block: ThresholdBlock) -> str:
@@ -431,20 +393,6 @@ def answer(block: ThresholdBlock) -> str:
     return f"No threshold meets {block.conditions}. The nearest is {block.best}{short}"
 
 
-def _rate_rows(block: ThresholdBlock) -> Iterator[str]:
-    asked = any(rate.asked for rate in block.rates)
-    rows = [["", "value", f"[{level(block.report)} interval]", "asked" if asked else ""]]
-    rows += [[rate.name, *rate.number.parts, rate.asked] for rate in block.rates]
-    return aligned(rows, (False, True, False, False))
-
-
-def _ranges(block: ThresholdBlock, width: int) -> Iterator[str]:
-    yield from wrap("Thresholds at which the conditions hold with probability at least", width)
-    for least in (0.5, 0.9):
-        first, *rest = wrap(block.ranges_text(least), width - 7)
-        yield from [f"  {least:.0%}: {first}", *(" " * 7 + line for line in rest)]
-
-
 def render_label_next(report: Report, width: int = 80) -> str:
     """The items in the order to label them, what each is worth, and who may learn from them.
 
@@ -454,22 +402,26 @@ def render_label_next(report: Report, width: int = 80) -> str:
     width = max(width, NARROWEST)
     kind = report["kind"].replace("roc", "ROC")
     number = plural(len(report["items"]), "item")
-    lines = wrap(who(report), width)
-    said = f"{clean(report['model'])}: label {number} for the {kind} curve"
-    lines += [*wrap(said, width), ""]
     scored = report["unit"] == "probability"
     rows = [["row", "score", "P(positive)", "gain"]]
     rows += [
-        [count(item + 1), score_text(score, scored), probability(chance), _gain(gain)]
+        [count(item + 1), score_text(score, scored), probability(chance),
+         "-" if gain is None else f"{100 * gain:.1f}%"]
         for item, score, chance, gain in zip(
             *(report[key] for key in ("items", "score", "probability", "gain")), strict=True
         )
-    ]
-    lines += [*aligned(rows, (True, True, True, True)), ""]
+    ]  # fmt: skip
     gain = "The gain is the share of the band's variance that a label is expected to remove."
-    lines += [*wrap(gain, width), "", *wrap(report["statement"], width), *foot(report, width)]
-    return as_text(lines)
-
-
-def _gain(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}%"
+    return as_text(
+        [
+            *wrap(who(report), width),
+            *wrap(f"{clean(report['model'])}: label {number} for the {kind} curve", width),
+            "",
+            *aligned(rows, "r"),
+            "",
+            *wrap(gain, width),
+            "",
+            *wrap(report["statement"], width),
+            *foot(report, width),
+        ]
+    )

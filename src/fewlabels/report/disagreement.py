@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fewlabels.report import benchmark_text as terminal
-from fewlabels.report.benchmark import files_of
-from fewlabels.report.benchmark_content import Content, Figure, Section, slug_of
-from fewlabels.report.benchmark_notes import data_set, notes
+from fewlabels.report.benchmark_content import Content, Figure, Section, data_set, notes, slug_of
 from fewlabels.report.benchmark_plot import views
 from fewlabels.report.benchmark_tables import Grid, GridCell, GridRow
 from fewlabels.report.words import NumberFormat, count, number_format, plural, wrap
@@ -76,17 +74,6 @@ _READING = (
     ("±", "Standard deviation over the runs."),
     ("Bold", "The best mean of a column."),
 )
-
-
-def render(summary: Summary) -> dict[str, str]:
-    """Relative file name -> text: "report.md", "report.html" and "figures/<slug>.svg".
-
-    Parameters
-    ----------
-    summary
-        The dictionary of `fewlabels.bench.disagreement.summarise`; plain JSON values.
-    """
-    return files_of(_content(summary))
 
 
 def render_text(summary: Summary, width: int = 80) -> str:
@@ -166,7 +153,8 @@ def _sections(summary: Summary) -> list[Section]:
 # --- the report ---------------------------------------------------------------------------------
 
 
-def _content(summary: Summary) -> Content:
+def content_of(summary: Summary) -> Content:
+    """The report, from what `fewlabels.bench.summarise` gives of label histograms."""
     protocol = summary["protocol"]
     facts = [
         ("Protocol", protocol["name"]),

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 
 from fewlabels.errors import MissingExtraError, UsageError
 from fewlabels.report.blocks import Block, Report, Row, blocks
-from fewlabels.report.curves import (
-    CurveBlock,
-    ThresholdBlock,
-    curve_blocks,
-    interval,
-    level,
-)
+from fewlabels.report.curves import Interval, ThresholdBlock, curve_blocks, level
 from fewlabels.report.words import clean, fit, percent
 
 if TYPE_CHECKING:
@@ -84,51 +78,46 @@ def _blank(width: float, height: float) -> Figure:
 
 
 def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
+    """The forest of one metric: a line per classifier, and one per name of a group."""
     labels: list[tuple[str, bool]] = []
-    place = 0
+    rows: list[tuple[int, Row]] = []
     for block in part:
         if block.group is not None:
+            axes.axhline(len(labels) - 0.5, color=_RULE, linewidth=0.8)
             labels.append((block.group, True))
-            axes.axhline(place - 0.5, color=_RULE, linewidth=0.8)
-            place += 1
         for row in block.rows:
-            _draw_row(axes, row, place)
+            rows.append((len(labels), row))
             labels.append((row.model, False))
-            place += 1
+    spans = [(at, r.low, r.high) for at, r in rows if r.low is not None and r.high is not None]
+    if spans:
+        axes.hlines(*zip(*spans, strict=True), color=_BLUE, linewidth=2)
+    truths = [(row.truth, at) for at, row in rows if row.truth is not None]
+    if truths:
+        axes.plot(*zip(*truths, strict=True), "|", color=_TRUTH, markersize=13, markeredgewidth=2)
+    values = [(row.value, at) for at, row in rows if row.value is not None]
+    if values:
+        axes.plot(*zip(*values, strict=True), "o", color=_BLUE, markersize=6, markeredgecolor="w")
+    for at, row in rows:
+        if row.value is None:
+            # In the middle, for there is no place on the scale that would be true.
+            where = ("axes fraction", "data")
+            axes.annotate(row.reason, (0.5, at), xycoords=where, ha="center", va="center")
     first = part[0]
     axes.set_title(clean(first.metric), loc="left", parse_math=False)
     of_level = "" if first.level is None else f", {percent(first.level)} interval"
     axes.set_xlabel(f"{first.preference or 'value'}{of_level}")
-    axes.set_yticks(range(place))
-    _label(axes, labels if names else [("", False)] * place)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(place - 0.5, -0.5)
-    axes.grid(axis="x", color=_RULE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _label(axes: Axes, labels: Sequence[tuple[str, bool]]) -> None:
+    axes.set_yticks(range(len(labels)))
     # A dollar sign in a name is a dollar sign, not the beginning of a formula.
     texts = axes.set_yticklabels(
-        [fit(clean(text), _NAME_COLUMNS) for text, _ in labels], parse_math=False
+        [fit(clean(text), _NAME_COLUMNS) if names else "" for text, _ in labels], parse_math=False
     )
     for text, (_, heading) in zip(texts, labels, strict=True):
         text.set_fontweight("bold" if heading else "normal")
-
-
-def _draw_row(axes: Axes, row: Row, place: int) -> None:
-    if row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [place, place], color=_BLUE, linewidth=2)
-    if row.truth is not None:
-        axes.plot([row.truth], [place], "|", color=_TRUTH, markersize=13, markeredgewidth=2)
-    if row.value is not None:
-        axes.plot([row.value], [place], "o", color=_BLUE, markersize=6, markeredgecolor="white")
-    else:
-        # In the middle of the axes, for there is no place on the scale that would be true.
-        axes.annotate(
-            row.reason, (0.5, place), xycoords=("axes fraction", "data"), ha="center", va="center"
-        )
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.grid(axis="x", color=_RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def render_curve_figure(report: Report) -> Figure:
@@ -150,57 +139,45 @@ def render_curve_figure(report: Report) -> Figure:
         If matplotlib is not installed.
     """
     if report["what"] == "threshold":
+        found = ThresholdBlock(report)
         figure = _blank(6.4, 4.2)
-        _draw_thresholds(figure.add_subplot(), ThresholdBlock(report))
-        return figure
-    shown = curve_blocks(report)
-    figure = _blank(4.6 * len(shown), 4.2)
-    # A dollar sign in a name is a dollar sign, not the beginning of a formula.
-    figure.suptitle(fit(clean(report["model"]), _TITLE_COLUMNS), parse_math=False)
-    for number, block in enumerate(shown, 1):
-        _draw_curve(figure.add_subplot(1, len(shown), number), block, report)
+        axes = figure.add_subplot()
+        axes.plot(report["thresholds"], report["probability"], color=_BLUE)
+        if report["best"] is not None:
+            axes.plot([report["best"]], [report["best_probability"]], "o", color=_BLUE)
+        title = fit(f"{clean(report['model'])}: {found.conditions}", _TITLE_COLUMNS)
+        axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
+        axes.set_xlabel("threshold")
+        axes.set_ylabel("probability that the conditions hold")
+    else:
+        shown = curve_blocks(report)
+        figure = _blank(4.6 * len(shown), 4.2)
+        # A dollar sign in a name is a dollar sign, not the beginning of a formula.
+        figure.suptitle(fit(clean(report["model"]), _TITLE_COLUMNS), parse_math=False)
+        prevalence = Interval.of(report.get("prevalence")).value
+        for number, block in enumerate(shown, 1):
+            axes = figure.add_subplot(1, len(shown), number)
+            places = [point.x for point in block.points]
+            value, low, high = (
+                [math.nan if number is None else number for number in numbers]
+                for numbers in zip(*(point.y for point in block.points), strict=True)
+            )
+            axes.fill_between(
+                places, low, high,
+                color=_BLUE, alpha=0.25, linewidth=0, label=f"{level(report)} band",
+            )  # fmt: skip
+            axes.plot(places, value, color=_BLUE, label="median")
+            start, end = (0, 1) if block.kind.name == "roc" else (prevalence, prevalence)
+            if start is not None and end is not None:
+                axes.plot([0, 1], [start, end], "--", color=_CHANCE, linewidth=1, label="chance")
+            axes.set_title(f"{block.kind.area} {block.area.text}", loc="left", fontsize="medium")
+            axes.set_xlabel(block.kind.x_name)
+            axes.set_ylabel(block.kind.y_name)
+            axes.set_xlim(0, 1)
+            axes.legend(frameon=False, loc="best")
+    for axes in figure.axes:
+        axes.set_ylim(0, 1.02)
+        axes.grid(color=_RULE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def _draw_curve(axes: Axes, block: CurveBlock, report: Report) -> None:
-    places = [point.x for point in block.points]
-    low, value, high = (
-        [math.nan if number is None else number for number in numbers]
-        for numbers in zip(*((p.y.low, p.y.value, p.y.high) for p in block.points), strict=True)
-    )
-    axes.fill_between(
-        places, low, high, color=_BLUE, alpha=0.25, linewidth=0, label=f"{level(report)} band"
-    )
-    axes.plot(places, value, color=_BLUE, label="median")
-    chance = interval(report.get("prevalence")).value
-    if block.kind.name == "roc":
-        axes.plot([0, 1], [0, 1], "--", color=_CHANCE, linewidth=1, label="chance")
-    elif chance is not None:
-        axes.plot([0, 1], [chance, chance], "--", color=_CHANCE, linewidth=1, label="chance")
-    axes.set_title(f"{block.kind.area} {block.area.text}", loc="left", fontsize="medium")
-    axes.set_xlabel(block.kind.x_name)
-    axes.set_ylabel(block.kind.y_name)
-    axes.set_xlim(0, 1)
-    _frame(axes)
-    axes.legend(frameon=False, loc="best")
-
-
-def _draw_thresholds(axes: Axes, block: ThresholdBlock) -> None:
-    report = block.report
-    axes.plot(report["thresholds"], report["probability"], color=_BLUE)
-    if report["best"] is not None:
-        axes.plot([report["best"]], [report["best_probability"]], "o", color=_BLUE)
-    axes.set_title(
-        fit(f"{clean(report['model'])}: {block.conditions}", _TITLE_COLUMNS),
-        loc="left", fontsize="medium", parse_math=False,
-    )  # fmt: skip
-    axes.set_xlabel("threshold")
-    axes.set_ylabel("probability that the conditions hold")
-    _frame(axes)
-
-
-def _frame(axes: Axes) -> None:
-    axes.set_ylim(0, 1.02)
-    axes.grid(color=_RULE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

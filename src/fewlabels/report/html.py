@@ -1,16 +1,33 @@
-"""What all pages share: their templates, how values are written in them, scoped styles."""
+"""What all pages share: their templates, scoped styles, and how a page becomes a file or a part."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fewlabels.errors import InputError
 from fewlabels.report import words
+from fewlabels.report.blocks import Report
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_PAGES = {
+    "estimates": "estimates_html.render_html",
+    "annotations": "annotations.render_annotations_html",
+    "calibration": "calibration.render_calibration_html",
+    "comparison": "comparison.render_comparison_html",
+    "curves": "curve_html.render_curves_html",
+    "threshold": "curve_html.render_threshold_html",
+}
+"""What makes which page; loaded when it is asked for."""
 
 _FRAGMENT = "fragment.html.j2"
 """The frame of what is shown within another page."""
@@ -83,7 +100,11 @@ def environment() -> Environment:
         "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
         "fact": _fact,
-        "some": _some,
+        # The first entries of a diagnostic that has many, and how many more there are.
+        "some": lambda value: (
+            [*value.items()][:_MOST_ENTRIES],
+            max(len(value) - _MOST_ENTRIES, 0),
+        ),
         "kind": lambda value: "table" if isinstance(value, Mapping) else "text",
         "share": words.share,
         "number": words.number,
@@ -99,18 +120,10 @@ def _sentence(text: Any) -> str:
     return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
 
 
-def _some(value: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], int]:
-    """The first entries of a diagnostic that has many, and how many more there are."""
-    entries = list(value.items())
-    return entries[:_MOST_ENTRIES], max(len(entries) - _MOST_ENTRIES, 0)
-
-
 def _fact(value: Any) -> str:
     """A diagnostic in words."""
-    if value is None:
-        return "not known"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+    if value is None or isinstance(value, bool):
+        return {None: "not known", True: "yes", False: "no"}[value]
     if isinstance(value, int):
         return words.count(value)
     if isinstance(value, float):
@@ -118,10 +131,77 @@ def _fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_fact(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):
-        listed = [_fact(part) for part in value]
-        more = f" and {words.count(len(listed) - 12)} more" if len(listed) > 12 else ""
-        return ", ".join(listed[:12]) + more if listed else "none"
+        more = f" and {words.count(len(value) - 12)} more" if len(value) > 12 else ""
+        return ", ".join(map(_fact, value[:12])) + more if value else "none"
     return str(value)
+
+
+def render_page(page: str, report: Report, **more: Any) -> str:
+    """A page by its name; `more` are other arguments of who makes it."""
+    file, _, function = _PAGES[page].partition(".")
+    made: str = getattr(importlib.import_module(f"fewlabels.report.{file}"), function)(
+        report, **more
+    )
+    return made
+
+
+def render_fragment(page: str, report: Report) -> str:
+    """A part of a page, with its style; no script, nothing fetched, light and dark.
+
+    Parameters
+    ----------
+    page
+        Whose: "estimates", "annotations", "comparison", "curves" or "threshold".
+    report
+        The dictionary that the page is made from; plain JSON values.
+    """
+    return render_page(page, report, fragment=True).strip()
+
+
+def summary_fragment(text: str) -> str:
+    """The summary of a result that has no page of its own."""
+    return render("summary_fragment.html.j2", (), lines=text.split("\n"), report=None).strip()
+
+
+def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
+    """Write a page whole or not at all: the file appears only when it is complete.
+
+    Parameters
+    ----------
+    page
+        Whose: those of `render_fragment`, and "calibration".
+    report
+        The dictionary that it is made from; plain JSON values.
+    more
+        Other arguments of who makes it.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written.
+    """
+    content = render_page(page, report, **more).encode("utf-8")
+    try:
+        file = Path(path)
+        if file.exists() and not file.is_file():
+            # A device or a pipe is written to; replacing it would remove it. A folder refuses.
+            file.write_bytes(content)
+            return
+        # Beside the file that a link leads to, for a rename must stay on one file system.
+        target = Path(os.path.realpath(file))
+        temporary = target.with_name(f".fewlabels-{secrets.token_hex(8)}")
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, target)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"cannot write {words.clean(os.fspath(path))!r}: {reason}; "
+            "`path` must name a file in a folder that exists and is writable"
+        ) from None
 
 
 @lru_cache(maxsize=16)
@@ -137,7 +217,11 @@ def scoped(css: str) -> str:
 def _rules(css: str, *, dark: bool) -> Iterator[str]:
     for selector, body in _blocks(css):
         if not selector.startswith("@"):
-            yield _rule(selector, body, dark=dark)
+            inside = (part.strip() for part in _COMMA.split(selector))
+            own = {":root", "body", "html"}
+            places = (_ELEMENT if part in own else f"{_ELEMENT} {part}" for part in inside)
+            sized = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", body)
+            yield f"{', '.join(places)} {{{sized}}}"
         elif "print" not in selector:
             inner = "\n".join(_rules(body, dark=_DARK in selector))
             yield f"{selector} {{\n{inner}\n}}"
@@ -149,18 +233,8 @@ def _rules(css: str, *, dark: bool) -> Iterator[str]:
 
 def _themes(css: str, *, dark: bool) -> Iterator[str]:
     """Colours as the notebook's theme asks for them."""
-    for selector, body in _blocks(css):
-        if selector == ":root":
-            places = ", ".join(f"{theme} {_ELEMENT}" for theme in _THEMES[dark])
-            yield f"{places} {{{body}}}"
-
-
-def _rule(selector: str, body: str, *, dark: bool) -> str:
-    inside = (part.strip() for part in _COMMA.split(selector))
-    own = {":root", "body", "html"}
-    places = (_ELEMENT if part in own else f"{_ELEMENT} {part}" for part in inside)
-    sized = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", body)
-    return f"{', '.join(places)} {{{sized}}}"
+    places = ", ".join(f"{theme} {_ELEMENT}" for theme in _THEMES[dark])
+    return (f"{places} {{{body}}}" for selector, body in _blocks(css) if selector == ":root")
 
 
 def _blocks(css: str) -> Iterator[tuple[str, str]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Histogram:
+class Histogram(NamedTuple):
     """Scores of the items inferred to be of a class, over those of all other items.
 
     `own` and `other` are the outlines as SVG paths in a box of 100 x 100; empty without items.
@@ -21,12 +19,11 @@ class Histogram:
     name: Any
     own: str
     other: str
-    labeled_own: tuple[float, ...]
-    labeled_other: tuple[float, ...]
+    labeled_own: list[float]
+    labeled_other: list[float]
 
 
-@dataclass(frozen=True)
-class Bin:
+class Bin(NamedTuple):
     """A bin of the reliability diagram; coordinates in percent from the lower left corner."""
 
     left: float
@@ -39,64 +36,41 @@ class Bin:
     source: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """What is drawn of one classifier."""
 
     model: str
     n_items: int
     missing: int
-    histograms: tuple[Histogram, ...]
+    histograms: list[Histogram]
     kind: str
-    bins: tuple[Bin, ...]
+    bins: list[Bin]
 
 
 def profile(source: Mapping[str, Any]) -> Profile:
     """The plots of one classifier, from its entry in the report."""
     reliability = source.get("reliability") or {}
-    return Profile(
-        source["model"],
-        source["n_items"],
-        source["missing"],
-        tuple(_histogram(entry) for entry in source.get("distributions") or ()),
-        reliability.get("kind", ""),
-        tuple(_bins(reliability.get("bins") or ())),
-    )
-
-
-def _histogram(entry: Mapping[str, Any]) -> Histogram:
-    own, other = ([d or 0.0 for d in entry[side]] for side in ("own", "other"))
-    top = max([*own, *other], default=0.0)
-    return Histogram(
-        entry["class"],
-        _outline(entry["edges"], own, top),
-        _outline(entry["edges"], other, top),
-        _marks(entry["labeled_own"]),
-        _marks(entry["labeled_other"]),
-    )
-
-
-def _outline(edges: Sequence[float], densities: Sequence[float], top: float) -> str:
-    if not any(densities):
-        return ""
-    path = [f"M{_short(100 * edges[0])} 100"]
-    for right, density in zip(edges[1:], densities, strict=True):
-        path.append(f"V{_short(100 - 100 * math.sqrt(density / top))}H{_short(100 * right)}")
-    return "".join(path) + "V100"
-
-
-def _short(number: float) -> str:
-    return f"{number:.2f}".rstrip("0").rstrip(".")
-
-
-def _marks(scores: Sequence[float | None]) -> tuple[float, ...]:
-    return tuple(sorted({round(100 * s, 1) for s in scores if s is not None}))
-
-
-def _bins(bins: Sequence[Mapping[str, Any]]) -> list[Bin]:
+    histograms = []
+    for entry in source.get("distributions") or ():
+        own, other = ([d or 0.0 for d in entry[side]] for side in ("own", "other"))
+        top = max([*own, *other], default=0.0)
+        labeled_own, labeled_other = (
+            sorted({round(100 * s, 1) for s in entry[side] if s is not None})
+            for side in ("labeled_own", "labeled_other")
+        )
+        histograms.append(
+            Histogram(
+                entry["class"],
+                _outline(entry["edges"], own, top),
+                _outline(entry["edges"], other, top),
+                labeled_own,
+                labeled_other,
+            )
+        )
+    bins = reliability.get("bins") or ()
     known = [b for b in bins if b["predicted"] is not None and b["observed"] is not None]
-    top = max((b["weight"] or 0.0 for b in known), default=0.0) or 1.0
-    return [
+    most = max((b["weight"] or 0.0 for b in known), default=0.0) or 1.0
+    drawn = [
         Bin(
             100 * b["from"],
             # A bin between equal quantiles has no width; a hair of it is drawn.
@@ -106,8 +80,23 @@ def _bins(bins: Sequence[Mapping[str, Any]]) -> list[Bin]:
             100 * b["predicted"],
             100 * b["observed"],
             # The area of the point shows the share of items.
-            2.0 + 4.0 * math.sqrt((b["weight"] or 0.0) / top),
+            2.0 + 4.0 * math.sqrt((b["weight"] or 0.0) / most),
             b,
         )
         for b in known
     ]
+    kind = reliability.get("kind", "")
+    return Profile(source["model"], source["n_items"], source["missing"], histograms, kind, drawn)
+
+
+def _outline(edges: Sequence[float], densities: Sequence[float], top: float) -> str:
+    """Steps as an SVG path; "" where nothing is."""
+    if not any(densities):
+        return ""
+    heights = (100 - 100 * math.sqrt(density / top) for density in densities)
+    steps = (f"V{_short(h)}H{_short(100 * to)}" for h, to in zip(heights, edges[1:], strict=True))
+    return f"M{_short(100 * edges[0])} 100{''.join(steps)}V100"
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

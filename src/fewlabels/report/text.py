@@ -1,32 +1,30 @@
-"""The estimates as a table of text, with a small forest plot of plain ASCII."""
+"""The estimates as text: tables with a small forest plot of plain ASCII, and in a dozen lines."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from fewlabels.errors import Status
-from fewlabels.report.answered_by import answered_lines, reference_trust
+from fewlabels.errors import decides
 from fewlabels.report.axis import Axis
 from fewlabels.report.blocks import (
     NOT_APPLICABLE,
+    PREFERENCES,
     Block,
-    Gap,
     Report,
     Row,
     applicable,
     blocks,
     common_axis,
-    ranking,
     status_notes,
 )
 from fewlabels.report.comparison import comparison_lines
-from fewlabels.report.headline import first_lines, warnings
-from fewlabels.report.heat_map import heat_lines
-from fewlabels.report.ink import Role, ink
+from fewlabels.report.diagnostics import diagnostics_lines, reference_trust
 from fewlabels.report.words import (
     NARROWEST,
+    Role,
+    aligned,
     as_text,
     bulleted,
     cell_width,
@@ -34,9 +32,13 @@ from fewlabels.report.words import (
     count,
     enumerated,
     fit,
+    fitted,
+    ink,
     pad,
     percent,
+    plural,
     probability,
+    reference_items,
     short_names,
     speaks_of,
     wrap,
@@ -49,6 +51,40 @@ _WIDEST = 10_000  # More columns than any terminal has.
 _NAMES = (10, 18)  # Columns of the names, if they need them: at least; before the plot is wide.
 _PLOT = (10, 16, 36)  # Columns of the plot: at least; before long names get more; at most.
 
+_LINES = 12  # Of a result in brief.
+_WIDTH, _LONGEST = 80, 100
+_MORE = "print() shows all"
+_CUT = " ..."
+_KINDS = {"probabilities": "probabilities", "hard": "hard predictions", "scores": "scores"}
+
+
+def headline(report: Report) -> str:
+    """How many items, labels, classifiers and classes there are, and which class is positive."""
+    annotated, positive = report.get("n_annotated"), report.get("positive")
+    facts = [
+        plural(report["n_items"], "item"),
+        f"{report['n_labeled']:,} labeled",
+        f"{annotated:,} with counts of annotators" if annotated else "",
+        reference_items(report),
+        plural(len(report["models"]), "classifier"),
+        plural(len(report["classes"]), "class", "classes"),
+    ]
+    of_two = "" if positive is None else f"; positive: {clean(positive)}"
+    return ", ".join(filter(None, facts)) + of_two
+
+
+def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
+    """The warning that decides how far to trust the estimates, if any does, and the others."""
+    said: Sequence[str] = report.get("warnings") or ()
+    return (said[0], said[1:]) if said and decides(said[0]) else (None, said)
+
+
+def _first_lines(report: Report, width: int) -> Iterator[str]:
+    """What was read, and which column was taken for what where nobody had said it."""
+    yield from (ink(line, "title") for line in wrap(headline(report), width))
+    for said in report.get("reading") or ():
+        yield from (ink(f"  {line}", "soft") for line in wrap(said, width - 2, "  "))
+
 
 def render_text(report: Report, width: int = 80) -> str:
     """What was read, what decides how far to trust it, and a table per group and metric.
@@ -59,255 +95,276 @@ def render_text(report: Report, width: int = 80) -> str:
     `report` is the dictionary of `Estimates.report`.
     """
     width = max(width, NARROWEST)
-    applying, unfit = applicable(blocks(report))
-    order = ranking(applying)
-    groups: dict[str | None, list[Block]] = {}
-    for block in applying:
-        groups.setdefault(block.group, []).append(block.in_order(order).abridged())
-    overall = [found for group, found in groups.items() if group is None]
-    columns = {True: _columns(overall, width)}
-    columns[False] = _columns([f for group, f in groups.items() if group is not None], width)
-    lines = list(_head(report, width))
-    for group, found in groups.items():
-        if group is not None:
-            heading = fit(clean(group) + _size(report, group), width)
-            lines += ["", ink(heading, "title"), "=" * cell_width(heading)]
-        lines += _tables(found, columns[group is None])
-    lines += heat_lines(report, width)
-    lines += answered_lines(report, width)
-    lines += _foot(report, applying, unfit, width)
-    return as_text(lines)
-
-
-def _head(report: Report, width: int) -> Iterator[str]:
-    yield from first_lines(report, width)
+    shown, unfit = applicable(blocks(report))
+    order = [row.model for row in shown[0].ranked()] if shown else []
+    deciding, others = warnings(report)
+    lines = [*_first_lines(report, width)]
     trust = reference_trust(report)
     if trust is not None:
-        yield from (ink(f"  {line}", "soft") for line in wrap(trust, width - 2, "  "))
-    deciding, _ = warnings(report)
+        lines += [ink(f"  {line}", "soft") for line in wrap(trust, width - 2, "  ")]
     if deciding is not None:
-        yield from (ink(line, "warning") for line in wrap(f"! {deciding}", width, "  "))
+        lines += [ink(line, "warning") for line in wrap(f"! {deciding}", width, "  ")]
 
+    sizes = {size["group"]: size for size in report.get("groups", ())}
+    of_group = {
+        group: [_Table.of(block, order) for block in members]
+        for group, members in itertools.groupby(shown, key=lambda block: block.group)
+    }
+    overall = _sides([tables for group, tables in of_group.items() if group is None], width)
+    grouped = _sides([tables for group, tables in of_group.items() if group is not None], width)
+    for group, tables in of_group.items():
+        if group is not None:
+            size = sizes.get(group)
+            of = f" ({size['n_items']:,} items, {size['n_labeled']:,} labeled)" if size else ""
+            heading = fit(clean(group) + of, width)
+            lines += ["", ink(heading, "title"), "=" * cell_width(heading)]
+        sides = overall if group is None else grouped
+        for start in range(0, len(tables), len(sides)):
+            beside = list(zip(tables[start:], sides, strict=False))
+            drawn = [table.lines(side) for table, side in beside]
+            lines.append("")
+            # Headings of several lines must not push the rows of one table below the other's.
+            for part in zip(*drawn, strict=True):
+                for cells in itertools.zip_longest(*part, fillvalue=""):
+                    padded = (pad(c, s.width) for c, (_, s) in zip(cells, beside, strict=True))
+                    lines.append((" " * _GUTTER).join(padded))
+    lines += [*diagnostics_lines(report, width), ""]
 
-def _tables(found: Sequence[Block], columns: Sequence[_Side]) -> Iterator[str]:
-    """The tables of a group, in rows of as many as lie beside each other."""
-    for start in range(0, len(found), len(columns)):
-        shown = list(zip(found[start:], columns, strict=False))
-        tables = [_table(block, side.layout, side.width) for block, side in shown]
-        yield ""
-        # Headings of several lines must not push the rows of one table below those of the other.
-        for part in zip(*tables, strict=True):
-            for lines in itertools.zip_longest(*part, fillvalue=""):
-                cells = (
-                    pad(line, side.width) for line, (_, side) in zip(lines, shown, strict=True)
-                )
-                yield (" " * _GUTTER).join(cells)
-
-
-def _size(report: Report, group: str) -> str:
-    """How many items and labels a group has, where the report says so."""
-    for size in report.get("groups", ()):
-        if size["group"] == group:
-            return f" ({count(size['n_items'])} items, {count(size['n_labeled'])} labeled)"
-    return ""
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of the table: its heading and a cell per row."""
-
-    heading: str
-    cells: Sequence[str]
-    right: bool = False
-    role: Role | None = None
-
-    @property
-    def width(self) -> int:
-        return max(map(cell_width, [self.heading, *self.cells]))
-
-    def lines(self) -> list[str]:
-        heading, *cells = (
-            pad(text, self.width, right=self.right) for text in [self.heading, *self.cells]
-        )
-        inked = cells if self.role is None else [ink(cell, self.role) for cell in cells]
-        return [ink(heading, "soft"), *inked]
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """What blocks that belong together have in common, so that their columns line up."""
-
-    scales: Mapping[str, Axis]
-    extras: int
-    name: int
-    plot: int
-
-
-@dataclass(frozen=True)
-class _Side:
-    """Tables below one another, and the columns they have."""
-
-    layout: _Layout
-    width: int
-
-
-def _columns(groups: Sequence[Sequence[Block]], width: int) -> list[_Side]:
-    """Two sides where every table fits with all it has, and no name is cut; else one."""
-    sides = [[block for found in groups for block in found[k::2]] for k in (0, 1)]
-    if all(sides):
-        least = [max(map(_least, side)) for side in sides]
-        spare = width - _GUTTER - sum(least)
-        if spare >= 0:
-            rooms = (least[0] + spare // 2, least[1] + spare - spare // 2)
-            pairs = zip(sides, rooms, strict=True)
-            return [_Side(_layout(side, room), room) for side, room in pairs]
-    everything = [block for found in groups for block in found]
-    return [_Side(_layout(everything, width), width)] if everything else []
-
-
-def _least(block: Block) -> int:
-    """Columns that a table needs with all it has."""
-    name = max(cell_width(clean(row.model)) for row in block.rows)
-    if name > _NAMES[1]:
-        return _WIDEST
-    plot = sum(map(len, common_axis([block]).ends)) + 1
-    return name + _GAP + plot - _room(block, 2, 0)
-
-
-def _layout(alike: Sequence[Block], width: int) -> _Layout:
-    """Share the width: all items and groups each have their own layout."""
-    members: dict[str, list[Block]] = {}
-    for block in alike:
-        members.setdefault(block.metric, []).append(block)
-    # Groups are compared with one another, so they share a scale; theirs is wider.
-    scales = {metric: common_axis(same) for metric, same in members.items()}
-    # On a narrow terminal the extras go before the names become unreadable.
-    rooms = [min(_room(block, n, width) for block in alike) for n in (2, 1, 0)]
-    extras = next((2 - k for k, room in enumerate(rooms) if room >= _NAMES[0]), 0)
-    room = rooms[2 - extras]
-    longest = max(cell_width(clean(row.model)) for block in alike for row in block.rows)
-    least = max(_PLOT[0], *(sum(map(len, axis.ends)) + 1 for axis in scales.values()))
-    name = min(longest, max(_NAMES[1], room - _GAP - _PLOT[1]), room - _GAP - least)
-    if name < min(longest, _NAMES[0]):
-        return _Layout(scales, extras, room, 0)
-    return _Layout(scales, extras, name, min(_PLOT[2], room - _GAP - name))
-
-
-def _room(block: Block, extras: int, width: int) -> int:
-    """Columns that are left for names and plot."""
-    columns = [*_numbers(block, extras), *_status(block)]
-    return width - _INDENT - sum(column.width + _GAP for column in columns)
-
-
-def _table(block: Block, layout: _Layout, width: int) -> tuple[list[str], list[str]]:
-    """The heading of a table, and its rows."""
-    better = f" ({block.preference})" if block.preference else ""
-    # The description is said once, with all items.
-    about = f": {block.description}" if block.description and block.group is None else ""
-    first, *rest = wrap(clean(block.metric) + better + about, width)
-    name = clean(block.metric)
-    heading = [ink(name, "title") + ink(first.removeprefix(name), "soft")]
-    heading += [ink(line, "soft") for line in rest]
-    names = short_names([row.model for row in block.rows], layout.name)
-    columns = [_Column("", list(names.values())), *_numbers(block, layout.extras)]
-    if layout.plot:
-        columns.append(_plots(block, layout.scales[block.metric], layout.plot))
-    columns += _status(block)
-    lines = [
-        " " * _INDENT + (" " * _GAP).join(cells)
-        for cells in zip(*(column.lines() for column in columns), strict=True)
-    ]
-    if block.gap is not None:
-        lines[1 + block.gap.after : 1 + block.gap.after] = _left_out(block.gap, width)
-    return heading, lines
-
-
-def _left_out(gap: Gap, width: int) -> list[str]:
-    """Say that rows are not shown, and where they are."""
-    told = f"... {count(gap.n_hidden)} of {count(gap.n_rows)} classifiers are not shown; "
-    lines = wrap(f"{told}the JSON and the HTML report have all", width - _INDENT)
-    return [" " * _INDENT + line for line in lines]
-
-
-def _numbers(block: Block, extras: int) -> list[_Column]:
-    return [_estimates(block), *itertools.islice(_extras(block), extras)]
-
-
-def _status(block: Block) -> list[_Column]:
-    """The statuses other than "ok", where there are any."""
-    cells = ["" if row.status == Status.OK else clean(row.status) for row in block.rows]
-    return [_Column("status", cells, role="warning")] if any(cells) else []
-
-
-def _estimates(block: Block) -> _Column:
-    figures = [block.figures(row) for row in block.rows]
-    room = max((len(block.write(r.value)) for r in block.rows if r.value is not None), default=0)
-    cells = [f"{pad(value, room, right=True)} {interval}" for value, interval in figures]
-    of_level = "" if block.level is None else f" [{percent(block.level)} interval]"
-    return _Column(f"{pad('value', room)}{of_level}", cells)
-
-
-def _extras(block: Block) -> Iterator[_Column]:
-    if block.has_truth:
-        cells = ["-" if row.truth is None else block.write(row.truth) for row in block.rows]
-        yield _Column("truth", cells, right=True)
-    if block.has_best:
-        yield _Column("P(best)", [probability(row.best) for row in block.rows], right=True)
-
-
-def _plots(block: Block, axis: Axis, width: int) -> _Column:
-    low, high = axis.ends
-    return _Column(
-        low + high.rjust(width - len(low)),
-        [_plot(row, axis, width) for row in block.rows],
-    )
-
-
-def _plot(row: Row, axis: Axis, width: int) -> str:
-    def at(value: float) -> int:
-        return round(axis.at(value) * (width - 1))
-
-    cells = [" "] * width
-    if row.low is not None and row.high is not None:
-        low, high = at(row.low), at(row.high)
-        cells[low : high + 1] = "-" * (high - low + 1)
-        cells[low] = cells[high] = "|"
-    if row.value is not None:
-        cells[at(row.value)] = "o"
-    if row.truth is not None:
-        met = cells[at(row.truth)] == "o"
-        cells[at(row.truth)] = "*" if met else "x"
-    return "".join(cells)
-
-
-def _foot(
-    report: Report, shown: Sequence[Block], unfit: Sequence[str], width: int
-) -> Iterator[str]:
-    truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
-    legend = [f"o estimate, |--| interval{truth}"] if shown else []
-    yield ""
-    for line in [*legend, _made(report)]:
-        yield from (ink(part, "soft") for part in wrap(line, width))
-    for status, message in status_notes(report, shown):
-        yield from wrap(f"{status}: {message}", width, "  ")
-    if unfit:
-        names = enumerated(unfit)
-        why = report.get("status_messages", {}).get(NOT_APPLICABLE)
-        yield from wrap(f"not applicable here: {names}" + (f" ({why})" if why else ""), width, "  ")
-    yield from comparison_lines(report, width)
-    _, others = warnings(report)
-    applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
-    said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
-    yield from bulleted(ink("Warnings", "title"), said, width)
-
-
-def _made(report: Report) -> str:
-    """How the estimates were made, and what they speak of."""
+    if shown:
+        known = any(row.truth is not None for block in shown for row in block.rows)
+        truth = ", x truth, * both" if known else ""
+        lines += [ink(part, "soft") for part in wrap(f"o estimate, |--| interval{truth}", width)]
     estimand = f"intervals {speaks_of(report)}"
     if report.get("against") == "distribution":
         estimand += ", against the distribution of annotators' labels"
-    return (
+    made = (
         f"{percent(report['confidence_level'])} {estimand}; method {report['method']}, seed "
         f"{report['seed']}, fewlabels {report['fewlabels']}; classes: "
         f"{', '.join(clean(c) for c in report['classes'])}"
     )
+    lines += [ink(part, "soft") for part in wrap(made, width)]
+    for status, message in status_notes(report, shown):
+        lines += wrap(f"{status}: {message}", width, "  ")
+    if unfit:
+        why = report.get("status_messages", {}).get(NOT_APPLICABLE)
+        because = f" ({why})" if why else ""
+        lines += wrap(f"not applicable here: {enumerated(unfit)}{because}", width, "  ")
+    lines += comparison_lines(report, width)
+    applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
+    return as_text([*lines, *bulleted(ink("Warnings", "title"), said, width)])
+
+
+class _Column(NamedTuple):
+    """A column of a table: its heading and a cell per row, padded to one width."""
+
+    heading: str
+    cells: list[str]
+    role: Role | None
+    width: int
+
+    @classmethod
+    def of(
+        cls, heading: str, cells: Sequence[str], *, right: bool = False, role: Role | None = None
+    ) -> _Column:
+        width = max(map(cell_width, [heading, *cells]))
+        padded = [pad(text, width, right=right) for text in [heading, *cells]]
+        return cls(padded[0], padded[1:], role, width)
+
+
+class _Side(NamedTuple):
+    """Tables below one another: columns of all, of names and of the plot; how many extras."""
+
+    width: int
+    name: int
+    plot: int
+    extras: int
+    scales: Mapping[str, Axis]
+
+
+class _Table(NamedTuple):
+    """A block with its rows as they are shown; `extras` go where the terminal is narrow.
+
+    Names and plot have what is left of the width: with n extras all else takes `taken[n]` columns.
+    """
+
+    block: Block
+    rows: Sequence[Row]
+    above: int  # How many rows stand before those that are hidden.
+    hidden: int
+    estimates: _Column
+    extras: list[_Column]
+    status: list[_Column]
+    longest: int  # Columns of the longest name.
+    taken: list[int]
+
+    @classmethod
+    def of(cls, block: Block, order: Sequence[str]) -> _Table:
+        first, between, last = block.ends(block.ranked())
+        rows = [*first, *last] if between else block.in_order(order)
+        write = block.write
+        room = max((len(write(r.value)) for r in rows if r.value is not None), default=0)
+        figures = (block.figures(row) for row in rows)
+        cells = [f"{pad(value, room, right=True)} {interval}" for value, interval in figures]
+        of_level = "" if block.level is None else f" [{percent(block.level)} interval]"
+        extras = []
+        if any(row.truth is not None for row in rows):
+            truths = ["-" if row.truth is None else write(row.truth) for row in rows]
+            extras.append(_Column.of("truth", truths, right=True))
+        if any(row.best is not None for row in rows):
+            bests = [probability(row.best) for row in rows]
+            extras.append(_Column.of("P(best)", bests, right=True))
+        statuses = ["" if row.status == "ok" else clean(row.status) for row in rows]
+        estimates = _Column.of(f"{pad('value', room)}{of_level}", cells)
+        status = [_Column.of("status", statuses, role="warning")] if any(statuses) else []
+        longest = max(cell_width(clean(row.model)) for row in rows)
+        taken = [
+            _INDENT + sum(c.width + _GAP for c in (estimates, *extras[:n], *status))
+            for n in range(3)
+        ]
+        hidden = len(between)
+        return cls(block, rows, len(first), hidden, estimates, extras, status, longest, taken)
+
+    def lines(self, side: _Side) -> tuple[list[str], list[str]]:
+        """The heading of the table, and its rows."""
+        block = self.block
+        better = f" ({PREFERENCES[block.direction]})" if block.direction else ""
+        # The description is said once, with all items.
+        about = f": {block.description}" if block.description and block.group is None else ""
+        name = clean(block.metric)
+        first, *rest = wrap(name + better + about, side.width)
+        heading = [ink(name, "title") + ink(first.removeprefix(name), "soft")]
+        heading += [ink(line, "soft") for line in rest]
+        names = short_names([row.model for row in self.rows], side.name)
+        columns = [_Column.of("", [*names.values()]), self.estimates, *self.extras[: side.extras]]
+        if side.plot:
+            axis = side.scales[block.metric]
+            low, high = axis.ends
+            plots = [_plot(row, axis, side.plot) for row in self.rows]
+            columns.append(_Column.of(low + high.rjust(side.plot - len(low)), plots))
+        columns += self.status
+        indent, gap = " " * _INDENT, " " * _GAP
+        lines = [indent + gap.join(ink(column.heading, "soft") for column in columns)]
+        for k in range(len(self.rows)):
+            cells = (ink(c.cells[k], c.role) if c.role else c.cells[k] for c in columns)
+            lines.append(indent + gap.join(cells))
+        if self.hidden:
+            of = f"{count(self.hidden)} of {count(len(block.rows))} classifiers"
+            left_out = f"... {of} are not shown; the JSON and the HTML report have all"
+            told = [indent + line for line in wrap(left_out, side.width - _INDENT)]
+            lines[1 + self.above : 1 + self.above] = told
+        return heading, lines
+
+
+def _sides(groups: Sequence[Sequence[_Table]], width: int) -> list[_Side]:
+    """Two sides where every table fits with all it has, and no name is cut; else one.
+
+    Tables below one another line up: all items and groups each on their own.
+    """
+    everything = [table for tables in groups for table in tables]
+    sides = [(everything, width)] if everything else []
+    halves = [[table for tables in groups for table in tables[k::2]] for k in (0, 1)]
+    if all(halves):
+        least = [
+            max(
+                t.longest + _GAP + sum(map(len, common_axis([t.block]).ends)) + 1 + t.taken[2]
+                for t in half
+            )
+            for half in halves
+        ]
+        spare = width - _GUTTER - sum(least)
+        if spare >= 0 and max(table.longest for table in everything) <= _NAMES[1]:
+            rooms = least[0] + spare // 2, least[1] + spare - spare // 2
+            sides = list(zip(halves, rooms, strict=True))
+    out = []
+    for alike, wide in sides:
+        # Groups are compared with one another, so they share a scale; theirs is wider.
+        scales = {
+            metric: common_axis(table.block for table in alike if table.block.metric == metric)
+            for metric in dict.fromkeys(table.block.metric for table in alike)
+        }
+        # On a narrow terminal the extras go before the names become unreadable.
+        rooms_left = [wide - max(table.taken[n] for table in alike) for n in range(3)]
+        extras = next((n for n in (2, 1) if rooms_left[n] >= _NAMES[0]), 0)
+        room, longest = rooms_left[extras], max(table.longest for table in alike)
+        least_plot = max(_PLOT[0], *(sum(map(len, axis.ends)) + 1 for axis in scales.values()))
+        name = min(longest, max(_NAMES[1], room - _GAP - _PLOT[1]), room - _GAP - least_plot)
+        if name < min(longest, _NAMES[0]):
+            out.append(_Side(wide, room, 0, extras, scales))
+        else:
+            out.append(_Side(wide, name, min(_PLOT[2], room - _GAP - name), extras, scales))
+    return out
+
+
+def _plot(row: Row, axis: Axis, width: int) -> str:
+    """A row of the forest plot: interval, estimate, truth."""
+    low, value, high, truth = (
+        None if number is None else round(axis.at(number) * (width - 1))
+        for number in (row.low, row.value, row.high, row.truth)
+    )
+    cells = [" "] * width
+    if low is not None and high is not None:
+        cells[low : high + 1] = "-" * (high - low + 1)
+        cells[low] = cells[high] = "|"
+    if value is not None:
+        cells[value] = "o"
+    if truth is not None:
+        cells[truth] = "*" if truth == value else "x"
+    return "".join(cells)
+
+
+def brief_estimates(name: str, report: Report) -> str:
+    """What was read, what decides how far to trust it, and the first rows of the estimates.
+
+    Parameters
+    ----------
+    name
+        Of the kind of result.
+    report
+        A dictionary with `estimates` and the facts about them; plain JSON values.
+    """
+    deciding, _ = warnings(report)
+    head = wrap(f"{name}: {headline(report)}", _LONGEST)
+    if deciding is not None:
+        first, *rest = wrap(f"! {deciding}", _WIDTH - len(_CUT))
+        head.append(first + (_CUT if rest else ""))
+    shown, _ = applicable([block for block in blocks(report) if block.group is None])
+    order = [row.model for row in shown[0].ranked()] if shown else []
+    cells = []
+    for block in shown:
+        for row in block.in_order(order):
+            status = "" if row.status == "ok" else row.status
+            cells.append([row.model, block.metric, *block.figures(row), status])
+    room = _LINES - len(head) - 1
+    more = []
+    if len(cells) > room:
+        more = [f"  ... {count(len(cells) - room + 1)} more; {_MORE}"]
+        cells = cells[: room - 1]
+    table = [["classifier", "metric", "value", "", ""], *cells]
+    rows = fitted(table, "llrl", _WIDEST, most=30) if cells else ()
+    return as_text([*head, *rows, *more])
+
+
+def brief_summary(name: str, summary: Callable[[int], str]) -> str:
+    """The first lines of a summary, which is made to a width."""
+    head = f"{name}: "
+    first, *rest = (line for line in summary(_WIDTH - len(head)).split("\n") if line.strip())
+    lines = [head + first, *rest]
+    if len(lines) > _LINES:
+        more = f"  ... {count(len(lines) - _LINES + 1)} more lines; {_MORE}"
+        lines = [*lines[: _LINES - 1], more]
+    return "\n".join(lines)
+
+
+def render_predictions(report: Report, width: int = 80) -> str:
+    """A line of facts, one per thing that was recognised, and one per classifier.
+
+    `report` is the facts of the headline, `reading`, and `gives`: for each of "probabilities",
+    "hard" and "scores" whether each classifier has any.
+    """
+    width = max(width, NARROWEST)
+    rows = []
+    for place, model in enumerate(report["models"]):
+        kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
+        rows.append([fit(clean(model), 40), " and ".join(kinds) or "no predictions"])
+    return as_text([*_first_lines(report, width), *aligned(rows, "l")])

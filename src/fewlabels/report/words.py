@@ -1,16 +1,22 @@
-"""Names, numbers and lines as people read them: printable, of a known width, rounded alike."""
+"""Names, numbers, lines and tables as people read them: printable, of a known width, rounded alike.
+
+Texts are plain unless a block of `inked()` is around what makes them: whoever prints says whether
+there is colour, and nobody else has to know. A summary in Python, a file and a pipe hold none.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from fewlabels.report.ink import ink, without_ink
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
 
 NumberFormat = Callable[[float | None], str]
+Role = Literal["title", "soft", "warning", "error", "good"]
 
 UNDEFINED = "undefined"
 NARROWEST = 60
@@ -26,6 +32,41 @@ _ESTIMANDS = {
     "sample": "for these very items",
 }
 
+_CODES: dict[Role, str] = {"title": "1", "soft": "2", "warning": "33", "error": "31", "good": "32"}
+_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+_INKED: ContextVar[bool] = ContextVar("inked", default=False)
+
+
+@contextmanager
+def inked() -> Iterator[None]:
+    """Texts that are made in this block have colour."""
+    token = _INKED.set(True)
+    try:
+        yield
+    finally:
+        _INKED.reset(token)
+
+
+def ink(text: str, role: Role) -> str:
+    """The text in the colour of its role, or as it is where there is no colour.
+
+    Examples
+    --------
+    >>> ink("few-labels", "warning")
+    'few-labels'
+    """
+    core = text.strip()
+    if not core or not _INKED.get():
+        return text
+    # Blanks stay without, so that whoever strips lines finds them.
+    before, after = text.split(core, 1)
+    return f"{before}\x1b[{_CODES[role]}m{core}\x1b[0m{after}"
+
+
+def without_ink(text: str) -> str:
+    """The text without its colours."""
+    return _SEQUENCE.sub("", text)
+
 
 def clean(text: object) -> str:
     r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
@@ -38,18 +79,18 @@ def clean(text: object) -> str:
     text = str(text)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    if character in _JOINERS or unicodedata.category(character) not in _ESCAPED:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        c
+        if c in _JOINERS or unicodedata.category(c) not in _ESCAPED
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def cell_width(text: str) -> int:
     """Columns that the text takes in a terminal; wide characters and emoji take two."""
-    text = without_ink(text)
+    if "\x1b" in text:
+        text = without_ink(text)
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -116,18 +157,64 @@ def wrap(text: str, width: int, hanging: str = "") -> list[str]:
     return [*lines, line]
 
 
-def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
-    """Rows of cells with their columns below one another; some are set to the right.
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Rows of cells below one another, each column set to its side.
+
+    `sides` has an "l" or "r" per column; the last one is that of all that follow.
 
     Examples
     --------
-    >>> list(aligned([["", "value"], ["a", "1"]], (False, True)))
+    >>> aligned([["", "value"], ["a", "1"]], "lr")
     ['     value', '  a      1']
     """
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = zip(row, widths, right, strict=True)
-        yield "  " + "  ".join(pad(cell, room, right=to_right) for cell, room, to_right in cells)
+    right = [side == "r" for side in sides.ljust(len(widths), sides[-1])]
+    return [
+        "  " + "  ".join(pad(c, w, right=r) for c, w, r in zip(row, widths, right, strict=True))
+        for row in rows
+    ]
+
+
+def fitted(
+    rows: Sequence[Sequence[str]],
+    sides: str,
+    width: int,
+    *,
+    names: int = 1,
+    least: int = 8,
+    most: int = 32,
+) -> list[str]:
+    """Rows, the headings first, within `width` columns: names are shortened, then columns go.
+
+    Parameters
+    ----------
+    rows, sides
+        As those of `aligned`.
+    width
+        Columns of the terminal.
+    names
+        How many of the first columns hold names; they stay, and no two names look alike.
+    least, most
+        Columns that each name may take, and all of a row together.
+    """
+    cells = [[*row[:names], *map(clean, row[names:])] for row in rows]
+    every = list(dict.fromkeys(name for row in cells[1:] for name in row[:names]))
+    least = min(least, max((cell_width(clean(name)) for name in every), default=0))
+    while True:
+        others = [max(map(cell_width, column)) for column in [*zip(*cells, strict=True)][names:]]
+        room = (width - sum(2 + wide for wide in others)) // names - 2
+        if room >= least or len(others) <= 1:
+            break
+        cells = [row[:-1] for row in cells]
+    short = short_names(every, max(min(room, most // names), least))
+    # Columns of names are of one width.
+    taken = max(map(cell_width, [*short.values(), *cells[0][:names]]), default=0)
+    shown = [cells[0][:names], *([short[name] for name in row[:names]] for row in cells[1:])]
+    padded = [
+        [*(pad(name, taken) for name in left), *row[names:]]
+        for left, row in zip(shown, cells, strict=True)
+    ]
+    return aligned(padded, sides)
 
 
 def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
@@ -160,25 +247,19 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     {'a/long/path/to/a/first': '...irst', 'a/long/path/to/a/fast': '...ast'}
     """
     cleaned = [clean(name) for name in names]
-    start = _shared_beginning(cleaned)
-    attempts = (
-        [fit(name, width) for name in cleaned],
-        ["..." + fit(name[start:], width - 3) for name in cleaned],
-    )
-    for short in attempts:
-        if len(set(short)) == len(short):
-            return dict(zip(names, short, strict=True))
+    short = [fit(name, width) for name in cleaned]
+    if len(set(short)) < len(short):
+        # All begin as the first and the last of the alphabet do.
+        ends = zip(min(cleaned), max(cleaned), strict=False)
+        start = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
+        short = ["..." + fit(name[start:], width - 3) for name in cleaned]
+    if len(set(short)) == len(short):
+        return dict(zip(names, short, strict=True))
     marks = [f" #{number}" for number in range(1, len(names) + 1)]
     return {
         name: fit(text, width - len(mark)) + mark
         for name, text, mark in zip(names, cleaned, marks, strict=True)
     }
-
-
-def _shared_beginning(names: Sequence[str]) -> int:
-    """Characters with which all names begin."""
-    columns = zip(*names, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def number_format(values: Iterable[float | None]) -> NumberFormat:
@@ -204,11 +285,12 @@ def number_format(values: Iterable[float | None]) -> NumberFormat:
     return write
 
 
-def with_interval(entry: Mapping[str, Any], write: NumberFormat) -> str:
+def with_interval(entry: Mapping[str, Any], write: NumberFormat | None = None) -> str:
     """The `value` of an entry, with [`low`, `high`] behind it where they are known."""
-    if entry["value"] is None or entry["low"] is None:
-        return write(entry["value"])
-    return f"{write(entry['value'])} [{write(entry['low'])}, {write(entry['high'])}]"
+    value, low, high = entry["value"], entry["low"], entry["high"]
+    write = write or number_format([value, low, high])
+    known = value is not None and low is not None
+    return f"{write(value)} [{write(low)}, {write(high)}]" if known else write(value)
 
 
 def percent(share: float | None) -> str:
@@ -255,6 +337,12 @@ def classes_text(report: Mapping[str, Any]) -> str:
     return number if positive is None else f"{number}, positive: {clean(positive)}"
 
 
+def reference_items(report: Mapping[str, Any]) -> str:
+    """How many labeled items from elsewhere there are; nothing where there are none."""
+    reference = report.get("reference")
+    return plural(reference["n_items"], "reference item") if reference else ""
+
+
 def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
     """Names as a phrase; of more than `most` the first ones and how many there are besides.
 
@@ -286,7 +374,7 @@ def plural(number: int, one: str, many: str = "") -> str:
     >>> plural(1, "label"), plural(2000, "class", "classes")
     ('1 label', '2,000 classes')
     """
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def share(value: float) -> str:
@@ -312,10 +400,3 @@ def score_text(score: float | None, probability: bool) -> str:
     if probability and room >= 1e-6:
         return f"{score:.{2 - math.floor(math.log10(room))}f}"
     return f"{score:.4g}"
-
-
-def decimals(step: float) -> int:
-    """Decimals that tell apart values which lie `step` apart."""
-    # The step may be 2.5 times a power of ten; the slack swallows rounding of the logarithm.
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    return digits if math.isclose(round(step, digits), step) else digits + 1

@@ -1,14 +1,12 @@
 """Shift: labeled items that are not a random sample of all.
 
 ```
-traits.py         labeled and unlabeled part; P(class) of what classifiers give, traits with names
-sampling_test.py  are the labeled items a random sample? an exact permutation test, and what differs
-label_shift.py    label shift: do the class frequencies differ, is that all, weights by class
-label_shift_model.py  its label model: frequencies of the unlabeled items, posterior under them
-covariate.py      covariate shift: density-ratio weights of the labeled items
-analysis.py       fl.shift: all of this, and what follows
-correction.py     estimate(shift=...): weights and an adjusted posterior
+label_shift.py  label shift: its label model, the frequencies of the unlabeled items, is it all?
+weights.py      importance weights of the labeled items: by their scores, or by class
+analysis.py     fl.shift: all of this, and what follows; estimate(shift=...): the corrections
 ```
 
-The room is not called `shift`: importing it would then take the place of the function `fl.shift`.
+Whether the labeled items are a random sample at all is told from the data
+(`data/sampling_test.py`). The room is not called `shift`: importing it would then take the place of
+the function `fl.shift`.
 """

@@ -1,39 +1,43 @@
-"""fl.shift: whether labeled items differ from unlabeled ones, how, and what follows from it."""
+"""fl.shift: whether and how labeled items differ from unlabeled ones; corrections in `estimate`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from fewlabels import __version__, report
-from fewlabels.checks.arguments import level_of, seed_of
+from fewlabels.checks.arguments import seed_of, some_level
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, UsageError, listed, no_level, plain_name
-from fewlabels.methods.base import LabelModel, refuse_multiplicity
-from fewlabels.methods.registry import resolve as resolve_method
-from fewlabels.predictions import Predictions
-from fewlabels.shifts.covariate import covariate_weights
-from fewlabels.shifts.label_shift import (
-    ClassShift,
-    LabelShiftFit,
-    class_importance,
-    label_shift_fit,
-)
-from fewlabels.shifts.sampling_test import (
+from fewlabels.data.sampling_test import (
     FEWEST_LABELS,
     LEVEL,
     QUICK,
     THOROUGH,
-    Difference,
     SamplingTest,
     Sizes,
+    Split,
     sampling_test,
 )
-from fewlabels.shifts.traits import Split
-from fewlabels.shown import Shown
-from fewlabels.shown import plain_values as plain
+from fewlabels.errors import InputError, UsageError, listed, plain_name
+from fewlabels.kernels.interval_draws import ends
+from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.methods.settings import changed_settings
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.report.shown import Shown
+from fewlabels.report.shown import plain_values as plain
+from fewlabels.shifts.label_shift import (
+    LEARN_FREQUENCIES,
+    UNLEARNED,
+    ClassShift,
+    LabelShiftFit,
+    label_shift_fit,
+)
+from fewlabels.shifts.weights import ImportanceWeights, class_importance, covariate_weights
 
 Kind = Literal["none", "label", "covariate"]
 Verdict = Literal["none", "not-decidable", "not-label-alone"]
@@ -47,7 +51,8 @@ class Shift(Shown):
     label shift cannot be all there is; "not-decidable" where both label and covariate shift
     explain the scores. No labels can refute covariate shift: it allows any distribution of them.
     `suggested` is the correction that `estimate(shift="auto")` makes. `effective` maps each
-    correction to what the labels are worth after it, in items of equal weight.
+    correction to what the labels are worth after it, in items of equal weight; `settings`, those
+    of the method that are not its own.
     """
 
     sampling: SamplingTest
@@ -63,6 +68,7 @@ class Shift(Shown):
     n_labeled: int
     classes: tuple[Any, ...]
     warnings: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def p_value(self) -> float:
@@ -97,7 +103,11 @@ class Shift(Shown):
                 "p_value": test.p_value,
                 "energy_distance": test.energy,
                 "energy_p_value": test.energy_p_value,
-                "differences": [_difference(one) for one in test.differences],
+                "differences": [
+                    {"trait": one.trait.kind, "about": one.trait.about, "words": one.words}
+                    | {name: value for name, value in one._asdict().items() if name != "trait"}
+                    for one in test.differences
+                ],
                 "label_shift": {
                     "p_value": fit.p_value,
                     "fit_p_value": fit.fit_p_value,
@@ -105,6 +115,7 @@ class Shift(Shown):
                 },
                 "effective_labels": self.effective,
                 "warnings": list(self.warnings),
+                **({"diagnostics": {"settings": self.settings}} if self.settings else {}),
             }
         )
         return out
@@ -124,12 +135,6 @@ _BY_CLASS = {
     "detectable": "detectable",
 }
 """Names of a class's numbers in the report, and of the arrays (K,) of `LabelShiftFit`."""
-
-
-def _difference(one: Difference) -> dict[str, Any]:
-    rest = one._asdict()
-    trait = rest.pop("trait")
-    return {"trait": trait.kind, "about": trait.about, "words": one.words, **rest}
 
 
 def shift(
@@ -177,8 +182,7 @@ def shift(
     >>> found.p_value < 0.01, bool(found.label.unlabeled[1] < 0.2)
     (True, True)
     """
-    if level_of(confidence_level) is None:
-        raise UsageError(no_level(None))
+    some_level(confidence_level)
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
@@ -211,7 +215,9 @@ def analyse(
         suggested=suggested,
         effective={
             "covariate": covariate_weights(predictions).effective,
-            "label": class_importance(predictions, classes.fitted).effective,
+            "label": class_importance(
+                predictions, classes.fitted.frequencies.target.mean(axis=0)
+            ).effective,
         },
         statement=_statement(test, fit, verdict, suggested, predictions.classes),
         method=name if classes.own else "tempered-ensemble",
@@ -221,6 +227,7 @@ def analyse(
         n_labeled=int(Split.of(predictions).labeled.sum()),
         classes=predictions.classes,
         warnings=(*predictions.notes, *_warnings(predictions)),
+        settings=changed_settings(name, model) if classes.own else {},
     )
 
 
@@ -293,3 +300,144 @@ def _warnings(predictions: Predictions) -> tuple[str, ...]:
             "rests on what the classifiers say of themselves"
         )
     return tuple(notes)
+
+
+Correction = Literal["auto", "covariate", "label"]
+
+
+class Corrected(NamedTuple):
+    """Predictions with weights, the posterior of their labels, and what to say of it."""
+
+    predictions: Predictions
+    posterior: LabelPosterior
+    warnings: tuple[str, ...]
+
+
+def check_correction(shift: Any, estimand: str, method: str, *, distribution: bool) -> None:
+    """Refuse a correction that is unknown, or that cannot be had of this method.
+
+    Raises
+    ------
+    UsageError
+        One line that says what is wrong and how to mend it.
+    """
+    if shift is None:
+        return
+    if shift not in get_args(Correction):
+        raise UsageError(
+            f"`shift` must be None or one of {listed(get_args(Correction))}; got {shift!r}"
+        )
+    if estimand == "sample":
+        raise UsageError(
+            "a correction for shift is for the population that unlabeled items come from; leave "
+            "estimand 'sample' out, or `shift`"
+        )
+    if distribution:
+        raise UsageError(
+            "a correction for shift weights items of one class, and classifiers are judged against "
+            "annotators' distributions here; use against='class' (--against class), or no `shift`"
+        )
+    if method == "active-testing":
+        raise UsageError(
+            "method 'active-testing' weights its labels itself; use another method, or no `shift`"
+        )
+    if shift == "label" and method == "autoeval":
+        raise UsageError(
+            "method 'autoeval' cannot be corrected for label shift: its proxies are the "
+            "classifiers' own probabilities; use 'auto' or 'labeled'"
+        )
+
+
+def corrected(
+    predictions: Predictions,
+    model: LabelModel,
+    method: str,
+    correction: Correction,
+    rng: np.random.Generator,
+    seed: int,
+) -> Corrected:
+    """The posterior under a correction; labeled items carry importance weights.
+
+    "covariate", P(class | scores) the same: a model of it is right as it is, and the labeled items
+    are weighted to look like the unlabeled ones. "label", P(scores | class) the same: models of
+    P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled item has
+    the weight of its class. "auto" is what `fewlabels.shift` suggests, which may be nothing.
+    """
+    kind: str | None = correction
+    notes: list[str] = []
+    if correction == "auto":
+        kind = None
+        if (few := too_few(predictions)) is not None:
+            notes.append(f"no correction for shift: {few}")
+        else:
+            shift = analyse(predictions, method, model, seed, 0.95)
+            # The proxies of `autoeval` cannot be adjusted.
+            kind = "covariate" if shift.suggested and method == "autoeval" else shift.suggested
+            notes.append(f"shift: {shift.statement[0].lower()}{shift.statement[1:]}".rstrip("."))
+    missing = Split.of(predictions).missing
+    if kind is not None and missing is not None:
+        kind = None
+        notes.append(f"no correction for shift: {missing}")
+    if kind is None:
+        return Corrected(predictions, model.infer(predictions, rng), tuple(notes))
+    if kind == "label":
+        return _for_classes(predictions, model, method, rng, notes)
+    weights = covariate_weights(predictions)
+    weighted = predictions.with_weight(predictions.weight * weights.weights)
+    posterior = model.infer(weighted, rng)
+    return Corrected(weighted, posterior, (*notes, *_worth(weights, "scores")))
+
+
+def _for_classes(
+    predictions: Predictions,
+    model: LabelModel,
+    method: str,
+    rng: np.random.Generator,
+    notes: list[str],
+) -> Corrected:
+    classes = ClassShift.of(predictions, method, model, rng)
+    if classes.own:
+        posterior = classes.fitted.posterior(predictions)
+    else:
+        posterior = model.infer(predictions, rng)
+    weights = class_importance(predictions, classes.fitted.frequencies.target.mean(axis=0))
+    target = classes.fitted.interval_frequencies.target
+    low, high = ends(target, 0.9)
+    chosen = [1] if predictions.n_classes == 2 else range(min(predictions.n_classes, 4))
+    frequencies = listed(
+        f"class {predictions.classes[k]} makes up {target[:, k].mean():.0%} "
+        f"(90% interval {low[k]:.0%} to {high[k]:.0%})"
+        for k in chosen
+    )
+    notes.append(f"label shift: among unlabeled items {frequencies}")
+    notes += _worth(weights, "classes")
+    if method in LEARN_FREQUENCIES:
+        notes.append(
+            f"{method} learns how frequent the classes are from all items, so only the labeled "
+            "ones are weighted"
+        )
+    if not classes.own:
+        notes.append(f"intervals of {method} take the weights of the classes as known")
+    if method in UNLEARNED:
+        notes.append(f"{method} does not learn from labels, so only labeled items are weighted")
+    shown = {"frequencies": target.mean(axis=0).tolist()}
+    return Corrected(
+        predictions.with_weight(predictions.weight * weights.weights),
+        replace(posterior, diagnostics={**posterior.diagnostics, "label_shift": shown}),
+        tuple(notes),
+    )
+
+
+def _worth(weights: ImportanceWeights, what: str) -> list[str]:
+    """What the labeled items are worth with their weights."""
+    notes = [
+        f"corrected for shift: estimates are for the population of the unlabeled items, and "
+        f"{weights.n_labeled:,} labeled items are weighted by their {what} "
+        f"(worth {weights.effective:,.1f} of equal weights)"
+    ]
+    if weights.effective < FEWEST_LABELS:
+        notes.append(
+            f"few-labels: after the correction the labels are worth {weights.effective:.1f} items; "
+            "unlabeled items are unlike nearly all labeled ones"
+        )
+    return notes

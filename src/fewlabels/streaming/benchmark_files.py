@@ -22,10 +22,9 @@ from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.reading import Batch, Reader, find_classes
-from fewlabels.streaming.rows import Rows
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import HEAVY, frequent
-from fewlabels.streaming.sketch import BottomSample, counts_of
+from fewlabels.streaming.sketch import BottomSample, RowArrays, counts_of
 from fewlabels.streaming.units import lay_out
 from fewlabels.streaming.work import Feed, Piece
 
@@ -105,7 +104,7 @@ class _Pool:
 
     def update(self, batch: Batch, fits: Fits) -> None:
         which, ranks = np.asarray(fits(batch.predictions)), _ranks(batch.predictions)
-        rows = Rows.of(batch.predictions, None)
+        rows = RowArrays.of(batch.predictions, None)
         self.kept.update(ranks, rows, which)
         often = which.copy()
         often[which] = frequent(ranks[which])

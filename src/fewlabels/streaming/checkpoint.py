@@ -1,4 +1,8 @@
-"""Checkpoints: what a long run knows so far, in a file that is whole or not there."""
+"""Checkpoints: what a long run knows so far, in a file that is whole or not there.
+
+One is good for a run of the same version and key (`load`; the key is made of the question, in
+`stream`), whose parts done, files left out and earlier passes are as they were (`passes._saved`).
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from fewlabels.streaming.executors import (
     in_order,
     load_function,
 )
-from fewlabels.streaming.interrupts import deaf_children
+from fewlabels.streaming.processes import deaf_children
 
 T = TypeVar("T")
 R = TypeVar("R")

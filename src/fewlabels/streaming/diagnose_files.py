@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from fewlabels.checks.arrays import sampling_weight
-from fewlabels.data.doctor.checks import Evidence, row_hashes
-from fewlabels.data.doctor.columns import minus_one_findings
+from fewlabels.data.doctor.checks import minus_one_findings
 from fewlabels.data.doctor.diagnose import Case
 from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Facts
+from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
 from fewlabels.data.options import column_options
 from fewlabels.data.read import column_names
 from fewlabels.data.sources import BadFile, is_standard_input
@@ -27,11 +27,10 @@ from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
-from fewlabels.streaming.rows import Rows
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import informed_rows
-from fewlabels.streaming.sketch import BottomSample
-from fewlabels.streaming.units import Layout, lay_out
+from fewlabels.streaming.sketch import BottomSample, RowArrays
+from fewlabels.streaming.units import lay_out
 from fewlabels.streaming.work import Feed, Piece
 
 SAMPLE_ROWS = 20_000
@@ -98,16 +97,13 @@ def diagnose_files(
             return case.diagnosis()
         case.look_at_columns()
         return case.diagnosis()
-    executor = open_executor(engine, workers, scheduler)
-    passes = Passes(executor, layout.units, progress=progress)
+    passes = Passes(open_executor(engine, workers, scheduler), layout.units, progress=progress)
     with passes, using_workers(workers):
-        seen = passes.run("looking", partial(see_unit, Feed(reader)), Seen, _no_checkpoint)
+        seen = passes.run(
+            "looking", partial(see_unit, Feed(reader)), FileSummary, lambda _: FileSummary()
+        )
     _look(case, reader, seen)
     return case.diagnosis()
-
-
-def _no_checkpoint(value: object) -> Seen:
-    raise AssertionError("a diagnosis keeps no checkpoints")
 
 
 def _bottom() -> BottomSample:
@@ -115,7 +111,7 @@ def _bottom() -> BottomSample:
 
 
 @dataclass(eq=False)
-class Seen:
+class FileSummary:
     """Facts of all rows, and some rows: the sum over any parts of the data.
 
     `informed` are rows with a label or annotators' counts, `others` the rest, `copies` counts rows
@@ -138,24 +134,27 @@ class Seen:
         """Take in a batch of rows."""
         given = batch.predictions
         informed = informed_rows(given)
-        part = Seen(
-            Facts.of(given, batch.weight),
-            n_informed=int(informed.sum()),
-            notes=dict(map(_counted, given.notes)),
+        notes: dict[str, int] = {}
+        for note in given.notes:
+            number = _NUMBER.match(note)  # of rows; what is said of these is added up
+            said = note if number is None else "#" + note[number.end() :]
+            notes[said] = 1 if number is None else int(number[0])
+        part = FileSummary(
+            Facts.of(given, batch.weight), n_informed=int(informed.sum()), notes=notes
         )
         if given.histogram is not None:
             part.annotated = int(given.histogram.any(axis=1).sum())
             part.annotator_labels = round(float(given.histogram.sum()))
         self.merge(part)
-        every = Rows.of(given, None).arrays
-        rows = Rows({n: a for n, a in every.items() if not n.startswith("group:")})
+        every = RowArrays.of(given, None).arrays
+        rows = RowArrays({n: a for n, a in every.items() if not n.startswith("group:")})
         ranks, copies = alone(given.identity), row_hashes(given)
         self.informed.update(ranks, rows, informed)
         self.others.update(ranks, rows, ~informed)
         if copies is not None:
-            self.copies.update(copies, Rows({"labels": given.labels}))
+            self.copies.update(copies, RowArrays({"labels": given.labels}))
 
-    def merge(self, other: Seen) -> None:
+    def merge(self, other: FileSummary) -> None:
         """Take in what was seen of other rows, which come after these."""
         if self.facts is None:
             self.facts = other.facts
@@ -170,10 +169,10 @@ class Seen:
         self.head = self.head or other.head
         self.errors += other.errors
 
-    def take(self, result: Seen) -> int:
+    def take(self, result: FileSummary) -> int:
         """Add a unit's; how many rows it has."""
         self.merge(result)
-        return 0 if result.facts is None else result.facts.labels.n_items
+        return 0 if result.facts is None else result.facts.n_items
 
     def to_dict(self) -> dict[str, Any]:
         """Nothing: a diagnosis keeps no checkpoints."""
@@ -186,7 +185,7 @@ class Seen:
         of copies is that of all rows.
         """
         models, classes = reader.layout.roles.models, reader.classes.names
-        n, kept, nobody = facts.labels.n_items, self.copies.n_rows, HeavyRows.none()
+        n, kept, nobody = facts.n_items, self.copies.n_rows, HeavyRows.none()
         both = _bottom()
         for sketch in (self.informed, self.others):
             both.merge(sketch)
@@ -196,8 +195,8 @@ class Seen:
             sampled(self.others, nobody, SAMPLE_ROWS, n - self.n_informed),
         ]
         assert some is not None
-        known = Rows.joined([part for part in parts if part is not None])
-        groups = facts.groups.sizes(cut=True)
+        known = RowArrays.joined([part for part in parts if part is not None])
+        groups = facts.group_sizes(cut=True)
         groups.pop(reader.layout.options.item or "", None)
         return Evidence(
             facts,
@@ -209,15 +208,9 @@ class Seen:
         )
 
 
-def _counted(note: str) -> tuple[str, int]:
-    """A note about some rows of a batch without the number of these, and the number."""
-    found = _NUMBER.match(note)
-    return (note, 1) if found is None else ("#" + note[found.end() :], int(found[0]))
-
-
-def see_unit(feed: Feed, piece: Piece) -> Seen:
+def see_unit(feed: Feed, piece: Piece) -> FileSummary:
     """Look at a unit as far as it can be read."""
-    seen = Seen()
+    seen = FileSummary()
     try:
         for batch in feed.batches(piece.unit):
             if piece.number == 0 and not seen.head:
@@ -229,7 +222,7 @@ def see_unit(feed: Feed, piece: Piece) -> Seen:
     return seen
 
 
-def _look(case: Case, reader: Reader, seen: Seen) -> None:
+def _look(case: Case, reader: Reader, seen: FileSummary) -> None:
     """Collect the findings about all rows that could be read."""
     layout, facts = reader.layout, seen.facts
     for bad in seen.errors:
@@ -262,10 +255,18 @@ def _look(case: Case, reader: Reader, seen: Seen) -> None:
             sampling_weight([0.0], 1)
         except InputError as error:
             case.error(f"{case.name}: {error}")
-    case.look_at_columns(_head(seen), models)
-    if len(classes.names) == 2 and (facts.labels.count > 0).sum() == 1:
-        _look_for_minus_one(case, layout)
-    n, known = facts.labels.n_items, evidence.known
+    # The first rows of the columns that no role needs.
+    head = {name: pa.chunked_array([pa.array(v)]) for name, v in seen.head.items()}
+    case.look_at_columns(Table.of(head, max(map(len, head.values()), default=0)), models)
+    if len(classes.names) == 2 and (facts.count > 0).sum() == 1 and layout.roles.label is not None:
+        # -1 beside labels of one class: the labels' own texts are read once more to tell.
+        texts: set[str] = set()
+        for unit in layout.units:
+            with suppress(InputError):  # said already
+                only = replace(layout.roles, votes={})
+                texts |= set(occurring(unit, only).get(layout.roles.label, ()))
+        case.findings.extend(minus_one_findings(layout.roles.label, texts))
+    n, known = facts.n_items, evidence.known
     if known.n_items < n:
         case.counts["n_sampled"] = known.n_items
         case.findings.append(
@@ -278,26 +279,3 @@ def _look(case: Case, reader: Reader, seen: Seen) -> None:
                 "",
             )
         )
-
-
-def _head(seen: Seen) -> Table:
-    """The first rows of the columns that no role needs."""
-    columns = {name: pa.chunked_array([pa.array(v)]) for name, v in seen.head.items()}
-    return Table.of(columns, max((len(v) for v in seen.head.values()), default=0))
-
-
-def _look_for_minus_one(case: Case, layout: Layout) -> None:
-    """-1 beside labels of one class: the labels' own texts are read once more to tell."""
-    label = layout.roles.label
-    if label is None:
-        return
-    texts: set[str] = set()
-    for unit in layout.units:
-        try:
-            texts |= set(occurring(unit, replace(layout.roles, votes={})).get(label, ()))
-        except InputError:
-            continue  # said already
-        found = list(minus_one_findings(label, texts))
-        if found:
-            case.findings.extend(found)
-            return

@@ -11,7 +11,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
@@ -160,7 +160,7 @@ def open_executor(
         return ThreadExecutor(workers or available_workers())
     not_while_starting()
     if engine == "processes":
-        from fewlabels.streaming.process_executor import ProcessExecutor
+        from fewlabels.streaming.processes import ProcessExecutor
 
         return ProcessExecutor(workers or available_workers())
     from fewlabels.streaming.dask_executor import open_dask
@@ -210,22 +210,6 @@ def in_order(submit: Callable[[T], Pending[R]], units: Sequence[T], window: int)
             # Before the answer is looked at, so that nobody is idle meanwhile.
             waiting.extend(submit(unit) for unit in islice(remaining, 1))
             yield answer
-    finally:
-        for pending in waiting:
-            pending.cancel()
-
-
-def as_they_come(submit: Callable[[T], Future[R]], units: Sequence[T], window: int) -> Iterator[R]:
-    """Answers in whatever order units finish, with at most `window` units handed out at a time."""
-    remaining = iter(units)
-    waiting: set[Future[R]] = set()
-    try:
-        waiting.update(submit(unit) for unit in islice(remaining, window))
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            waiting.update(submit(unit) for unit in islice(remaining, len(done)))
-            for answered in done:
-                yield answered.result()
     finally:
         for pending in waiting:
             pending.cancel()

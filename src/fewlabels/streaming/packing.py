@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import struct
@@ -12,10 +13,9 @@ import numpy as np
 
 from fewlabels.errors import InputError
 
-# Mark of the format, digest of all that follows it, length of the head, head (JSON), arrays.
-_MARK = b"fewpack1"
+# Mark of the format, digest of all that follows it, and an npz file: the head (JSON), the arrays.
+_MARK = b"fewpack2"
 _DIGEST_BYTES = 16
-_PREFIX = struct.Struct(f"<{len(_MARK)}s{_DIGEST_BYTES}sQ")
 _RAW_KINDS = "biufcmMSU"  # arrays whose memory says all: anything but objects and records
 
 # Every JSON object of the head has one key, which says what it stands for.
@@ -38,10 +38,11 @@ def pack(value: Any) -> bytes:
     TypeError
         Anything else: a mistake in the program, not in the data.
     """
-    memory = _Memory()
-    head = json.dumps(_encode(value, memory), separators=(",", ":")).encode("ascii")
-    digest = _digest(head, *memory.parts)
-    return b"".join([_PREFIX.pack(_MARK, digest, len(head)), head, *memory.parts])
+    arrays: list[np.ndarray[Any, Any]] = []
+    head = json.dumps(_encode(value, arrays), separators=(",", ":")).encode("ascii")
+    body = io.BytesIO()
+    np.savez(body, np.frombuffer(head, np.uint8), *arrays)
+    return b"".join([_MARK, _digest(body.getbuffer()), body.getbuffer()])
 
 
 def unpack(packed: bytes) -> Any:
@@ -52,49 +53,36 @@ def unpack(packed: bytes) -> Any:
     InputError
         The bytes are damaged, cut short or not from `pack`.
     """
-    try:
-        mark, digest, length = _PREFIX.unpack_from(packed)
-        body = memoryview(packed)[_PREFIX.size :]
-        if mark == _MARK and digest == _digest(body[:length], body[length:]):
-            return _decode(json.loads(bytes(body[:length])), body[length:])
-    except (struct.error, ValueError, TypeError, OverflowError, RecursionError):
-        pass  # bytes that nobody packed, with or without a digest that fits
+    start = len(_MARK) + _DIGEST_BYTES
+    body = memoryview(packed)[start:]
+    if packed[:start] == _MARK + _digest(body):
+        try:
+            with np.load(io.BytesIO(body), allow_pickle=False) as file:
+                head, *arrays = (file[f"arr_{k}"] for k in range(len(file.files)))
+            return _decode(json.loads(head.tobytes()), arrays)
+        except Exception:  # noqa: S110  # bytes that nobody packed, with a digest that fits
+            pass
     raise InputError("the packed bytes are damaged or of another format; make them again")
 
 
-class _Memory:
-    """The memory of arrays, one after another."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self._length = 0
-
-    def add(self, part: bytes) -> int:
-        """Keep a part; gives where it starts."""
-        start = self._length
-        self.parts.append(part)
-        self._length += len(part)
-        return start
+def _digest(body: memoryview) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
-def _digest(*parts: bytes | memoryview) -> bytes:
-    state = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for part in parts:
-        state.update(part)
-    return state.digest()
-
-
-def _encode(value: Any, memory: _Memory) -> Any:
-    """What the head says of a value; the memory of its arrays goes to `memory`."""
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """What the head says of a value, whose arrays join `arrays`."""
     kind = type(value)
     if kind is list or kind is tuple:
-        return [_encode(entry, memory) for entry in value]
+        return [_encode(entry, arrays) for entry in value]
     if kind is dict:
-        return {_DICT: [[_plain(key), _encode(entry, memory)] for key, entry in value.items()]}
+        return {_DICT: [[_plain(key), _encode(entry, arrays)] for key, entry in value.items()]}
     if kind is np.ndarray and value.dtype.kind == "O":
         return {_OBJECTS: [list(value.shape), [_plain(entry) for entry in value.ravel().tolist()]]}
     if kind is np.ndarray or isinstance(value, np.generic):
-        return {_ARRAY if kind is np.ndarray else _NUMPY_SCALAR: _raw(value, memory)}
+        if value.dtype.kind not in _RAW_KINDS:
+            raise TypeError(f"an array of {value.dtype} cannot be packed")
+        arrays.append(np.asarray(value))
+        return {_ARRAY if kind is np.ndarray else _NUMPY_SCALAR: len(arrays) - 1}
     return _plain(value)
 
 
@@ -108,47 +96,20 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__qualname__} cannot be packed")
 
 
-def _raw(value: Any, memory: _Memory) -> list[Any]:
-    """Type, shape and order of an array; sums depend on the order, so it is kept."""
-    array = np.asarray(value)
-    if array.dtype.kind not in _RAW_KINDS:
-        raise TypeError(f"an array of {array.dtype} cannot be packed")
-    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-    start = memory.add(array.tobytes("F" if fortran else "C"))
-    return [array.dtype.str, list(array.shape), fortran, start]
-
-
-def _decode(said: Any, memory: memoryview) -> Any:
+def _decode(said: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     if isinstance(said, list):
-        return [_decode(entry, memory) for entry in said]
+        return [_decode(entry, arrays) for entry in said]
     if not isinstance(said, dict):
         return said
     ((kind, content),) = said.items()
     if kind == _DICT:
-        return {_decode(key, memory): _decode(entry, memory) for key, entry in content}
+        return {_decode(key, arrays): _decode(entry, arrays) for key, entry in content}
     if kind == _FLOAT:
         return struct.unpack("<d", bytes.fromhex(content))[0]
     if kind == _OBJECTS:
         shape, entries = content
         array = np.empty(len(entries), dtype=object)
-        array[:] = [_decode(entry, memory) for entry in entries]
+        array[:] = [_decode(entry, arrays) for entry in entries]
         return array.reshape(shape)
-    array = _array(memory, *content)
-    return array[()] if kind == _NUMPY_SCALAR else array
-
-
-def _array(
-    memory: memoryview, name: str, shape: list[int], fortran: bool, start: int
-) -> np.ndarray[Any, Any]:
-    dtype = np.dtype(name)
-    if dtype.kind not in _RAW_KINDS:
-        raise ValueError(name)
-    size = math.prod(shape) * dtype.itemsize
-    if start < 0 or start + size > len(memory):
-        raise ValueError(start)
-    # A copy: the bytes are read-only, and states are added to.
-    whole = np.empty(shape, dtype, order="F" if fortran else "C")
-    if size:
-        flat = np.frombuffer(memory[start : start + size], dtype)
-        whole[...] = flat.reshape(shape, order="F" if fortran else "C")
-    return whole
+    array = dict(enumerate(arrays))[content]
+    return {_ARRAY: array, _NUMPY_SCALAR: array[()]}[kind]

@@ -12,7 +12,7 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.rows import Rows
+from fewlabels.streaming.sketch import RowArrays
 
 MOST_PATTERNS = 2_000_000
 
@@ -30,7 +30,7 @@ class VotePatterns:
 
     keys: UInts
     counts: Ints
-    rows: Rows | None = None
+    rows: RowArrays | None = None
 
     @staticmethod
     def empty() -> VotePatterns:
@@ -58,14 +58,14 @@ class VotePatterns:
             columns.append(weight)
         hashed = hash_columns(columns, given.n_items)
         keys, first, counts = np.unique(hashed, return_index=True, return_counts=True)
-        self._take_in(keys, counts, Rows(arrays).take(first))
+        self._take_in(keys, counts, RowArrays(arrays).take(first))
 
     def merge(self, other: VotePatterns) -> None:
         """Add the counts of other rows."""
         if other.rows is not None:
             self._take_in(other.keys, other.counts, other.rows)
 
-    def _take_in(self, keys: UInts, counts: Ints, rows: Rows) -> None:
+    def _take_in(self, keys: UInts, counts: Ints, rows: RowArrays) -> None:
         if self.rows is None:
             self.keys, self.counts, self.rows = keys, counts, rows
             return
@@ -86,7 +86,7 @@ class VotePatterns:
             )
         self.keys = every[order]
         self.counts = np.concatenate([self.counts, counts[new]])[order]
-        self.rows = Rows.joined([self.rows, rows.take(new)]).take(order)
+        self.rows = RowArrays.joined([self.rows, rows.take(new)]).take(order)
 
     def predictions(self, models: Sequence[str], classes: Sequence[Any]) -> Predictions:
         """One row per pattern, with its multiplicity."""
@@ -103,5 +103,5 @@ class VotePatterns:
         """What `to_dict` gave."""
         rows = value["rows"]
         return VotePatterns(
-            value["keys"], value["counts"], None if rows is None else Rows.from_dict(rows)
+            value["keys"], value["counts"], None if rows is None else RowArrays.from_dict(rows)
         )

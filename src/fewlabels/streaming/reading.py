@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,8 @@ import pyarrow as pa
 
 from fewlabels.checks.arrays import sampling_weight
 from fewlabels.data.assemble import arguments_of, class_columns
+from fewlabels.data.binary import parquet_batches
 from fewlabels.data.classes import Classes, decide_classes
-from fewlabels.data.columnar import parquet_batches
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.read import build, told_by_rows
@@ -88,14 +89,19 @@ class Reader:
         InputError
             If a column is missing, or a cell does not hold what its column's role asks for.
         """
-        names = tuple(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
-        yield from self._batches(_in_batches(_chosen(parts, names), names, _row_of_parts))
+        names = list(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
 
-    def _refuse_other_formats(self, table: Table) -> None:
-        """Refuse rows whose percentages are those of no other rows, or the other way round."""
-        for column in set(self.layout.roles.numeric) & (table.scaled ^ self.classes.scaled):
-            if (~np.isnan(table.numbers(column))).any():
-                refuse_mixed(column)
+        def chosen() -> Iterator[pa.RecordBatch]:
+            for part in parts:
+                lacking = [name for name in names if name not in part.schema.names]
+                if lacking:
+                    raise InputError(
+                        f"there is no column {quoted(lacking[0])} in a part of the rows"
+                    )
+                table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+                yield from table.select(names).to_batches()
+
+        yield from self._batches(_in_batches(chosen(), names, "row {} of a part".format, 1))
 
     @property
     def _roles(self) -> Roles:
@@ -106,27 +112,17 @@ class Reader:
         roles, first = self._roles, 0
         for table in tables:
             arguments = arguments_of(table, roles, self.classes, class_columns(table, roles))
-            self._refuse_other_formats(table)
-            weight = _raw_weight(arguments.pop("weight"), roles, table.place)
+            # Percentages are those of all rows, or of none.
+            for column in set(roles.numeric) & (table.scaled ^ self.classes.scaled):
+                if (~np.isnan(table.numbers(column))).any():
+                    refuse_mixed(column)
+            weight = arguments.pop("weight")
+            if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
+                with told_by_rows(roles, table.place):
+                    sampling_weight(weight, len(weight))  # which refuses them
             arguments["notes"] = ()
             yield Batch(build(arguments, roles, table.place), weight, first)
             first += table.n_rows
-
-
-def _chosen(
-    parts: Iterable[pa.RecordBatch | pa.Table], names: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
-    """The columns of some names, as record batches."""
-    for part in parts:
-        lacking = [name for name in names if name not in part.schema.names]
-        if lacking:
-            raise InputError(f"there is no column {quoted(lacking[0])} in a part of the rows")
-        table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
-        yield from table.select(list(names)).to_batches()
-
-
-def _row_of_parts(row: int) -> str:
-    return f"row {row + 1} of a part"
 
 
 def find_classes(
@@ -146,8 +142,13 @@ def find_classes(
         If the columns disagree about the classes, there is but one, or a unit cannot be read.
     """
     seen: dict[str, Counter[str]] = {}
-    head = _head(layout)
-    if _named_by_cells(layout.roles, options):
+    head: Table | None = None
+    for unit in layout.units:  # the first rows of the first one that can be read
+        with suppress(InputError), told_of(unit.name):  # said where it is read in full
+            head = next(_tables(unit, replace(layout.roles, groups=(), item=None)), None)
+            break
+    by_columns = {c for by_class in layout.roles.probabilities.values() for c in by_class}
+    if options.classes is None and len(by_columns | set(layout.roles.histogram)) < 2:
         for unit in layout.units:
             try:
                 for column, texts in occurring(unit, layout.roles).items():
@@ -170,23 +171,6 @@ def find_classes(
     return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
 
 
-def _head(layout: Layout) -> Table | None:
-    """The first rows of the first unit that can be read, None where there is none."""
-    for unit in layout.units:
-        try:
-            with told_of(unit.name):
-                return next(_tables(unit, replace(layout.roles, groups=(), item=None)), None)
-        except InputError:
-            continue  # said where it is read in full
-    return None
-
-
-def _named_by_cells(roles: Roles, options: ColumnOptions) -> bool:
-    """Whether neither the caller nor the columns name all classes."""
-    by_columns = {c for by_class in roles.probabilities.values() for c in by_class}
-    return options.classes is None and len(by_columns | set(roles.histogram)) < 2
-
-
 def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
     """The texts of labels and of hard predictions in a unit, and in how many rows each is.
 
@@ -205,56 +189,42 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
     return seen
 
 
-def _raw_weight(weight: Floats | None, roles: Roles, place: Place) -> Floats | None:
-    if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
-        with told_by_rows(roles, place):
-            sampling_weight(weight, len(weight))  # which refuses them
-    return weight
-
-
 def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     """The columns of a unit that have a role, `BATCH_ROWS` rows at a time."""
-    _refuse_changed(unit)
-    names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
-    parts: Iterator[pa.RecordBatch]
-    comma = False
-    if unit.kind == "Parquet":
-        parts = _row_groups(unit, roles, names)
-        place = partial(_further, row_place, unit.first_row or 0)
-    else:
-        file = open_delimited(Path(unit.path), unit.name)
-        parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
-        place = partial(file.place, unit.start)
-        comma = file.delimiter == ";"
-    yield from _in_batches(parts, names, place, decimal_comma=comma)
-
-
-def _in_batches(
-    parts: Iterable[pa.RecordBatch],
-    names: tuple[str, ...],
-    place: Place,
-    *,
-    decimal_comma: bool = False,
-) -> Iterator[Table]:
-    first = 0
-    for held in _regrouped(parts, BATCH_ROWS):
-        where = partial(_further, place, first)
-        yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
-        first += sum(map(len, held))
-
-
-def _further(place: Place, first: int, row: int) -> str:
-    """Where a row is of a part whose first row is the one of that number."""
-    return place(first + row)
-
-
-def _refuse_changed(unit: Unit) -> None:
     try:
         status = os.stat(unit.path)
     except OSError as error:
         raise InputError(f"cannot be read any more: {error.strerror}") from None
     if unit.stamp != (status.st_size, status.st_mtime_ns):
         raise InputError("has changed since it was opened first; start again, when it is complete")
+    names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
+    if unit.kind == "Parquet":
+        parts = _row_groups(unit, roles, names)
+        yield from _in_batches(parts, names, row_place, unit.first_row or 0)
+    else:
+        file = open_delimited(Path(unit.path), unit.name)
+        parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
+        place = partial(file.place, unit.start)
+        yield from _in_batches(parts, names, place, decimal_comma=file.delimiter == ";")
+
+
+def _in_batches(
+    parts: Iterable[pa.RecordBatch],
+    names: Sequence[str],
+    place: Place,
+    first: int = 0,
+    *,
+    decimal_comma: bool = False,
+) -> Iterator[Table]:
+    """Tables of one size, however the file is stored; `first` is the number of the first row."""
+    for held in _regrouped(parts, BATCH_ROWS):
+        before = first  # of this table: the next one has its own
+
+        def where(row: int, before: int = before) -> str:
+            return place(before + row)
+
+        yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
+        first += sum(map(len, held))
 
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

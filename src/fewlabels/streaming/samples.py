@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fewlabels.errors import InputError
 from fewlabels.evaluation.groups import all_and_groups, values_of
-from fewlabels.kernels.annotator_accuracy import annotator_accuracy
-from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
+from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
+from fewlabels.kernels.votes import annotator_accuracy
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.rows import Rows
 from fewlabels.streaming.scan import (
     HEAVY,
     LABELED_ROWS,
@@ -23,7 +22,7 @@ from fewlabels.streaming.scan import (
     Scan,
     informed_rows,
 )
-from fewlabels.streaming.sketch import BottomSample, spread_out
+from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
 
 _MIX_SALT = 0x5A3B1E
 
@@ -34,7 +33,7 @@ class HeavyRows:
 
     ranks: UInts
     counts: Ints
-    rows: Rows | None
+    rows: RowArrays | None
 
     @staticmethod
     def of(repeated: BottomSample, counts: Ints, which: Bools, total: int) -> HeavyRows:
@@ -98,69 +97,51 @@ def samples_of(
     if not parts:
         raise InputError("every row has weight 0; give at least one a positive weight")
     stands_for = np.concatenate([np.full(len(part), total / len(part)) for part, total in parts])
-    chosen = Rows.joined([part for part, _ in parts])
+    chosen = RowArrays.joined([part for part, _ in parts])
 
-    def made(rows: Rows) -> Predictions:
+    def made(rows: RowArrays) -> Predictions:
         return with_keys(rows.predictions(models, classes), accuracy)
 
     known = made(chosen)
-    sample = made(_sample_of_all(scan, heavy.all))
+    # Labeled and other rows alike.
+    both = BottomSample.empty(SUPPORT_ROWS)
+    for kept_rows in (scan.informed, scan.others):
+        both.merge(kept_rows)
+    of_all = sampled(both, heavy.all, SUPPORT_ROWS, scan.size.items)
+    assert of_all is not None
+    sample = made(of_all)
     of_groups = {
         name: made(rows)
         for name, (size, kept) in scan.groups.items()
         if (rows := sampled(kept, heavy.group(name, size.items), kept.size, size.items))
     }
-    of_models = {j: made(rows) for j, rows in _of_models(scan, sample)}
-    more = [*_of_unseen_groups(known, of_groups), *_of_unseen_models(known, of_models)]
+    # Of classifiers that say something of too few rows of the sample.
+    of_models: dict[int, Predictions] = {}
+    says = (sample.has_hard | sample.provides("ranking")).sum(axis=0)
+    for j, sketch in enumerate(scan.models):
+        if says[j] < min(MODEL_ROWS, scan.model_rows[j]):
+            of_one = sampled(sketch, HeavyRows.none(), MODEL_ROWS, int(scan.model_rows[j]))
+            if of_one is not None:
+                of_models[j] = made(of_one)
+    # Groups and classifiers that have no row among those known: each is to be told of.
+    more: list[Predictions] = []
+    for name, own in of_groups.items():
+        domain = ["domain"] if own.domain is not None else []
+        by_length = sorted([*own.groups, *domain], key=len, reverse=True)
+        column = next(c for c in by_length if name.startswith(f"{c}="))
+        if name not in {f"{column}={value}" for value in values_of(known, column)[1]}:
+            more.append(own)
+    seen = np.asarray((known.has_hard | known.provides("ranking")).any(axis=0))
+    more += [own for j, own in of_models.items() if not seen[j]]
     weighted = chosen.weight is not None
-    told = [Rows.of(rows, rows.weight if weighted else None).take(np.arange(1)) for rows in more]
+    told = [RowArrays.of(own, own.weight if weighted else None).take(np.arange(1)) for own in more]
     if told:
-        known = made(Rows.joined([chosen, *told]))
+        known = made(RowArrays.joined([chosen, *told]))
         stands_for = np.concatenate([stands_for, np.ones(len(told))])
     fitted_to = known
     if not (stands_for == 1).all():
         fitted_to = with_keys(known.with_multiplicity(stands_for), accuracy)
-    return Samples(
-        fitted_to,
-        known,
-        sample,
-        of_groups,
-        of_models,
-        accuracy,
-    )
-
-
-def _of_models(scan: Scan, sample: Predictions) -> Iterator[tuple[int, Rows]]:
-    """Rows of the classifiers that say something of too few rows of the sample."""
-    says = (sample.has_hard | sample.provides("ranking")).sum(axis=0)
-    for j, sketch in enumerate(scan.models):
-        if says[j] < min(MODEL_ROWS, scan.model_rows[j]) and sketch.rows is not None:
-            rows = sampled(sketch, HeavyRows.none(), MODEL_ROWS, int(scan.model_rows[j]))
-            if rows is not None:
-                yield j, rows
-
-
-def _of_unseen_groups(
-    known: Predictions, of_groups: Mapping[str, Predictions]
-) -> Iterator[Predictions]:
-    """Rows of the groups that have none among those known: each is to be told of."""
-    for name, rows in of_groups.items():
-        column = next(c for c in _columns(rows) if name.startswith(f"{c}="))
-        if name not in {f"{column}={value}" for value in values_of(known, column)[1]}:
-            yield rows
-
-
-def _of_unseen_models(
-    known: Predictions, of_models: Mapping[int, Predictions]
-) -> Iterator[Predictions]:
-    """Rows of the classifiers that say nothing of those known."""
-    says = np.asarray((known.has_hard | known.provides("ranking")).any(axis=0))
-    yield from (rows for j, rows in of_models.items() if not says[j])
-
-
-def _columns(rows: Predictions) -> list[str]:
-    domain = ["domain"] if rows.domain is not None else []
-    return sorted([*rows.groups, *domain], key=len, reverse=True)
+    return Samples(fitted_to, known, sample, of_groups, of_models, accuracy)
 
 
 class _Heavy:
@@ -174,8 +155,8 @@ class _Heavy:
         self.rows: Predictions | None = None
         self.members: dict[str | None, Ints] = {}
         if counts is not None and scan.repeated.rows is not None and len(counts):
-            rows = replace(scan.repeated.rows, arrays=_without_weight(scan.repeated.rows))
-            self.rows = rows.predictions(models, classes)
+            arrays = {n: a for n, a in scan.repeated.rows.arrays.items() if n != "weight"}
+            self.rows = RowArrays(arrays).predictions(models, classes)
             self.members = {g.name: g.rows for g in all_and_groups(self.rows, scan.plan.by or None)}
         n_informed = scan.size.labeled + scan.size.annotated
         informed = np.zeros(0, dtype=bool) if self.rows is None else informed_rows(self.rows)
@@ -198,10 +179,6 @@ class _Heavy:
         return HeavyRows.of(self.repeated, self.counts, which, total)
 
 
-def _without_weight(rows: Rows) -> dict[str, Array]:
-    return {name: array for name, array in rows.arrays.items() if name != "weight"}
-
-
 def with_keys(given: Predictions, accuracy: float) -> Predictions:
     """The items with keys that tell equal ones apart, and the accuracy of all annotators."""
     part = given.as_part(accuracy)
@@ -209,7 +186,7 @@ def with_keys(given: Predictions, accuracy: float) -> Predictions:
     return part
 
 
-def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> Rows | None:
+def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> RowArrays | None:
     """At most so many of `total` rows, of which these were kept, in the order of their ranks."""
     if kept.rows is None:
         return None
@@ -225,19 +202,9 @@ def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> Rows
     if heavy.rows is None or not len(heavy.ranks):
         return rows.take(np.repeat(np.arange(len(ranks)), copies))
     every = np.concatenate([ranks, heavy.ranks])
-    both, times = Rows.joined([rows, heavy.rows]), np.concatenate([copies, copies_heavy])
+    both, times = RowArrays.joined([rows, heavy.rows]), np.concatenate([copies, copies_heavy])
     order = np.argsort(every)
     return both.take(np.repeat(order, times[order]))
-
-
-def _sample_of_all(scan: Scan, heavy: HeavyRows) -> Rows:
-    """A sample of labeled and other rows alike."""
-    both = BottomSample.empty(SUPPORT_ROWS)
-    for part in (scan.informed, scan.others):
-        both.merge(part)
-    found = sampled(both, heavy, SUPPORT_ROWS, scan.size.items)
-    assert found is not None
-    return found
 
 
 def mixed(rows: Predictions, most: int) -> Ints:

@@ -10,15 +10,15 @@ import numpy as np
 
 from fewlabels.errors import UsageError
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
-from fewlabels.kernels.annotator_accuracy import agreement
-from fewlabels.kernels.arrays import Array, Bools, Ints, UInts
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based import alone, hash_columns, hash_strings
+from fewlabels.kernels.ranking import logit_codes, logit_edges
+from fewlabels.kernels.votes import agreement
+from fewlabels.metrics.base import ScoreView
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.confidences import BINS, histograms
 from fewlabels.streaming.patterns import VotePatterns
 from fewlabels.streaming.reading import Batch
-from fewlabels.streaming.rows import Rows
-from fewlabels.streaming.sketch import BottomSample
+from fewlabels.streaming.sketch import BottomSample, RowArrays
 
 SUPPORT_ROWS = 20_000
 """Rows without a label that label models are fitted to, and rows that noise is measured on."""
@@ -258,7 +258,7 @@ class _Kept:
     """Rows of a batch, ranks (n,), which have some weight (n,), and which are frequent (n,)."""
 
     ranks: UInts
-    rows: Rows
+    rows: RowArrays
     there: Bools
     often: Bools
 
@@ -266,7 +266,7 @@ class _Kept:
     def of(batch: Batch, by: Sequence[str]) -> _Kept:
         n = batch.predictions.n_items
         there = np.ones(n, dtype=bool) if batch.weight is None else batch.weight > 0
-        rows = Rows.of(batch.predictions, batch.weight)
+        rows = RowArrays.of(batch.predictions, batch.weight)
         return _Kept(ranks_of(batch, by), rows, there, np.zeros(n, dtype=bool))
 
     def into(self, sketch: BottomSample, which: Bools) -> None:
@@ -312,3 +312,35 @@ def frequent(ranks: UInts) -> Bools:
         _, place, counts = np.unique(ranks[there], return_inverse=True, return_counts=True)
         out[there] = counts[place] >= least
     return out
+
+
+BINS = 2**14
+_GRID = 10_001
+
+
+def histograms(rows: Predictions) -> Ints:
+    """Rows by P(class 1), or that of the likeliest class, for every classifier, (M, BINS)."""
+    out = np.zeros((rows.n_models, BINS), dtype=np.int64)
+    if rows.probabilities is None:
+        return out
+    for j in range(rows.n_models):
+        p = rows.probabilities[rows.has_probabilities[:, j], j]
+        confidence = p[:, 1] if rows.n_classes == 2 else p.max(axis=1)
+        out[j] = np.bincount(logit_codes(confidence, BINS)[0], minlength=BINS)
+    return out
+
+
+def as_view(counts: Ints) -> ScoreView | None:
+    """Scores with the quantiles of a histogram (BINS,), as of two classes; None if it is empty."""
+    total = counts.sum()
+    if not total:
+        return None
+    edges = logit_edges(BINS)
+    reached = np.concatenate([[0], np.cumsum(counts)]) / total
+    full = np.flatnonzero(np.diff(reached) > 0)
+    # Between full bins the quantile jumps; within one it moves evenly.
+    place = np.searchsorted(reached[full + 1], np.linspace(0, 1, _GRID)).clip(max=len(full) - 1)
+    start, share = reached[full[place]], np.diff(reached)[full[place]]
+    inside = np.clip((np.linspace(0, 1, _GRID) - start) / share, 0, 1)
+    score: Floats = edges[full[place]] * (1 - inside) + edges[full[place] + 1] * inside
+    return ScoreView(2, np.column_stack([1 - score, score]))

@@ -1,5 +1,7 @@
 """Some of very many rows, chosen by what they say: the same ones in any order and partition.
 
+`RowArrays` are the arrays of items that are kept, which add up and travel.
+
 A row's rank is a hash of its content (in memory, the key of a row without equals). The rows of
 smallest rank are a sample of the distinct rows, and how often each occurs is counted exactly: a row
 among the smallest of all has been among the smallest of every part, from its first occurrence on
@@ -8,14 +10,87 @@ among the smallest of all has been among the smallest of every part, from its fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Ints, UInts
-from fewlabels.streaming.rows import Rows
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
+from fewlabels.predictions import Predictions
+
+_ARRAYS = ("probabilities", "votes", "scores", "histogram", "labels", "domain")
+_GROUP = "group:"
+_WEIGHT = "weight"
+
+
+@dataclass(frozen=True, eq=False)
+class RowArrays:
+    """Arrays of n items by the name of the argument of `Predictions` that they are of.
+
+    Groups stand under "group:<name>", raw sampling weights under "weight".
+    """
+
+    arrays: Mapping[str, Array]
+
+    @staticmethod
+    def of(predictions: Predictions, weight: Floats | None) -> RowArrays:
+        """The items of a batch."""
+        found = {name: getattr(predictions, name) for name in _ARRAYS}
+        arrays = {name: array for name, array in found.items() if array is not None}
+        arrays |= {f"{_GROUP}{name}": array for name, array in predictions.groups.items()}
+        return RowArrays(arrays if weight is None else {**arrays, _WEIGHT: weight})
+
+    def __len__(self) -> int:
+        return len(self.arrays["labels"])
+
+    @property
+    def weight(self) -> Floats | None:
+        """Raw sampling weights, (n,)."""
+        return self.arrays.get(_WEIGHT)
+
+    def take(self, index: Array | slice) -> RowArrays:
+        """Some of the items."""
+        return RowArrays({name: array[index] for name, array in self.arrays.items()})
+
+    @staticmethod
+    def joined(parts: Sequence[RowArrays]) -> RowArrays:
+        """The items of several parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0].arrays
+        return RowArrays({name: np.concatenate([p.arrays[name] for p in parts]) for name in first})
+
+    def predictions(
+        self, models: Sequence[str], classes: Sequence[Any], multiplicity: Floats | None = None
+    ) -> Predictions:
+        """These items as `Predictions`."""
+        named: dict[str, Any] = {
+            name: array for name, array in self.arrays.items() if name in _ARRAYS
+        }
+        groups = {
+            name.removeprefix(_GROUP): array
+            for name, array in self.arrays.items()
+            if name.startswith(_GROUP)
+        }
+        return Predictions(
+            **named,
+            groups=groups,
+            weight=self.weight,
+            models=models,
+            classes=classes,
+            positive=classes[1] if len(classes) == 2 else None,
+            multiplicity=multiplicity,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays by name."""
+        return dict(self.arrays)
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> RowArrays:
+        """What `to_dict` gave."""
+        return RowArrays(dict(value))
 
 
 @dataclass(eq=False)
@@ -28,7 +103,7 @@ class BottomSample:
     size: int
     ranks: UInts
     counts: Ints
-    rows: Rows | None = None
+    rows: RowArrays | None = None
     complete: bool = True
 
     @staticmethod
@@ -36,7 +111,7 @@ class BottomSample:
         """No rows yet."""
         return BottomSample(size, np.empty(0, np.uint64), np.empty(0, np.int64))
 
-    def update(self, ranks: UInts, rows: Rows, which: Array | None = None) -> None:
+    def update(self, ranks: UInts, rows: RowArrays, which: Array | None = None) -> None:
         """Take in rows of these ranks, or those that a mask marks."""
         inside = np.ones(len(ranks), dtype=bool) if which is None else which.copy()
         if len(self.ranks) == self.size:
@@ -59,7 +134,7 @@ class BottomSample:
         if other.rows is not None:
             self._take_in(other.ranks, other.counts, other.rows)
 
-    def _take_in(self, ranks: UInts, counts: Ints, rows: Rows) -> None:
+    def _take_in(self, ranks: UInts, counts: Ints, rows: RowArrays) -> None:
         keep = slice(0, self.size)
         if self.rows is None:
             self.complete &= len(ranks) <= self.size
@@ -72,7 +147,7 @@ class BottomSample:
         ).astype(np.int64)
         self.complete &= len(distinct) <= self.size
         self.ranks, self.counts = distinct[keep], total[keep]
-        self.rows = Rows.joined([self.rows, rows]).take(first[keep])
+        self.rows = RowArrays.joined([self.rows, rows]).take(first[keep])
 
     @property
     def n_rows(self) -> int:
@@ -97,7 +172,7 @@ class BottomSample:
             int(value["size"]),
             value["ranks"],
             value["counts"],
-            None if rows is None else Rows.from_dict(rows),
+            None if rows is None else RowArrays.from_dict(rows),
             bool(value["complete"]),
         )
 

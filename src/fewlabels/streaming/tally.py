@@ -23,10 +23,9 @@ from fewlabels.metrics.plans import Chosen, prepare, view_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.basis import CHOSEN_BY, Basis, draws_for
-from fewlabels.streaming.confidences import as_view
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.samples import Samples, mixed
-from fewlabels.streaming.scan import Scan
+from fewlabels.streaming.scan import Scan, as_view
 
 STATE_BYTES = 2**27
 """What all states may take; rankings take fewer bins where 4096 would take more."""

@@ -36,7 +36,7 @@ from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of, with_keys
 from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size
 from fewlabels.streaming.tally import Scorer, Tally
-from fewlabels.streaming.work import Counts, Rows, count_unit, scan_unit, tally_unit
+from fewlabels.streaming.work import BatchSource, Counts, count_unit, scan_unit, tally_unit
 
 SCAN, COUNT, TALLY = "reading", "counting repeated rows", "estimating"
 STEPS = (SCAN, COUNT, TALLY)
@@ -53,7 +53,7 @@ class Provenance(NamedTuple):
 
 def in_two_passes(
     question: Question,
-    rows: Rows,
+    rows: BatchSource,
     example: Predictions,
     passes: Passes,
     provenance: Callable[[], Provenance],
@@ -83,7 +83,7 @@ def in_two_passes(
 
 
 def _in_two_passes(
-    question: Question, rows: Rows, example: Predictions, passes: Passes,
+    question: Question, rows: BatchSource, example: Predictions, passes: Passes,
     provenance: Callable[[], Provenance], workers: int | None,
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None, again: bool,
 ) -> tuple[Fitted | FewRows, Estimates]:  # fmt: skip

@@ -7,12 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fewlabels.data.columnar import ParquetFile, open_parquet
+from fewlabels.data.binary import ParquetFile, open_parquet
 from fewlabels.data.content import byte_stream, is_plain
 from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.options import ColumnOptions
@@ -120,26 +120,39 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 f"is {located.kind}, and {located.kind} files are read whole; add --engine "
                 "memory, or save the table as Parquet"
             )
-        files: list[_File] = []
+        files: list[ParquetFile | DelimitedFile] = []
+        units: list[Unit] = []
         for path in located.files:
             name = one_line(path.name)
             try:
                 with told_of(None if alone or skip_bad_files else name):
-                    file = _open(path, located.kind, one_line(located.name) if alone else name)
-                _refuse_other_columns(files[:1], file)
+                    try:
+                        status = path.stat()
+                    except OSError as error:
+                        raise InputError(f"cannot be read: {error.strerror}") from None
+                    opener = open_parquet if located.kind == "Parquet" else open_delimited
+                    file = opener(path, name)
+                    shown = one_line(located.name) if alone else name
+                    stamp = (status.st_size, status.st_mtime_ns)
+                    of_file = [
+                        Unit(str(path.absolute()), shown, located.kind, *piece, stamp)
+                        for piece in _pieces(file, stamp[0])
+                    ]
+                # Every file must have the columns of the first one, in any order.
+                _ = FolderOfTables("", (*files[:1], file)).names
             except InputError as error:
                 if not skip_bad_files:
                     raise
                 skipped.append(BadFile(name, str(error)))
             else:
                 files.append(file)
+                units += of_file
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
-        reading = recognise(_Head([file.opened for file in files]), options)
+        reading = recognise(_Head(files), options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
-        roles, notes = _fit(assign_roles(files[0].opened.names, reading.options), files)
-        units = [unit for file in files for unit in file.units]
+        roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
@@ -175,74 +188,42 @@ class _Head:
         return Table.of_batches(held, (*numbers, *texts))
 
 
-class _File(NamedTuple):
-    """A file whose header or footer has been read, and its units."""
-
-    opened: ParquetFile | DelimitedFile
-    units: list[Unit]
-
-
 _Piece = tuple[int, int, int | None, int | None, int]
 """What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
 
 
-def _open(path: Path, kind: str, shown: str) -> _File:
-    """Open a file, which messages about its rows call `shown`."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from None
-    stamp = (status.st_size, status.st_mtime_ns)
-    opened: ParquetFile | DelimitedFile
-    pieces: Iterable[_Piece]
-    if kind == "Parquet":
-        opened = open_parquet(path, one_line(path.name))
-        pieces = _row_groups(opened.row_groups, stamp[0])
-    else:
-        opened = open_delimited(path, one_line(path.name))
-        pieces = _byte_ranges(opened, stamp[0])
-    whole = str(path.absolute())
-    return _File(opened, [Unit(whole, shown, kind, *piece, stamp) for piece in pieces])
-
-
-def _refuse_other_columns(first: Sequence[_File], file: _File) -> None:
-    """Refuse a file whose columns are not those of the first one, in any order."""
-    parts = (*(f.opened for f in first), file.opened)
-    _ = FolderOfTables("", parts).names
-
-
-def _row_groups(rows: Sequence[int], size: int) -> Iterator[_Piece]:
-    """Consecutive row groups together, each with its share of the file's size."""
-    total = max(sum(rows), 1)
-    start = first = 0
-    while start < len(rows):
-        stop, n = start + 1, rows[start]
-        while stop < len(rows) and n + rows[stop] <= UNIT_ROWS:
-            n += rows[stop]
-            stop += 1
-        if n:
-            share = size * (first + n) // total - size * first // total
-            yield start, stop, first, n, share
-        start, first = stop, first + n
-
-
-def _byte_ranges(file: DelimitedFile, size: int) -> Iterator[_Piece]:
-    """Ranges of whole rows; the whole file, where a row cannot be told from its bytes alone."""
-    if not _has_rows(file):
+def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
+    """Row groups together, or ranges of whole rows, each with its share of the file's size."""
+    if isinstance(file, ParquetFile):
+        rows = file.row_groups
+        total = max(sum(rows), 1)
+        start = first = 0
+        while start < len(rows):
+            stop, n = start + 1, rows[start]
+            while stop < len(rows) and n + rows[stop] <= UNIT_ROWS:
+                n += rows[stop]
+                stop += 1
+            if n:
+                share = size * (first + n) // total - size * first // total
+                yield start, stop, first, n, share
+            start, first = stop, first + n
+        return
+    if not any(chunk.strip(b"\r\n") for chunk in _body(file)):
         return
     if not is_plain(file.path):
         yield file.body, TO_THE_END, 0, None, size
         return
     bounds = [file.body]
-    if size - file.body > UNIT_BYTES and not _holds_quotes(file):
+    # The whole file where a cell may hold a line break: a row is not told from its bytes alone.
+    if size - file.body > UNIT_BYTES and not any(b'"' in chunk for chunk in _body(file)):
         with file.path.open("rb") as stream:
             while bounds[-1] + UNIT_BYTES < size:
                 bounds.append(_line_start(stream, bounds[-1] + UNIT_BYTES, size))
     if bounds[-1] < size:
         bounds.append(size)
     for start, stop in itertools.pairwise(bounds):
-        first = start == file.body
-        yield start, stop, 0 if first else None, None, stop if first else stop - start
+        of_first = start == file.body
+        yield start, stop, 0 if of_first else None, None, stop if of_first else stop - start
 
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:
@@ -251,15 +232,6 @@ def _body(file: DelimitedFile) -> Iterator[bytes]:
         stream.read(file.body)
         while chunk := stream.read(_CHUNK):
             yield chunk
-
-
-def _has_rows(file: DelimitedFile) -> bool:
-    return any(chunk.strip(b"\r\n") for chunk in _body(file))
-
-
-def _holds_quotes(file: DelimitedFile) -> bool:
-    """Whether a row has a double quote anywhere; a cell may then hold a line break."""
-    return any(b'"' in chunk for chunk in _body(file))
 
 
 def _line_start(stream: BinaryIO, target: int, size: int) -> int:
@@ -278,29 +250,27 @@ def _line_start(stream: BinaryIO, target: int, size: int) -> int:
     return size
 
 
-def _fit(roles: Roles, files: Iterable[_File]) -> tuple[Roles, tuple[str, ...]]:
+def _fit(
+    roles: Roles, files: Iterable[ParquetFile | DelimitedFile]
+) -> tuple[Roles, tuple[str, ...]]:
     """The roles without the groups that cannot be any, and a note for each of them.
 
     What a file holds in batches must have the same groups in each, so it is decided here.
     """
     unfit: dict[str, str] = {}
-    seen: set[tuple[str, pa.DataType]] = set()
-    for file in files:
-        if not isinstance(file.opened, ParquetFile):
-            continue
-        for column in roles.groups:
-            kind = file.opened.schema.field(file.opened.names.index(column)).type
-            if (column, kind) in seen:
-                continue
-            seen.add((column, kind))
-            try:
-                Table.of({column: pa.chunked_array([], kind)}, 0).categories(column)
-            except InputError as error:
-                if roles.groups_asked:
-                    raise
-                unfit.setdefault(column, f"not kept as a group: {error}")
-    if not unfit:
-        return roles, ()
+    kinds = dict.fromkeys(
+        (column, file.schema.field(file.names.index(column)).type)
+        for file in files
+        if isinstance(file, ParquetFile)
+        for column in roles.groups
+    )
+    for column, kind in kinds:
+        try:
+            Table.of({column: pa.chunked_array([], kind)}, 0).categories(column)
+        except InputError as error:
+            if roles.groups_asked:
+                raise
+            unfit.setdefault(column, f"not kept as a group: {error}")
     kept = tuple(column for column in roles.groups if column not in unfit)
     return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())
 
@@ -330,22 +300,18 @@ def about_rows(path: str | Path) -> int:
     located = locate(path)
     if located is None or located.kind not in IN_PARTS:
         return 0
-    if located.kind == "Parquet":
-        return sum(map(_rows_of_parquet, located.files))
-    return sum(map(_rows_of_csv, located.files))
-
-
-def _rows_of_parquet(path: Path) -> int:
-    with readable("Parquet"):
-        return int(pq.read_metadata(path).num_rows)
-
-
-def _rows_of_csv(path: Path) -> int:
-    size = path.stat().st_size
-    if not is_plain(path):
-        size, per_line = size * _COMPRESSION_RATIO, 100.0
-    else:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
-    return int(size / per_line)
+    total = 0
+    for file in located.files:
+        if located.kind == "Parquet":
+            with readable("Parquet"):
+                total += int(pq.read_metadata(file).num_rows)
+            continue
+        size, per_line = file.stat().st_size, 100.0
+        if not is_plain(file):
+            size *= _COMPRESSION_RATIO
+        else:
+            with file.open("rb") as stream:
+                head = stream.read(_HEAD)
+            per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
+        total += int(size / per_line)
+    return total

@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     first_row: int
 
 
-class Rows(Protocol):
+class BatchSource(Protocol):
     """Whoever has the rows of a unit; it travels to where the work is done."""
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
@@ -91,7 +91,7 @@ class Counts:
         return Counts(**value)
 
 
-def scan_unit(rows: Rows, plan: ScanPlan, piece: Piece) -> Scan:
+def scan_unit(rows: BatchSource, plan: ScanPlan, piece: Piece) -> Scan:
     """The first pass over a unit."""
     scan = plan.empty()
     for batch in rows.batches(piece.unit):
@@ -99,7 +99,7 @@ def scan_unit(rows: Rows, plan: ScanPlan, piece: Piece) -> Scan:
     return scan
 
 
-def count_unit(rows: Rows, by: Sequence[str], ranks: UInts, piece: Piece) -> Counts:
+def count_unit(rows: BatchSource, by: Sequence[str], ranks: UInts, piece: Piece) -> Counts:
     """How often rows of these ranks, which ascend, occur in a unit."""
     out = Counts(np.zeros(len(ranks), dtype=np.int64))
     for batch in rows.batches(piece.unit):
@@ -108,7 +108,9 @@ def count_unit(rows: Rows, by: Sequence[str], ranks: UInts, piece: Piece) -> Cou
     return out
 
 
-def tally_unit(rows: Rows, scorer: Scorer, files: PosteriorFiles | None, piece: Piece) -> Tally:
+def tally_unit(
+    rows: BatchSource, scorer: Scorer, files: PosteriorFiles | None, piece: Piece
+) -> Tally:
     """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
     tally = Tally()
     if files is None:

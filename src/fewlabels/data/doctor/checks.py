@@ -1,28 +1,33 @@
 """The checks: what is looked at, what makes it a finding, and the sentence.
 
-Every check takes the `Evidence` and yields findings; `CHECKS` are all of them in the order in which
+A check takes the `Evidence` and yields findings; `CHECKS` are all of them in the order in which
 findings of equal severity are shown. They are the same for data in memory and in files of any size:
 counts are of all rows, and what compares items with each other looks at the rows that the evidence
-holds.
+holds. Columns that are perhaps something else are looked at by themselves, as they may be all there
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import itertools
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fewlabels.data.doctor.diagnosis import Finding
-from fewlabels.data.doctor.facts import Facts
-from fewlabels.errors import listed
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.counter_based import hash_columns
-from fewlabels.kernels.ranking import auc, dense_codes
-from fewlabels.predictions import Predictions
+from fewlabels.checks.arguments import SUM_TOLERANCE
+from fewlabels.checks.class_words import NO_LABEL, folded
+from fewlabels.data.doctor.diagnosis import Finding, Severity
+from fewlabels.data.doctor.facts import Evidence, correlations, order_auc, rank_shares
+from fewlabels.data.roles import LIKE_LABELS
+from fewlabels.data.table import Table
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Array, Floats, Ints
 
 _NEAR = 0.999
 """Correlation of two classifiers' scores from which they are perhaps one."""
@@ -46,66 +51,22 @@ _IDENTIFIED = 3
 
 _SHOWN = 5
 
-_MOST_NUMBERS = 200_000
-"""Rows times classes that comparisons look at; evenly spread over the file."""
+
+Check = Callable[[Evidence], Iterator[Finding]]
+
+CHECKS: list[Check] = []
+"""All checks of the items, in the order in which they stand here."""
 
 
-class Votes:
-    """Who votes on what: `counts` (n, M K) of votes, `voted` (n, M) whether there is any."""
-
-    def __init__(self, predictions: Predictions) -> None:
-        self.counts = predictions.vote_counts
-        self.voted = scipy.sparse.csr_matrix(predictions.has_hard)
-
-    @cached_property
-    def per_item(self) -> Ints:
-        """Classifiers that vote on each item, (n,)."""
-        size: Ints = np.diff(self.voted.indptr).astype(np.int64)
-        return size
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the checks look at.
-
-    `facts` are of all rows. `some` are rows to compare with each other, drawn without regard to
-    what they say, and `known` rows with a label or annotators' counts before others; in memory both
-    are all rows. `repeated` rows, of all, agree with an earlier one in every prediction and the
-    label, `about` so many where only some rows were compared; None where nobody counted. Many
-    `groups` may have been cut, as their sizes in words say. From classifier `annotators` on, those
-    of `some` vote on few items each, and are looked at together; `known` and `facts` leave them
-    out.
-    """
-
-    facts: Facts
-    some: Predictions
-    known: Predictions
-    repeated: int | None
-    groups: Mapping[str, tuple[int, str]]
-    about: bool = False
-    annotators: int | None = None
-
-    @cached_property
-    def scores(self) -> Floats:
-        """`class_scores` of the known rows."""
-        return class_scores(self.known)
-
-    @cached_property
-    def votes(self) -> Votes:
-        """The votes of all classifiers on some rows."""
-        return Votes(self.some)
-
-    @property
-    def by_votes(self) -> bool:
-        """Whether hard predictions are all there is, or annotators vote."""
-        seen = self.facts.classifiers
-        return self.annotators is not None or not (seen.rows.any() or seen.scored.any())
+def check(function: Check) -> Check:
+    """Enter a check in the table."""
+    CHECKS.append(function)
+    return function
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
     """What all checks find."""
-    for check in CHECKS:
-        yield from check(evidence)
+    return itertools.chain.from_iterable(each(evidence) for each in CHECKS)
 
 
 def _named(what: str, names: Sequence[str], chosen: Array) -> str:
@@ -123,38 +84,40 @@ def _plural(what: str, names: Sequence[str], limit: int = 8) -> str:
 # Votes ------------------------------------------------------------------------------------------
 
 
-def _votes(evidence: Evidence) -> Iterator[Finding]:
+@check
+def votes(evidence: Evidence) -> Iterator[Finding]:
     """How many votes there are, by whom."""
     if evidence.annotators is None:
         return
-    predictions, voted = evidence.some, evidence.votes.voted[:, evidence.annotators :]
-    counts = evidence.votes.counts[:, evidence.annotators * predictions.n_classes :]
+    voted = evidence.voted[:, evidence.annotators :]
     people, items = np.diff(voted.tocsc().indptr), np.diff(voted.indptr)
     without = int((items == 0).sum())
+
+    def spread(sizes: Ints) -> str:
+        low, high = int(sizes.min()), int(sizes.max())
+        return (
+            f"{low:,}" if low == high else f"{low:,} to {high:,} (median {np.median(sizes):,.0f})"
+        )
+
     yield Finding(
         "info",
-        f"{int(counts.sum()):,} by {len(people):,} annotators on {int((items > 0).sum()):,} items: "
-        f"{_spread(items[items > 0])} annotators per item, {_spread(people)} items per annotator"
+        f"{int(evidence.votes_by_class.sum()):,} by {len(people):,} annotators on "
+        f"{int((items > 0).sum()):,} items: {spread(items[items > 0])} annotators per item, "
+        f"{spread(people)} items per annotator"
         + (f"; {without:,} items have none" if without else ""),
         "votes",
         "",
     )
 
 
-def _spread(sizes: Ints) -> str:
-    """Least, median and most."""
-    low, high = int(sizes.min()), int(sizes.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,} (median {np.median(sizes):,.0f})"
-
-
-def _annotators(evidence: Evidence) -> Iterator[Finding]:
+@check
+def annotators(evidence: Evidence) -> Iterator[Finding]:
     """Annotators who share no item, and those who always say the same."""
-    first = evidence.annotators
-    if first is None:
+    if evidence.annotators is None:
         return
-    predictions, votes = evidence.some, evidence.votes
-    names = predictions.models[first:]
-    alone = (votes.voted.T @ np.maximum(votes.per_item - 1, 0))[first:] == 0
+    names = evidence.some.models[evidence.annotators :]
+    shared = evidence.voted.T @ np.maximum(evidence.votes_per_item - 1, 0)
+    alone = shared[evidence.annotators :] == 0
     if alone.any():
         yield Finding(
             "warning",
@@ -162,7 +125,7 @@ def _annotators(evidence: Evidence) -> Iterator[Finding]:
             _named("annotator", names, alone),
             "have them vote on items that others vote on, or leave them out",
         )
-    by_class = np.asarray(votes.counts.sum(axis=0)).reshape(predictions.n_models, -1)[first:]
+    by_class = evidence.votes_by_class
     total = by_class.sum(axis=1)
     same = (by_class.max(axis=1) == total) & (total >= _FEW_TO_SAY_THE_SAME)
     if same.any():
@@ -175,11 +138,12 @@ def _annotators(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _overlap(evidence: Evidence) -> Iterator[Finding]:
+@check
+def overlap(evidence: Evidence) -> Iterator[Finding]:
     """Items with too few votes to tell classifiers apart, and items on which all agree."""
     if not evidence.by_votes:
         return
-    size = evidence.votes.per_item
+    size = evidence.votes_per_item
     several = size > 1
     if not several.any():
         yield Finding(
@@ -196,7 +160,7 @@ def _overlap(evidence: Evidence) -> Iterator[Finding]:
     to_class = scipy.sparse.csr_matrix(
         np.tile(np.eye(evidence.some.n_classes), (evidence.some.n_models, 1))
     )
-    by_class = (evidence.votes.counts @ to_class).toarray()
+    by_class = (evidence.votes @ to_class).toarray()
     equal = several & (by_class.max(axis=1) == by_class.sum(axis=1))
     share = equal.sum() / several.sum()
     every = bool(share == 1)
@@ -211,13 +175,13 @@ def _overlap(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _voted_classes(evidence: Evidence) -> Iterator[Finding]:
+@check
+def voted_classes(evidence: Evidence) -> Iterator[Finding]:
     """Classes that no annotator ever votes for."""
     if evidence.annotators is None:
         return
-    k = evidence.some.n_classes
-    total = np.asarray(evidence.votes.counts.sum(axis=0)).reshape(-1, k)[evidence.annotators :]
-    never = [evidence.some.classes[c] for c in np.flatnonzero(total.sum(axis=0) == 0)]
+    total = evidence.votes_by_class.sum(axis=0)
+    never = [evidence.some.classes[c] for c in np.flatnonzero(total == 0)]
     if never:
         yield Finding(
             "warning", f"no annotator ever votes for class {listed(never)}", "votes",
@@ -225,14 +189,15 @@ def _voted_classes(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _voted_domains(evidence: Evidence) -> Iterator[Finding]:
+@check
+def voted_domains(evidence: Evidence) -> Iterator[Finding]:
     """Domains without votes, and those in which nobody shares an item."""
     if not evidence.by_votes or evidence.some.domain is None:
         return
     names = [str(d) for d in evidence.some.domain.tolist()]
     index = {name: i for i, name in enumerate(dict.fromkeys(names))}
     most = np.zeros(len(index), dtype=np.int64)
-    np.maximum.at(most, [index[name] for name in names], evidence.votes.per_item)
+    np.maximum.at(most, [index[name] for name in names], evidence.votes_per_item)
     for what, chosen in (
         ("have no votes", most == 0),
         ("have no item with votes of two classifiers: nothing can be compared", most == 1),
@@ -248,9 +213,10 @@ def _voted_domains(evidence: Evidence) -> Iterator[Finding]:
 # Classifiers ------------------------------------------------------------------------------------
 
 
-def _constant(evidence: Evidence) -> Iterator[Finding]:
+@check
+def constant(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers without two different values."""
-    for j in np.flatnonzero(evidence.facts.classifiers.constant).tolist():
+    for j in np.flatnonzero(evidence.facts.constant).tolist():
         yield Finding(
             "warning", "says the same for every item", f"classifier {_model(evidence, j)}",
             "leave it out; check that the right column was read",
@@ -261,15 +227,15 @@ def _model(evidence: Evidence, j: int) -> str:
     return listed([evidence.known.models[j]])
 
 
-def _duplicates(evidence: Evidence) -> Iterator[Finding]:
+@check
+def duplicates(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers that are one and the same, or nearly."""
-    names, seen = evidence.known.models, evidence.facts.classifiers
+    names, facts = evidence.known.models, evidence.facts
     if not names:
         return
-    identical = seen.identical.copy()
-    identical[seen.constant] = identical[:, seen.constant] = False
-    every = evidence.scores
-    part = every[sample_rows(*every.shape[::2])]
+    identical = facts.identical.copy()
+    identical[facts.constant] = identical[:, facts.constant] = False
+    part = evidence.scores_of_some()
     given = np.maximum((~np.isnan(part)).sum(axis=0), 1)
     centered = part - np.nansum(part, axis=0) / given
     flat = centered.transpose(0, 2, 1).reshape(-1, len(names))
@@ -287,41 +253,42 @@ def _duplicates(evidence: Evidence) -> Iterator[Finding]:
             "keep one of them, unless they were trained apart",
         ),
     ):
-        for group in _connected(linked):
-            where = _plural("classifier", [names[j] for j in group], 20)
-            yield Finding("warning", what, where, mend)
+        # Sets of two or more that are linked with each other, directly or through others.
+        number, of = scipy.sparse.csgraph.connected_components(linked, directed=False)
+        for group in (np.flatnonzero(of == c).tolist() for c in range(number)):
+            if len(group) > 1:
+                where = _plural("classifier", [names[j] for j in group], 20)
+                yield Finding("warning", what, where, mend)
 
 
-def _connected(linked: Bools) -> Iterator[list[int]]:
-    """Sets of two or more that are linked with each other, directly or through others."""
-    number, of = scipy.sparse.csgraph.connected_components(linked, directed=False)
-    for c in range(number):
-        group = np.flatnonzero(of == c).tolist()
-        if len(group) > 1:
-            yield group
-
-
-def _orders(evidence: Evidence) -> Iterator[Finding]:
+@check
+def orders(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers whose order of the items is random or reversed."""
     predictions = evidence.known
     count = np.bincount(predictions.labels[predictions.labeled], minlength=predictions.n_classes)
     if not predictions.n_models:
         return
     if count.min() >= _LABELS_PER_CLASS:
-        known = predictions.labeled
-        areas = _areas_by_labels(evidence.scores[known], predictions.labels[known])
+        # The mean over classes, one against the rest, if there are more than two.
+        every, labels = evidence.scores[predictions.labeled], predictions.labels
+        labels = labels[predictions.labeled]
+        ones = [1] if every.shape[2] == 1 else range(every.shape[2])
+        areas = [
+            np.mean([order_auc(one[:, c % every.shape[2]], labels == c, labels != c) for c in ones])
+            for one in every.transpose(1, 0, 2)
+        ]
         against = f"{int(count.sum()):,} labels"
         mend_inverted = "turn it around (swap its class columns, or 1 - p), or check the labels"
         doubt = ""
     elif predictions.n_models > 1:
-        areas = _areas_by_others(evidence.scores[sample_rows(*evidence.scores.shape[::2])])
+        areas = _areas_by_others(evidence.scores_of_some())
         against = "the mean rank of the others; no label was used"
         mend_inverted = "check the order of its class columns; if the others are at fault, theirs"
         doubt = " as seen by the others"
     else:
         return
     for j, area in enumerate(areas):
-        if evidence.facts.classifiers.constant[j] or np.isnan(area):
+        if evidence.facts.constant[j] or np.isnan(area):
             continue
         shown, where = f"(AUC {area:.2f} against {against})", f"classifier {_model(evidence, j)}"
         if _CHANCE[0] <= area <= _CHANCE[1]:
@@ -334,19 +301,7 @@ def _orders(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("warning", what, where, mend_inverted)
 
 
-def _areas_by_labels(every: Floats, labels: np.ndarray) -> list[float]:
-    """AUC of each classifier, the mean over classes (one against the rest) if more than two."""
-    width = every.shape[2]
-    classes = [1] if width == 1 else range(width)
-    return [
-        float(
-            np.mean([order_auc(every[:, j, c % width], labels == c, labels != c) for c in classes])
-        )
-        for j in range(every.shape[1])
-    ]
-
-
-def _areas_by_others(every: Floats) -> list[float]:
+def _areas_by_others(every: Floats) -> list[Any]:
     """AUC of each classifier between the top and the bottom quarter by the others' mean rank."""
     n, m, width = every.shape
     if n < 4 * _LABELS_PER_CLASS:
@@ -368,24 +323,26 @@ def _areas_by_others(every: Floats) -> list[float]:
     return [float(np.mean(row)) for row in areas]
 
 
-def _one_class(evidence: Evidence) -> Iterator[Finding]:
+@check
+def one_class(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers whose hard predictions are all of one class."""
     # Scores have no threshold, so there is no hard prediction of a classifier with nothing else.
-    seen = evidence.facts.classifiers
-    one = (seen.hard.sum(axis=1) > 1) & ((seen.hard > 0).sum(axis=1) == 1)
-    for j in np.flatnonzero(one & ~seen.constant).tolist():
+    hard = evidence.facts.hard
+    one = (hard.sum(axis=1) > 1) & ((hard > 0).sum(axis=1) == 1)
+    for j in np.flatnonzero(one & ~evidence.facts.constant).tolist():
         yield Finding(
             "warning",
-            f"predicts class {evidence.known.classes[seen.hard[j].argmax()]} for every item",
+            f"predicts class {evidence.known.classes[hard[j].argmax()]} for every item",
             f"classifier {_model(evidence, j)}",
             "its accuracy is the share of that class; judge it by roc_auc",
         )
 
 
-def _saturated(evidence: Evidence) -> Iterator[Finding]:
+@check
+def saturated(evidence: Evidence) -> Iterator[Finding]:
     """Probabilities of 0 and 1, the classifier with the most of them first."""
-    seen, names = evidence.facts.classifiers, evidence.known.models
-    share = seen.ends / np.maximum(seen.numbers, 1)
+    names, facts = evidence.known.models, evidence.facts
+    share = facts.ends / np.maximum(facts.numbers, 1)
     many = np.flatnonzero(share > _SATURATED)
     worst = many[np.argsort(-share[many], kind="stable")].tolist()
     if worst:
@@ -397,9 +354,10 @@ def _saturated(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _missing(evidence: Evidence) -> Iterator[Finding]:
+@check
+def missing(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers that leave items out."""
-    names, lacking = evidence.known.models, evidence.facts.classifiers.lacking
+    names, lacking = evidence.known.models, evidence.facts.lacking
     gaps = np.flatnonzero(lacking > 0).tolist()
     if gaps:
         yield Finding(
@@ -413,9 +371,10 @@ def _missing(evidence: Evidence) -> Iterator[Finding]:
 # Labels -----------------------------------------------------------------------------------------
 
 
-def _label_counts(evidence: Evidence) -> Iterator[Finding]:
+@check
+def label_counts(evidence: Evidence) -> Iterator[Finding]:
     """How many labels there are, of which classes."""
-    labels = evidence.facts.labels
+    labels = evidence.facts
     if not labels.n_labeled:
         if evidence.known.histogram is None:
             yield Finding(
@@ -436,9 +395,10 @@ def _label_counts(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _not_random(evidence: Evidence) -> Iterator[Finding]:
+@check
+def not_random(evidence: Evidence) -> Iterator[Finding]:
     """Signs that the labeled items were not drawn at random."""
-    labels = evidence.facts.labels
+    labels = evidence.facts
     n, labeled = labels.n_items, labels.n_labeled
     if labeled == n or labeled < 2:
         return
@@ -451,20 +411,6 @@ def _not_random(evidence: Evidence) -> Iterator[Finding]:
     low, high = evidence.facts.weights
     if not evidence.known.n_models or low < high:
         return
-    model, z = _largest_gap(evidence)
-    if abs(z) > _Z:
-        side = "higher" if z > 0 else "lower"
-        yield Finding(
-            "warning",
-            f"{model} scores labeled items {side} than the others (z = {z:.1f}): they are perhaps "
-            "not a random sample",
-            "labels",
-            "draw the items to label at random, or give their sampling weights (--weight)",
-        )
-
-
-def _largest_gap(evidence: Evidence) -> tuple[str, float]:
-    """Classifier, and the z of its mean score on labeled against unlabeled items."""
     every, known = evidence.scores, evidence.known.labeled
     size, mean = [], []
     for part in (every[known], every[~known]):
@@ -476,14 +422,24 @@ def _largest_gap(evidence: Evidence) -> tuple[str, float]:
     spread = np.sqrt(variance * (1 / size[0] + 1 / size[1]))
     # A share of few expected hits (a rare class of a hard prediction) is far from normal.
     usable = (spread > 1e-9) & (size[0] * np.minimum(middle, 1 - middle) >= 2)
-    z = np.where(usable, mean[0] - mean[1], 0.0) / np.where(usable, spread, 1.0)
-    j, c = np.unravel_index(np.argmax(np.abs(z)), z.shape)
-    return evidence.known.models[int(j)], float(z[j, c])
+    gaps = np.where(usable, mean[0] - mean[1], 0.0) / np.where(usable, spread, 1.0)
+    j, c = np.unravel_index(np.argmax(np.abs(gaps)), gaps.shape)
+    model, z = evidence.known.models[int(j)], float(gaps[j, c])
+    if abs(z) > _Z:
+        side = "higher" if z > 0 else "lower"
+        yield Finding(
+            "warning",
+            f"{model} scores labeled items {side} than the others (z = {z:.1f}): they are perhaps "
+            "not a random sample",
+            "labels",
+            "draw the items to label at random, or give their sampling weights (--weight)",
+        )
 
 
-def _ordered(evidence: Evidence) -> Iterator[Finding]:
+@check
+def ordered(evidence: Evidence) -> Iterator[Finding]:
     """Labels that hardly ever change from row to row."""
-    labels = evidence.facts.labels
+    labels = evidence.facts
     share = labels.count / max(labels.n_labeled, 1)
     expected = (labels.n_labeled - 1) * (1 - float((share**2).sum()))
     if expected >= 10 and labels.changes < expected / 5:
@@ -499,7 +455,8 @@ def _ordered(evidence: Evidence) -> Iterator[Finding]:
 # Classes, rows, groups --------------------------------------------------------------------------
 
 
-def _classes(evidence: Evidence) -> Iterator[Finding]:
+@check
+def classes(evidence: Evidence) -> Iterator[Finding]:
     """Classes that are perhaps one, and so many that the cells are perhaps no classes."""
     written: dict[str, list[str]] = {}
     for name in map(str, evidence.some.classes):
@@ -517,10 +474,11 @@ def _classes(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _repeated(evidence: Evidence) -> Iterator[Finding]:
+@check
+def repeated(evidence: Evidence) -> Iterator[Finding]:
     """Rows that occur more than once."""
     if evidence.repeated:
-        n = evidence.facts.labels.n_items
+        n = evidence.facts.n_items
         share = evidence.repeated / n
         yield Finding(
             "warning" if share > _MANY_DUPLICATES else "info",
@@ -531,7 +489,8 @@ def _repeated(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _groups(evidence: Evidence) -> Iterator[Finding]:
+@check
+def groups(evidence: Evidence) -> Iterator[Finding]:
     """Groups that `--by` can do nothing with, from the number of their values."""
     sizes = evidence.groups
     single = [name for name, (count, _) in sizes.items() if count == 1]
@@ -547,93 +506,132 @@ def _groups(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    *(_votes, _annotators, _overlap, _voted_classes, _voted_domains),
-    *(_constant, _duplicates, _orders, _one_class, _saturated, _missing),
-    *(_label_counts, _not_random, _ordered),
-    *(_classes, _repeated, _groups),
-)
+# Columns and notes -------------------------------------------------------------------------------
 
 
-# What classifiers say as columns of numbers that can be compared with each other ----------------
+_LIKE: tuple[tuple[str | None, re.Pattern[str], Severity, str, str], ...] = (
+    ("label", LIKE_LABELS, "warning", "may hold the labels", "--label {}"),
+    (
+        "weight", re.compile(r"(?i)(sample|sampling|inverse|ip)?[_ -]?weights?"),
+        "info", "may be the weight", "--weight {}",
+    ),
+    ("domain", re.compile(r"(?i)domains?"), "info", "may be the domain", "--domain {}"),
+    (
+        None, re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+"),
+        "warning", "may be a probability, but is not read as one",
+        "rename it p__<model>__<class>, or use --model NAME=COL,COL",
+    ),
+    (
+        None,
+        re.compile(
+            r"(?i)(y_?pred|pred|prediction|predicted|y)(_{1,2}|[ .-]).+|y_?pred|predictions?"
+        ),
+        "info", "may be a hard prediction, but is not read as one", "rename it y__<model>",
+    ),
+    (
+        None, re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+"),
+        "info", "may be a score, but is not read as one", "rename it s__<model>",
+    ),
+)  # fmt: skip
+"""A role that no column has yet, names that nearly say it, and the words; the first one counts."""
+
+_LOOKED_AT = 10_000
+"""Rows of a column that are looked at to tell whether it holds probabilities."""
+
+_NOTE_MENDS = {
+    "sum to 1": "store probabilities with more digits",
+    "one class occurs": "name both classes with --classes, the positive one last",
+    "not read as a prediction": "rename it",
+    "not kept as a group": "nothing, if it is no group",
+    "--duplicates": "nothing, if this is meant",
+    "is in the other file": "say with --item which columns hold the item",
+}
+"""Words of a note -> what to do about it."""
 
 
-def class_scores(predictions: Predictions) -> Floats:
-    """Score of each class by each classifier, shape (n, M, C); NaN where it gives none.
+def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
+    """What was noted while the data `name` were read."""
+    for note in notes:
+        # Said in full by label_findings.
+        if not note.startswith("no labeled item"):
+            mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
+            yield Finding("warning", note, name, mend)
 
-    Two classes need one score, that of the positive class (C = 1): its probability, else the raw
-    score, else the vote. More classes have C = K, and a vote counts as 0 and 1.
+
+def column_findings(
+    described: Mapping[str, str], table: Table | None, models: Sequence[str]
+) -> Iterator[Finding]:
+    """Columns that are perhaps something else, by their names and, where there are rows, values.
+
+    Parameters
+    ----------
+    described
+        Column -> its role in words.
+    models
+        Names of the classifiers there are.
     """
-    k = predictions.n_classes
-    hard = predictions.hard
-    out: Floats = (hard[:, :, None] == np.arange(k)).astype(np.float64)
-    out[hard < 0] = np.nan
-    if k == 2:
-        out = out[:, :, 1:]
-    if predictions.scores is not None:
-        given = predictions.scores[:, :, None]
-        # A classifier ranks all items by one thing: scores wherever it has any.
-        out = np.where(np.isnan(given).all(axis=0), out, given)
-    if predictions.probabilities is not None:
-        given = predictions.probabilities if k > 2 else predictions.probabilities[:, :, 1:]
-        out = np.where(np.isnan(given).all(axis=0), out, given)
-    return out
+    free = [c for c, role in described.items() if role in ("group", "not recognised")]
+    roles = set(described.values())
+    for name in free:
+        # The role is taken, or the name is not like it, or it is.
+        for role, pattern, severity, what, mend in _LIKE:
+            if role not in roles and pattern.fullmatch(name):
+                mend = mend.format(shlex.quote(name))
+                yield Finding(severity, what, f"column {quoted(name)}", mend)
+                break
+    if table is None:
+        return
+    values: dict[str, Floats] = {}
+    for name in free:
+        with suppress(InputError):
+            first = table.head(name, _LOOKED_AT) if name in table.names else np.empty(0)
+            known = first[~np.isnan(first)]
+            # Numbers from 0 to 1, and not 0 and 1 alone.
+            inside = len(known) and known.min() >= 0 and known.max() <= 1
+            if inside and (known != np.round(known)).any():
+                values[name] = first
+    used = set(models)
+    for stem, columns in _by_stem(values):
+        name = stem
+        while name in used:
+            name += "_"
+        used.add(name)
+        option = shlex.quote(f"{name}={','.join(columns)}")
+        if any("," in column for column in columns) or "=" in name:
+            option = "NAME=COL (a name with a comma: use --columns TOML)"
+        several = len(columns) > 1
+        yield Finding(
+            "info",
+            "look like probabilities that add up to 1" if several else "looks like a probability",
+            f"column{'s' if several else ''} {', '.join(map(quoted, columns))}",
+            f"if a classifier gave {'them' if several else 'it'}: --model {option}",
+        )
 
 
-def sample_rows(n: int, classes: int) -> Array:
-    """Rows to look at where all of them would take long, evenly spread."""
-    most = max(_MOST_NUMBERS // classes, 1000)
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
+    """-1 next to labels of one of two classes may be meant as the other one."""
+    known = {text for text in texts if folded(text) not in NO_LABEL}
+    if "-1" in texts and len(known) == 1:
+        only = known.pop()
+        yield Finding(
+            "warning",
+            f"holds -1 and {quoted(only)} alone; -1 is read as unknown",
+            f"column {quoted(label)}",
+            "if -1 means the negative class, write it as 0",
+        )
 
 
-def correlations(values: Floats) -> Floats:
-    """Correlation of every two columns over the rows that both have, shape (M, M)."""
-    present = ~np.isnan(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        middle = np.nansum(values, axis=0) / present.sum(axis=0)
-    x, w = np.nan_to_num(values - middle), present.astype(np.float64)
-    size = w.T @ w
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total = x.T @ w
-        square = (x**2).T @ w - total**2 / size
-        cross = x.T @ x - total * total.T / size
-        # Rounding leaves a constant column with a tiny variance.
-        square[square < 1e-20 * np.maximum(size, 1)] = np.nan
-        result: Floats = cross / np.sqrt(square * square.T)
-    return result
-
-
-def rank_shares(values: Floats) -> Floats:
-    """Mid-rank of each value among those present, in (0, 1), shape (n,); NaN stays NaN."""
-    out = np.full(len(values), np.nan)
-    present = ~np.isnan(values)
-    if present.any():
-        codes, size = dense_codes(values[present])
-        count = np.bincount(codes, minlength=size)
-        out[present] = ((np.cumsum(count) - 0.5 * count) / present.sum())[codes]
-    return out
-
-
-def order_auc(values: Floats, positive: Array, negative: Array) -> float:
-    """AUC of the scores, shape (n,), on the items with a score; NaN where a class has none."""
-    present = ~np.isnan(values)
-    own, other = positive & present, negative & present
-    if not (own.any() and other.any()):
-        return float("nan")
-    codes, size = dense_codes(values[present])
-    weights: list[Floats] = [
-        np.bincount(codes, chosen[present], minlength=size).astype(np.float64)[:, None]
-        for chosen in (own, other)
-    ]
-    return float(auc(weights[0], weights[1])[0])
-
-
-def row_hashes(predictions: Predictions) -> UInts | None:
-    """A hash of every prediction and the label of each row, (n,); None where rows repeat anyway."""
-    if predictions.probabilities is None and predictions.scores is None:
-        return None  # Votes repeat by nature.
-    columns = [predictions.labels]
-    for block in (predictions.probabilities, predictions.votes, predictions.scores):
-        if block is not None:
-            columns.extend(block.reshape(len(block), -1).T)
-    return hash_columns(columns, predictions.n_items)
+def _by_stem(values: dict[str, Floats]) -> Iterator[tuple[str, list[str]]]:
+    """Columns of one classifier: the same name up to its last part, and a sum of 1."""
+    stems: dict[str, list[str]] = {}
+    for name in values:
+        stem = re.sub(r"[_ .-]+[^_ .-]*$", "", name) or name
+        stems.setdefault(stem, []).append(name)
+    for stem, columns in stems.items():
+        total = np.sum([values[c] for c in columns], axis=0)
+        total = total[~np.isnan(total)]
+        if len(columns) > 1 and len(total) and np.abs(total - 1).max() <= SUM_TOLERANCE:
+            yield stem, columns
+        else:
+            for column in columns:
+                yield column, [column]

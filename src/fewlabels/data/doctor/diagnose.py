@@ -12,18 +12,21 @@ from typing import Any, Unpack
 import numpy as np
 
 from fewlabels.data.assemble import assemble
-from fewlabels.data.doctor.checks import Evidence, findings, row_hashes
-from fewlabels.data.doctor.columns import column_findings, minus_one_findings, note_findings
+from fewlabels.data.binary import described, read_npz
+from fewlabels.data.doctor.checks import (
+    column_findings,
+    findings,
+    minus_one_findings,
+    note_findings,
+)
 from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Facts
-from fewlabels.data.joined import Duplicates, LongVotes, RepeatedVotesError, WithLabels, item_keys
-from fewlabels.data.npz import described, read_npz
+from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
+from fewlabels.data.joined import Duplicates, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, build, open_input
-from fewlabels.data.roles import Roles, assign_roles
-from fewlabels.data.sources import Located, locate, open_source
-from fewlabels.data.table import NOTHING, Source, Table
-from fewlabels.data.values import class_text
+from fewlabels.data.roles import assign_roles
+from fewlabels.data.sources import locate, open_source
+from fewlabels.data.table import NOTHING, Source, Table, class_text
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -65,9 +68,20 @@ def diagnose(
         opened = open_input(source, options, votes, duplicates, labels)
         case.options, case.reading = opened.options, opened.lines
         file = opened.name if source is None or opened.name is None else str(source)
-        beside = _beside(None if source is None else votes, duplicates, labels)
-        if file is not None and beside is not None:
-            case.command = " ".join([_command(opened, file), *map(shlex.quote, beside)])
+        beside = {
+            "--votes": None if source is None else votes,
+            "--labels": labels,
+            "--duplicates": None if duplicates == "refuse" else duplicates,
+        }
+        given = {flag: value for flag, value in beside.items() if value is not None}
+        # The command line can say paths alone.
+        if file is not None and all(isinstance(value, str | Path) for value in given.values()):
+            said, table = opened.options, opened.table
+            if isinstance(table, WithLabels) and not table.label_is_own:
+                said = replace(said, label=None)  # the labels' own file has it
+            parts = [said.command(file, votes=table is None and opened.arrays is None)]
+            parts += [shlex.quote(str(part)) for pair in given.items() for part in pair]
+            case.command = " ".join(parts)
         if opened.arrays is not None:
             arguments = read_npz(opened.arrays, case.options)
             case.described = described(arguments)
@@ -76,27 +90,13 @@ def diagnose(
             _look_at_table(case, opened)
     except InputError as error:
         case.error(str(error))
-        if opened is None and source is not None:
-            _look_at_refused(case, source, located)
+        # The columns of what cannot be read as predictions.
+        if opened is None and source is not None and (located is None or located.kind != "NPZ"):
+            with suppress(InputError):
+                columns_alone = open_source(source, located)
+                case.name_columns(columns_alone.names)
+                _look_at_all_columns(case, columns_alone)
     return case.diagnosis()
-
-
-def _beside(votes: Any, duplicates: Duplicates, labels: Any) -> list[str] | None:
-    """How the command line says what is beside the source; None where it cannot."""
-    given = {"--votes": votes, "--labels": labels}
-    given["--duplicates"] = None if duplicates == "refuse" else duplicates
-    there = {flag: value for flag, value in given.items() if value is not None}
-    if not all(isinstance(value, (str, Path)) for value in there.values()):
-        return None
-    return [part for flag, value in there.items() for part in (flag, str(value))]
-
-
-def _command(opened: Opened, file: str) -> str:
-    """The command line that reads the data so."""
-    options, table = opened.options, opened.table
-    if isinstance(table, WithLabels) and not table.label_is_own:
-        options = replace(options, label=None)  # the labels' own file has it
-    return options.command(file, votes=table is None and opened.arrays is None)
 
 
 @dataclass
@@ -163,7 +163,23 @@ def _look_at_table(case: Case, opened: Opened) -> None:
     try:
         if source is not None:
             table = source.read(roles.numeric, roles.text)
-        predictions = _predictions(case, table, roles, votes)
+        voted = None if votes is None else votes.class_texts()
+        wrong: list[InputError] = []
+        arguments, classes = assemble(table, roles, case.options, voted, wrong)
+        for bad_cell in wrong:  # the first one of each column
+            case.error(str(bad_cell))
+        if not wrong:
+            if votes is not None:
+                keys, keep = item_keys(table, roles, votes), case.options.keep
+                try:
+                    arguments = votes.join(arguments, keys, classes, keep)
+                except RepeatedVotesError as error:
+                    case.error(str(error), votes.name)
+                    counted = replace(votes, duplicates="keep")
+                    arguments = counted.join(arguments, keys, classes, keep)
+                    # Said by the error already.
+                    arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
+            predictions = build(arguments, roles, table.place)
     except InputError as error:
         case.error(str(error))
     if predictions is None:
@@ -177,30 +193,6 @@ def _look_at_table(case: Case, opened: Opened) -> None:
         case.findings.extend(minus_one_findings(str(label), texts))
 
 
-def _predictions(
-    case: Case, table: Table, roles: Roles, votes: LongVotes | None
-) -> Predictions | None:
-    """The predictions; None where cells are wrong, of which each column has a finding."""
-    voted = None if votes is None else votes.class_texts()
-    wrong: list[InputError] = []
-    arguments, classes = assemble(table, roles, case.options, voted, wrong)
-    for error in wrong:
-        case.error(str(error))
-    if wrong:
-        return None
-    if votes is not None:
-        keys, keep = item_keys(table, roles, votes), case.options.keep
-        try:
-            arguments = votes.join(arguments, keys, classes, keep)
-        except RepeatedVotesError as error:
-            case.error(str(error), votes.name)
-            counted = replace(votes, duplicates="keep")
-            arguments = counted.join(arguments, keys, classes, keep)
-            # Said by the error already.
-            arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
-    return build(arguments, roles, table.place)
-
-
 def _look_at_items(
     case: Case, predictions: Predictions, models: Sequence[str] | None = None
 ) -> None:
@@ -209,34 +201,16 @@ def _look_at_items(
     case.counts = facts.counts()
     case.balance = facts.balance(predictions.models, predictions.classes)
     case.positive = None if predictions.positive is None else str(predictions.positive)
-    classifiers = predictions
+    classifiers, annotators = predictions, None
     if models is not None:
-        classifiers = predictions.select_models(models)
+        classifiers, annotators = predictions.select_models(models), len(models)
         own = Facts.of(classifiers, classifiers.weight)
     hashes = row_hashes(predictions)
-    groups = facts.groups.sizes(cut=False)
+    repeated = None if hashes is None else len(hashes) - len(np.unique(hashes))
+    groups = facts.group_sizes(cut=False)
     groups.pop(predictions.item or "", None)
-    evidence = Evidence(
-        own,
-        predictions,
-        classifiers,
-        None if hashes is None else len(hashes) - len(np.unique(hashes)),
-        groups,
-        annotators=None if models is None else len(models),
-    )
+    evidence = Evidence(own, predictions, classifiers, repeated, groups, annotators=annotators)
     case.look(evidence, predictions.notes)
-
-
-def _look_at_refused(case: Case, source: Any, located: Located | None) -> None:
-    """Look at the columns of what cannot be read as predictions."""
-    if located is not None and located.kind == "NPZ":
-        return
-    try:
-        opened = open_source(source, located)
-        case.name_columns(opened.names)
-    except InputError:
-        return
-    _look_at_all_columns(case, opened)
 
 
 def _look_at_all_columns(case: Case, source: Source | None) -> None:

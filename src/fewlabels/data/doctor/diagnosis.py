@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fewlabels.errors import listed, one_line
-from fewlabels.report.ink import ink
-from fewlabels.shown import Shown
+from fewlabels.report.shown import Shown
+from fewlabels.report.words import ink
 
 Severity = Literal["error", "warning", "info"]
 
@@ -73,13 +73,30 @@ class Diagnosis(Shown):
 
     def summary(self, width: int = 80) -> str:
         """Everything as text, no line longer than `width`."""
+        words = ("items", "labeled", "classifiers", "classes")
+        keys = ("n_items", "n_labeled", "n_models", "n_classes")
+        said = [
+            f"{self.counts[k]:,} "
+            f"{w.removesuffix('s') if self.counts[k] == 1 and k != 'n_classes' else w}"
+            for k, w in zip(keys, words, strict=True)
+            if k in self.counts
+        ]
+        headline = one_line(self.name) + (f": {', '.join(said)}" if said else "")
+        if self.positive is not None:
+            headline += f"; positive: {one_line(self.positive)}"
+        reading = [t for line in self.reading for t in _wrapped(one_line(line), width, "  ")]
+        commands = [self.command] if self.command else []
+        if self.command and "--columns columns.toml" in self.command:
+            name = shlex.quote(self.name)
+            commands.insert(0, f"fewlabels doctor {name} --write columns.toml")
+        following = [line for command in commands for line in _command(command, width)]
         sections = [
-            _headline(self, width),
-            _reading(self.reading, width),
+            _wrapped(headline, width),
+            ["Recognised", *reading] if reading else [],
             _columns(self.roles, width),
             _balance(self.class_balance, width),
             _findings(self.findings, width),
-            _next(self, width),
+            ["Next", *following] if following else [],
         ]
         return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -107,31 +124,6 @@ _SHARE = 8
 """Widths of the first column of the lists, of a classifier's name, and of a class's share."""
 
 
-def _headline(diagnosis: Diagnosis, width: int) -> list[str]:
-    counts = diagnosis.counts
-    words = ("items", "labeled", "classifiers", "classes")
-    keys = ("n_items", "n_labeled", "n_models", "n_classes")
-    said = [
-        f"{counts[k]:,} {word.removesuffix('s') if counts[k] == 1 and k != 'n_classes' else word}"
-        for k, word in zip(keys, words, strict=True)
-        if k in counts
-    ]
-    text = one_line(diagnosis.name) + (f": {', '.join(said)}" if said else "")
-    if diagnosis.positive is not None:
-        text += f"; positive: {one_line(diagnosis.positive)}"
-    return _wrapped(text, width)
-
-
-def _next(diagnosis: Diagnosis, width: int) -> list[str]:
-    if not diagnosis.command:
-        return []
-    lines = _command(diagnosis.command, width)
-    if "--columns columns.toml" in diagnosis.command:
-        name = shlex.quote(diagnosis.name)
-        lines = [*_command(f"fewlabels doctor {name} --write columns.toml", width), *lines]
-    return ["Next", *lines]
-
-
 def _command(command: str, width: int) -> list[str]:
     """A command line, broken between options as a shell reads it."""
     lines = ["  "]
@@ -142,12 +134,6 @@ def _command(command: str, width: int) -> list[str]:
             lines.append("      ")
         lines[-1] += f"{word} "
     return [line.rstrip() for line in lines]
-
-
-def _reading(lines: Sequence[str], width: int) -> list[str]:
-    if not lines:
-        return []
-    return ["Recognised", *(t for line in lines for t in _wrapped(one_line(line), width, "  "))]
 
 
 def _columns(roles: Mapping[str, str], width: int) -> list[str]:

@@ -1,99 +1,53 @@
-"""What is counted of all rows: facts of parts of the data add up to those of all."""
+"""What the checks look at: facts of all rows, which add up over parts, and some of the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.counter_based import hash_columns
+from fewlabels.kernels.ranking import auc, dense_codes
 from fewlabels.predictions import Predictions
 
 MOST_VALUES = 10_000
 """Different values of a group that are counted; more are told as more than these."""
 
+_MOST_NUMBERS = 200_000
+"""Rows times classes that comparisons look at; evenly spread over the file."""
+
+_COUNTS = ("count", "total", "numbers", "ends", "rows", "scored", "hard")
+"""What is added up."""
+
 
 @dataclass(eq=False)
-class Labels:
-    """Labels in the order of the rows: how many of each class, (K,), and where they stand.
+class Facts:
+    """All that is counted of n rows, M classifiers and K classes.
 
-    `first` and `last` are rows from 0 with the `ends` (classes) there; -1 where there is none.
-    `changes` counts labels that differ from the one before.
+    Of labels: `count` (K,); `first` and `last` are rows from 0 with a label, -1 where there is
+    none, with the classes `at_ends`; `changes` counts labels that differ from the one before.
+
+    Of classifiers: `total` (M, K) are sums of probabilities; `numbers`, `ends` and `rows` (M,)
+    count them, those that are 0 or 1, and the rows that have any. `scored` (M,) counts scores,
+    `hard` (M, K) hard predictions. `identical` (M, M) says which pairs agree in all. `ranges` are
+    the smallest and the largest probability, score and vote of each classifier and class, NaN
+    where there is none.
+
+    `groups` are the different values of each, at most `MOST_VALUES` and one more; `weights` the
+    smallest and the largest sampling weight.
     """
 
     n_items: int
     count: Ints
     first: int
     last: int
-    ends: tuple[int, int]
+    at_ends: tuple[int, int]
     changes: int
-
-    @staticmethod
-    def of(predictions: Predictions) -> Labels:
-        """The labels of some rows."""
-        rows = np.flatnonzero(predictions.labeled)
-        known = predictions.labels[rows]
-        count = np.bincount(known, minlength=predictions.n_classes)
-        if not len(rows):
-            return Labels(predictions.n_items, count, -1, -1, (-1, -1), 0)
-        changes = int((known[1:] != known[:-1]).sum())
-        ends = (int(known[0]), int(known[-1]))
-        return Labels(predictions.n_items, count, int(rows[0]), int(rows[-1]), ends, changes)
-
-    @property
-    def n_labeled(self) -> int:
-        """How many there are."""
-        return int(self.count.sum())
-
-    def merge(self, other: Labels) -> None:
-        """Add those of rows that come after these."""
-        if other.first >= 0:
-            if self.first < 0:
-                self.first, self.ends = self.n_items + other.first, other.ends
-            else:
-                self.changes += int(self.ends[1] != other.ends[0])
-                self.ends = (self.ends[0], other.ends[1])
-            self.last = self.n_items + other.last
-        self.count = self.count + other.count
-        self.changes += other.changes
-        self.n_items += other.n_items
-
-
-class Range(NamedTuple):
-    """Smallest and largest value of each classifier and class; NaN where there is none."""
-
-    low: Floats
-    high: Floats
-
-    @staticmethod
-    def of(block: Floats) -> Range:
-        """Of numbers (n, M, ...)."""
-        # Not -1: there may be no classifier.
-        flat = block.reshape(*block.shape[:2], int(np.prod(block.shape[2:])))
-        return Range(np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0))
-
-    def merged(self, other: Range) -> Range:
-        """Of these and other numbers."""
-        return Range(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
-
-    @property
-    def constant(self) -> Bools:
-        """Where no two values differ, (M,)."""
-        return np.asarray(~(self.high > self.low).any(axis=1))
-
-
-@dataclass(eq=False)
-class Classifiers:
-    """What classifiers say: numbers per classifier (M, ...), and which pairs agree in all, (M, M).
-
-    `total` (M, K) are sums of probabilities; `numbers`, `ends` and `rows` (M,) count them, those
-    that are 0 or 1, and the rows that have any. `scored` (M,) counts scores, `hard` (M, K) hard
-    predictions. `ranges` are of probabilities, scores and votes, where there are any.
-    """
-
-    n_items: int
     total: Floats
     numbers: Ints
     ends: Ints
@@ -101,45 +55,91 @@ class Classifiers:
     scored: Ints
     hard: Ints
     identical: Bools
-    ranges: dict[str, Range]
+    ranges: dict[str, tuple[Floats, Floats]]
+    groups: dict[str, set[Any]]
+    weights: tuple[float, float]
 
     @staticmethod
-    def of(predictions: Predictions) -> Classifiers:
-        """What they say of some rows."""
+    def of(predictions: Predictions, weight: Floats | None) -> Facts:
+        """Facts of some rows with their sampling weights, (n,); None: all are equal."""
         m, k = predictions.n_models, predictions.n_classes
         p, s, votes = predictions.probabilities, predictions.scores, predictions.votes
-        none = np.zeros(m, dtype=np.int64)
-        hard = predictions.hard
-        ranges = {name: Range.of(b) for name, b in (("p", p), ("s", s)) if b is not None}
-        if votes is not None:
-            ranges["y"] = Range.of(np.where(votes < 0, np.nan, votes))
-        return Classifiers(
+        labeled = np.flatnonzero(predictions.labeled)
+        known = predictions.labels[labeled]
+        none, hard = np.zeros(m, dtype=np.int64), predictions.hard
+        blocks = {"p": p, "y": votes, "s": s}
+        given = {name: block for name, block in blocks.items() if block is not None}
+        ranges = {}
+        for name, block in given.items():
+            # Not -1: there may be no classifier.
+            flat = block.reshape(*block.shape[:2], int(np.prod(block.shape[2:])))
+            if name == "y":
+                flat = np.where(flat < 0, np.nan, flat)
+            ranges[name] = np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0)
+        identical = np.zeros((m, m), dtype=bool)
+        for i in range(m):
+            for j in range(i + 1, m):
+                # Most pairs differ early; only copies are compared to the end.
+                identical[i, j] = identical[j, i] = all(
+                    np.array_equal(block[part, i], block[part, j], equal_nan=True)
+                    for part in (slice(0, 1000), slice(None))
+                    for block in given.values()
+                )
+        return Facts(
             predictions.n_items,
-            np.zeros((m, k)) if p is None else np.nansum(p, axis=0),
-            none if p is None else (~np.isnan(p)).sum(axis=(0, 2)),
-            none if p is None else ((p == 0) | (p == 1)).sum(axis=(0, 2)),
-            np.asarray(predictions.has_probabilities.sum(axis=0)),
-            none if s is None else (~np.isnan(s)).sum(axis=0),
-            np.stack([np.bincount(h[h >= 0], minlength=k) for h in hard.T]).reshape(m, k)
-            if m
-            else np.zeros((0, k), dtype=np.int64),
-            _identical(predictions),
-            ranges,
+            count=np.bincount(known, minlength=k),
+            first=int(labeled[0]) if len(labeled) else -1,
+            last=int(labeled[-1]) if len(labeled) else -1,
+            at_ends=(int(known[0]), int(known[-1])) if len(labeled) else (-1, -1),
+            changes=int((known[1:] != known[:-1]).sum()),
+            total=np.zeros((m, k)) if p is None else np.nansum(p, axis=0),
+            numbers=none if p is None else (~np.isnan(p)).sum(axis=(0, 2)),
+            ends=none if p is None else ((p == 0) | (p == 1)).sum(axis=(0, 2)),
+            rows=np.asarray(predictions.has_probabilities.sum(axis=0)),
+            scored=none if s is None else (~np.isnan(s)).sum(axis=0),
+            hard=np.array([np.bincount(h[h >= 0], minlength=k) for h in hard.T], int).reshape(m, k),
+            identical=identical,
+            ranges=ranges,
+            groups={name: set(a.tolist()) for name, a in predictions.groups.items()},
+            weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
         )
 
-    def merge(self, other: Classifiers) -> None:
-        """Add what they say of other rows."""
-        for name in ("n_items", "total", "numbers", "ends", "rows", "scored", "hard"):
+    def merge(self, other: Facts) -> None:
+        """Add those of rows that come after these."""
+        if other.first >= 0:
+            if self.first < 0:
+                self.first, self.at_ends = self.n_items + other.first, other.at_ends
+            else:
+                self.changes += int(self.at_ends[1] != other.at_ends[0])
+                self.at_ends = (self.at_ends[0], other.at_ends[1])
+            self.last = self.n_items + other.last
+        for name in ("n_items", "changes", *_COUNTS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.identical = self.identical & other.identical
-        self.ranges = {n: r.merged(other.ranges[n]) for n, r in self.ranges.items()}
+        for name, (low, high) in other.ranges.items():
+            mine = self.ranges[name]
+            self.ranges[name] = np.fmin(mine[0], low), np.fmax(mine[1], high)
+        for name, values in other.groups.items():
+            held = self.groups.setdefault(name, set())
+            if len(held) <= MOST_VALUES:
+                held |= values
+            if len(held) > MOST_VALUES + 1:
+                # A set of values that may be told in any order: only how many counts.
+                self.groups[name] = set(list(held)[: MOST_VALUES + 1])
+        least, most = zip(self.weights, other.weights, strict=True)
+        self.weights = (min(least), max(most))
+
+    @property
+    def n_labeled(self) -> int:
+        """How many labels there are."""
+        return int(self.count.sum())
 
     @property
     def constant(self) -> Bools:
-        """Which say one thing for every item, (M,)."""
+        """Which classifiers say one thing for every item, (M,)."""
         same = np.full(len(self.rows), self.n_items > 1)
-        for known in self.ranges.values():
-            same &= known.constant
+        for low, high in self.ranges.values():
+            same &= ~(high > low).any(axis=1)
         return same
 
     @property
@@ -149,96 +149,19 @@ class Classifiers:
         given = np.where(self.rows > 0, self.rows, by_score)
         return np.asarray(1 - given / max(self.n_items, 1))
 
-
-def _identical(predictions: Predictions) -> Bools:
-    """Which two classifiers agree in everything, shape (M, M)."""
-    m = predictions.n_models
-    same = np.zeros((m, m), dtype=bool)
-    blocks = [
-        block
-        for block in (predictions.probabilities, predictions.votes, predictions.scores)
-        if block is not None
-    ]
-    head = slice(0, 1000)
-    for i in range(m):
-        for j in range(i + 1, m):
-            # Most pairs differ early; only copies are compared to the end.
-            same[i, j] = same[j, i] = all(
-                np.array_equal(block[part, i], block[part, j], equal_nan=True)
-                for part in (head, slice(None))
-                for block in blocks
-            )
-    return same
-
-
-@dataclass(eq=False)
-class Groups:
-    """Different values of each group, at most `MOST_VALUES` and one more."""
-
-    values: dict[str, set[Any]]
-
-    @staticmethod
-    def of(predictions: Predictions) -> Groups:
-        """Those of some rows."""
-        return Groups({name: set(a.tolist()) for name, a in predictions.groups.items()})
-
-    def merge(self, other: Groups) -> None:
-        """Add those of other rows."""
-        for name, values in other.values.items():
-            have = self.values.setdefault(name, set())
-            if len(have) <= MOST_VALUES:
-                have |= values
-        self.cut()
-
-    def cut(self) -> None:
-        """Forget what is too many to be told."""
-        for name, values in self.values.items():
-            if len(values) > MOST_VALUES + 1:
-                # A set of values that may be told in any order: only how many counts.
-                self.values[name] = set(list(values)[: MOST_VALUES + 1])
-
-    def sizes(self, *, cut: bool) -> dict[str, tuple[int, str]]:
-        """How many values each has, and the number in words."""
+    def group_sizes(self, *, cut: bool) -> dict[str, tuple[int, str]]:
+        """How many values each group has, and the number in words."""
         return {
             name: (n, f"more than {MOST_VALUES:,}" if cut and n > MOST_VALUES else f"{n:,}")
-            for name, values in self.values.items()
-            for n in (len(values),)
+            for name, n in ((name, len(values)) for name, values in self.groups.items())
         }
-
-
-@dataclass(eq=False)
-class Facts:
-    """All that is counted; `weights` are the smallest and the largest sampling weight."""
-
-    labels: Labels
-    classifiers: Classifiers
-    groups: Groups
-    weights: tuple[float, float]
-
-    @staticmethod
-    def of(predictions: Predictions, weight: Floats | None) -> Facts:
-        """Facts of some rows with their sampling weights, (n,); None: all are equal."""
-        return Facts(
-            Labels.of(predictions),
-            Classifiers.of(predictions),
-            Groups.of(predictions),
-            (1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
-        )
-
-    def merge(self, other: Facts) -> None:
-        """Add those of rows that come after these."""
-        self.labels.merge(other.labels)
-        self.classifiers.merge(other.classifiers)
-        self.groups.merge(other.groups)
-        low, high = zip(self.weights, other.weights, strict=True)
-        self.weights = (min(low), max(high))
 
     def counts(self) -> dict[str, int]:
         """How many items, labels, classifiers and classes there are."""
-        n_models, n_classes = self.classifiers.total.shape
+        n_models, n_classes = self.total.shape
         return {
-            "n_items": self.labels.n_items,
-            "n_labeled": self.labels.n_labeled,
+            "n_items": self.n_items,
+            "n_labeled": self.n_labeled,
             "n_models": n_models,
             "n_classes": n_classes,
         }
@@ -246,16 +169,150 @@ class Facts:
     def balance(self, models: Sequence[str], classes: Sequence[Any]) -> dict[str, Any]:
         """Share of each class among the labels, and as each classifier sees it."""
         names = [str(c) for c in classes]
-        seen = self.classifiers
+
+        def shares(total: Any) -> dict[str, float] | None:
+            whole = float(np.sum(total))
+            if not whole:
+                return None
+            return {c: float(t) / whole for c, t in zip(names, total, strict=True)}
+
         predicted = {
-            model: _shares(total if total.any() else hard, names)
-            for model, total, hard in zip(models, seen.total, seen.hard, strict=True)
+            model: shares(total if total.any() else hard)
+            for model, total, hard in zip(models, self.total, self.hard, strict=True)
         }
-        of_labels = _shares(self.labels.count, names)
-        return {"labels": of_labels, "predicted": predicted, "classes": names}
+        return {"labels": shares(self.count), "predicted": predicted, "classes": names}
 
 
-def _shares(total: Any, names: Sequence[str]) -> dict[str, float] | None:
-    """Share of each class; None where nothing is counted."""
-    whole = float(np.sum(total))
-    return None if not whole else {c: float(t) / whole for c, t in zip(names, total, strict=True)}
+@dataclass(frozen=True)
+class Evidence:
+    """What the checks look at.
+
+    `facts` are of all rows. `some` are rows to compare with each other, drawn without regard to
+    what they say, and `known` rows with a label or annotators' counts before others; in memory both
+    are all rows. `repeated` rows, of all, agree with an earlier one in every prediction and the
+    label, `about` so many where only some rows were compared; None where nobody counted. Many
+    `groups` may have been cut, as their sizes in words say. From classifier `annotators` on, those
+    of `some` vote on few items each, and are looked at together; `known` and `facts` leave them
+    out.
+    """
+
+    facts: Facts
+    some: Predictions
+    known: Predictions
+    repeated: int | None
+    groups: Mapping[str, tuple[int, str]]
+    about: bool = False
+    annotators: int | None = None
+
+    @cached_property
+    def scores(self) -> Floats:
+        """`class_scores` of the known rows."""
+        return class_scores(self.known)
+
+    @cached_property
+    def votes(self) -> Any:
+        """The votes on some rows, (n, M K) by classifier and class, a sparse matrix."""
+        return self.some.vote_counts
+
+    @cached_property
+    def voted(self) -> Any:
+        """Who votes on which of some rows, (n, M), a sparse matrix."""
+        return scipy.sparse.csr_matrix(self.some.has_hard)
+
+    @cached_property
+    def votes_per_item(self) -> Ints:
+        """Classifiers that vote on each of some rows, (n,)."""
+        return np.diff(self.voted.indptr).astype(np.int64)
+
+    @cached_property
+    def votes_by_class(self) -> Array:
+        """Votes of each annotator for each class, (A, K)."""
+        total = np.asarray(self.votes.sum(axis=0)).reshape(-1, self.some.n_classes)
+        return total[self.annotators :]
+
+    @property
+    def by_votes(self) -> bool:
+        """Whether hard predictions are all there is, or annotators vote."""
+        said = self.facts.rows.any() or self.facts.scored.any()
+        return self.annotators is not None or not said
+
+    def scores_of_some(self) -> Floats:
+        """Scores of known rows, evenly spread, where all of them would take long."""
+        n, _, width = self.scores.shape
+        most = max(_MOST_NUMBERS // width, 1000)
+        return self.scores if n <= most else self.scores[np.linspace(0, n - 1, most).astype(int)]
+
+
+def class_scores(predictions: Predictions) -> Floats:
+    """Score of each class by each classifier, shape (n, M, C); NaN where it gives none.
+
+    Two classes need one score, that of the positive class (C = 1): its probability, else the raw
+    score, else the vote. More classes have C = K, and a vote counts as 0 and 1.
+    """
+    k = predictions.n_classes
+    hard = predictions.hard
+    out: Floats = (hard[:, :, None] == np.arange(k)).astype(np.float64)
+    out[hard < 0] = np.nan
+    if k == 2:
+        out = out[:, :, 1:]
+    if predictions.scores is not None:
+        given = predictions.scores[:, :, None]
+        # A classifier ranks all items by one thing: scores wherever it has any.
+        out = np.where(np.isnan(given).all(axis=0), out, given)
+    if predictions.probabilities is not None:
+        given = predictions.probabilities if k > 2 else predictions.probabilities[:, :, 1:]
+        out = np.where(np.isnan(given).all(axis=0), out, given)
+    return out
+
+
+def correlations(values: Floats) -> Floats:
+    """Correlation of every two columns over the rows that both have, shape (M, M)."""
+    present = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = np.nansum(values, axis=0) / present.sum(axis=0)
+    x, w = np.nan_to_num(values - middle), present.astype(np.float64)
+    size = w.T @ w
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = x.T @ w
+        square = (x**2).T @ w - total**2 / size
+        cross = x.T @ x - total * total.T / size
+        # Rounding leaves a constant column with a tiny variance.
+        square[square < 1e-20 * np.maximum(size, 1)] = np.nan
+        result: Floats = cross / np.sqrt(square * square.T)
+    return result
+
+
+def rank_shares(values: Floats) -> Floats:
+    """Mid-rank of each value among those present, in (0, 1), shape (n,); NaN stays NaN."""
+    out = np.full(len(values), np.nan)
+    present = ~np.isnan(values)
+    if present.any():
+        codes, size = dense_codes(values[present])
+        count = np.bincount(codes, minlength=size)
+        out[present] = ((np.cumsum(count) - 0.5 * count) / present.sum())[codes]
+    return out
+
+
+def order_auc(values: Floats, positive: Array, negative: Array) -> float:
+    """AUC of the scores, shape (n,), on the items with a score; NaN where a class has none."""
+    present = ~np.isnan(values)
+    own, other = positive & present, negative & present
+    if not (own.any() and other.any()):
+        return float("nan")
+    codes, size = dense_codes(values[present])
+    above, below = (
+        np.bincount(codes, chosen[present], minlength=size).astype(np.float64)[:, None]
+        for chosen in (own, other)
+    )
+    return float(auc(above, below)[0])
+
+
+def row_hashes(predictions: Predictions) -> UInts | None:
+    """A hash of every prediction and the label of each row, (n,); None where rows repeat anyway."""
+    if predictions.probabilities is None and predictions.scores is None:
+        return None  # Votes repeat by nature.
+    columns = [predictions.labels]
+    for block in (predictions.probabilities, predictions.votes, predictions.scores):
+        if block is not None:
+            columns.extend(block.reshape(len(block), -1).T)
+    return hash_columns(columns, predictions.n_items)

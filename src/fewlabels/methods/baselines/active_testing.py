@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
-from fewlabels.kernels.pseudo_observations import pseudo_observations
+from fewlabels.kernels.interval_draws import pseudo_observations
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
-    check_count,
+    places_of,
     with_evidence,
     with_probabilities,
 )
-from fewlabels.methods.baselines.ensemble import Ensemble
+from fewlabels.methods.baselines.plain import Ensemble
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -76,7 +77,7 @@ class ActiveTesting(LabelModel):
 
     def __post_init__(self) -> None:
         if self.budget is not None:
-            check_count("budget", self.budget)
+            whole("budget", self.budget)
         if self.oracle is not None and not callable(self.oracle):
             raise UsageError(f"`oracle` must be a function of item indices; got {self.oracle!r}")
         if not 0 < self.uniform_share <= 1:
@@ -178,9 +179,9 @@ class _FittedActiveTesting(FittedLabelModel):
         labels, weights = predictions.labels.copy(), np.ones(predictions.n_items)
         asked = np.zeros(predictions.n_items, dtype=bool)
         if self.acquired is not None:
-            place = _places(self.acquired.keys, predictions.keys)
+            place = places_of(predictions.keys, self.acquired.keys)
             asked = place >= 0
-            place_in_pool = _places(self.acquired.pool, predictions.keys)
+            place_in_pool = places_of(predictions.keys, self.acquired.pool)
             weights = np.where(place_in_pool >= 0, self.acquired.first[place_in_pool], 1.0)
             labels[asked] = self.acquired.labels[place[asked]]
             weights[asked] = self.acquired.weights[place[asked]]
@@ -188,6 +189,7 @@ class _FittedActiveTesting(FittedLabelModel):
             self.surrogate.posterior(predictions).marginals(), predictions.evidence
         )
         probabilities[asked] = np.eye(predictions.n_classes)[labels[asked]]
+        few = self.acquired is not None and int((labels >= 0).sum()) < 5
         return LabelPosterior(
             probabilities,
             Fixed(probabilities),
@@ -196,26 +198,23 @@ class _FittedActiveTesting(FittedLabelModel):
             value_from="marginals",
             observed=labels >= 0,
             means=_LevelledRisk(predictions, labels, weights, asked, self.salt),
-            status=self._status(int((labels >= 0).sum())),
-            warnings=self._warnings(int((labels >= 0).sum())),
+            status=Status.FEW_LABELS if few else Status.OK,
+            warnings=self._warnings(few),
             diagnostics=self._diagnostics(predictions),
         )
 
-    def _status(self, n_known: int) -> Status:
-        return Status.FEW_LABELS if self.acquired is not None and n_known < 5 else Status.OK
-
-    def _warnings(self, n_known: int) -> tuple[str, ...]:
+    def _warnings(self, few: bool) -> tuple[str, ...]:
         if self.acquired is None:
             return (
                 "active-testing has no oracle to ask (give one in Python: "
                 "fl.models.ActiveTesting(oracle=...)): the labels there are count as a random "
                 "sample; the items to label next are in the diagnostics",
             )
-        few = ("few-labels: the oracle gave fewer than 5 labels",) if n_known < 5 else ()
-        return (f"the oracle was asked for {len(self.acquired.keys)} labels", *few)
+        said = f"the oracle was asked for {len(self.acquired.keys)} labels"
+        return (said, "few-labels: the oracle gave fewer than 5 labels") if few else (said,)
 
     def _diagnostics(self, predictions: Predictions) -> dict[str, Any]:
-        place = _places(self.suggested, predictions.keys)
+        place = places_of(predictions.keys, self.suggested)
         items = np.flatnonzero(place >= 0)
         items = items[np.argsort(place[items])]
         if self.acquired is None:
@@ -223,16 +222,6 @@ class _FittedActiveTesting(FittedLabelModel):
         squares = float((self.acquired.weights**2).sum())
         effective = float(self.acquired.weights.sum()) ** 2 / squares if squares else 0.0
         return {"asked": items.tolist(), "effective_labels": effective}
-
-
-def _places(keys: UInts, of: UInts) -> Ints:
-    """Place of each of `of` (n,) among `keys` (m,), -1 where it is not there."""
-    if not len(keys):
-        return np.full(len(of), -1)
-    order = np.argsort(keys)
-    place = np.minimum(np.searchsorted(keys[order], of), len(keys) - 1)
-    out: Ints = np.where(keys[order][place] == of, order[place], -1)
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials
-from fewlabels.kernels.pseudo_observations import pseudo_observations
+from fewlabels.kernels.interval_draws import pseudo_observations
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.methods.base import (
     FittedLabelModel,

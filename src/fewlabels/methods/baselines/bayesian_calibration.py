@@ -11,18 +11,20 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.checks.arguments import whole
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.simplex import CLIP, softmax, two_classes
+from fewlabels.kernels.importance import ImportanceSample, Proposal
+from fewlabels.kernels.simplex import CLIP
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
-    check_count,
     probabilities_of,
+    status_of,
     with_probabilities,
 )
-from fewlabels.methods.per_model import fit_each
+from fewlabels.methods.per_model import ScoreDraws, fit_each
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -58,8 +60,8 @@ class BayesianCalibration(LabelModel):
     proposals: int = 1000
 
     def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
-        check_count("proposals", self.proposals)
+        whole("n_draws", self.n_draws)
+        whole("proposals", self.proposals)
         for name in ("slope_sd", "offset_sd"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
@@ -80,28 +82,21 @@ class BayesianCalibration(LabelModel):
                 "'dawid-skene'"
             )
         served, _ = with_probabilities(predictions, "bayesian-calibration")
-        return fit_each(_BetaCalibration(self), served, rng)
+        return fit_each(self._fit_one, served, rng)
 
-
-@dataclass(frozen=True)
-class _BetaCalibration(LabelModel):
-    """The calibration map of one classifier."""
-
-    settings: BayesianCalibration
-
-    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        served, p = with_probabilities(predictions, "bayesian-calibration")
+    def _fit_one(self, served: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """The calibration map of one classifier."""
+        p = probabilities_of(served, served.models, "bayesian-calibration")
         there = ~np.isnan(p[:, 0, 0])
         informed = np.flatnonzero(there & (served.evidence != 0).any(axis=1))
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
-        settings = self.settings
         found = sample_posterior(
             log_scores(p[informed, 0, 1]),
             served.evidence[informed],
-            np.array([settings.slope_sd, settings.slope_sd, settings.offset_sd]),
-            size=settings.n_draws,
-            proposals=settings.proposals,
+            np.array([self.slope_sd, self.slope_sd, self.offset_sd]),
+            size=self.n_draws,
+            proposals=self.proposals,
             rng=rng,
         )
         return _FittedBetaCalibration(
@@ -117,27 +112,36 @@ class _FittedBetaCalibration(FittedLabelModel):
     n_informed: int
     salt: int
 
+    @property
+    def size(self) -> int:
+        """How many draws there are."""
+        return len(self.found.draws)
+
     @cached_property
-    def shares(self) -> Floats:
-        """Share of class 1 among the items fitted to, per draw (D,): stands in for a score."""
+    def logit_prevalence(self) -> Floats:
+        """Logit of the share of class 1 among the items fitted to, (D,): stands in for a score."""
 
         def total(rows: slice) -> Floats:
             z = logits(self.found.draws, log_scores(self.scores[rows]))
             return expit(z, out=z).sum(axis=0)
 
         n = len(self.scores)
-        return np.sum(list(map_blocks(total, spans(n, 4096))), axis=0) / n
+        return logit(np.sum(list(map_blocks(total, spans(n, 4096))), axis=0) / n)
+
+    def log_odds(self, scores: Floats, index: Ints) -> Floats:
+        """Calibrated log-odds of scores, (n, D)."""
+        return logits(self.found.draws[index], log_scores(scores))
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
         slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
         return LabelPosterior(
             None,
-            _CalibrationDraws(self, scores, predictions.evidence),
+            ScoreDraws(self, scores, predictions.evidence),
             predictions.keys,
             salt=self.salt,
             value_from="draws",
-            status=self._status(),
+            status=status_of(self._warnings()),
             warnings=self._warnings(),
             diagnostics={
                 "a": float(slopes[:, 0].mean()),
@@ -146,11 +150,6 @@ class _FittedBetaCalibration(FittedLabelModel):
                 "effective_sample_size": self.found.effective_sample_size,
             },
         )
-
-    def _status(self) -> Status:
-        if not self.found.converged or self.found.effective_sample_size < FEW_EFFECTIVE:
-            return Status.NOT_CONVERGED
-        return Status.OK if self.n_informed else Status.ASSUMPTION
 
     def _warnings(self) -> tuple[str, ...]:
         said = []
@@ -168,33 +167,12 @@ class _FittedBetaCalibration(FittedLabelModel):
         return tuple(said)
 
 
-@dataclass(frozen=True, eq=False)
-class _CalibrationDraws:
-    fitted: _FittedBetaCalibration
-    scores: Floats
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return len(self.fitted.found.draws)
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        scores, evidence = self.scores[rows], self.evidence[rows]
-        z = logits(self.fitted.found.draws[index], log_scores(scores))
-        missing = np.flatnonzero(np.isnan(scores))
-        if len(missing):
-            z[missing] = logit(self.fitted.shares[index])
-        # A known label is evidence without end, whose probability is exactly 0 or 1.
-        z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return two_classes(expit(z, out=z))
-
-
 # --- the posterior of the calibration map -----------------------------------------------------
 #
 # Mode, importance sampling, resampling.
 
 
-_FREEDOM = 5
+_FREEDOM = 5.0
 """Degrees of freedom of the proposals: tails heavier than those of any posterior here."""
 
 _BLOCK = 2**21
@@ -204,7 +182,6 @@ class BetaPosterior(NamedTuple):
     """Draws (D, 3) of log a, log b and c, equally weighted, and how they came about."""
 
     draws: Floats
-    mode: Floats
     effective_sample_size: float
     converged: bool
 
@@ -279,11 +256,11 @@ def sample_posterior(
     values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, sds)[1])
     # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
     root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
-    t = rng.standard_normal((proposals, 3))
-    t /= np.sqrt(rng.chisquare(_FREEDOM, size=(proposals, 1)) / _FREEDOM)
-    theta = found.x + t @ root.T
-    log_proposal = -(_FREEDOM + 3) / 2 * np.log1p((t**2).sum(axis=1) / _FREEDOM)
-    weights = softmax(log_posterior(theta, x, evidence, sds) - log_proposal, axis=0)
-    points = (np.arange(size) + rng.random()) / size
-    chosen = np.minimum(np.searchsorted(np.cumsum(weights), points), proposals - 1)
-    return BetaPosterior(theta[chosen], found.x, float(1 / (weights**2).sum()), bool(found.success))
+    sample = ImportanceSample.draw(
+        lambda theta: log_posterior(theta, x, evidence, sds),
+        Proposal.of(found.x, root, _FREEDOM),
+        proposals,
+        rng,
+    )
+    drawn = sample.points[sample.resample(size, rng)]
+    return BetaPosterior(drawn, sample.effective_size, bool(found.success))

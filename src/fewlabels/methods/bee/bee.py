@@ -7,16 +7,203 @@ matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from time import perf_counter
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from fewlabels.methods.base import check_choice
-from fewlabels.methods.bee.heldout import SELECTIONS, Selection, chosen_strengths
-from fewlabels.methods.bee.table import ALONE, DOMAINS, FRANCHISE, TABLES, Rules
-from fewlabels.methods.bee.vote_model import Strength, VoteModel, check_strength
+from fewlabels.checks.arguments import chosen_from, positive, whole
+from fewlabels.errors import UsageError
+from fewlabels.methods.base import LabelModel, with_hard_votes
+from fewlabels.methods.bee.constraints import Constraints
+from fewlabels.methods.bee.fitted import FittedVoteModel
+from fewlabels.methods.bee.table import (
+    ALONE,
+    DOMAINS,
+    FRANCHISE,
+    TABLES,
+    Rules,
+    Schedule,
+    States,
+    VoteData,
+    VotePrior,
+)
+from fewlabels.methods.votes.data import domains_of
+from fewlabels.methods.votes.warnings import announce_wait
 from fewlabels.predictions import Predictions
+
+Strength = float | Literal["learned", "held-out"]
+"""A concentration: given, drawn under a Gamma(1, 1) prior, or chosen by held-out likelihood."""
+
+Selection = Literal["folds", "split"]
+SELECTIONS: tuple[Selection, ...] = ("folds", "split")
+"""Ways to hold items out."""
+
+Rates = Literal["one", "confusion"]
+"""What a classifier has: an error rate, or a confusion matrix."""
+
+_CONCENTRATIONS = ("concentration", "top_concentration")
+
+
+@dataclass(frozen=True)
+class VoteModel(LabelModel):
+    """Error rates and labels from votes by Gibbs sampling; see what is built on it.
+
+    `shared` says who may share rates, `rates` what they are: one error rate per classifier, or its
+    confusion matrix. A subclass sets both, and adds the parameters that sharing takes.
+    """
+
+    class_prior: float = 1.0
+    error_prior: tuple[float, float] = (1.0, 10.0)
+    burn_in: int = 1000
+    sweeps: int = 2000
+    thin: int = 10
+    chains: int = 4
+    labeled_at_random: bool = True
+    flip: bool = True
+    constraints: Constraints | None = None
+
+    name: ClassVar[str]
+    shared: ClassVar[int]
+    rates: ClassVar[Rates]
+    samplers: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("sweeps", "thin", "chains"):
+            whole(name, getattr(self, name))
+        if not isinstance(self.burn_in, Integral) or self.burn_in < 0:
+            raise UsageError(f"`burn_in` must be a whole number, 0 or more; got {self.burn_in!r}")
+        if self.sweeps < self.thin:
+            raise UsageError(
+                "`sweeps` must be at least `thin`, the sweeps per kept draw; got "
+                f"{self.sweeps} and {self.thin}"
+            )
+        positive("class_prior", self.class_prior)
+        pair = self.error_prior
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise UsageError(f"`error_prior` must be two numbers, (errors, hits); got {pair!r}")
+        for value in pair:
+            positive("error_prior", value)
+        if self.constraints is not None and not isinstance(self.constraints, Constraints):
+            raise UsageError(
+                "`constraints` must be fewlabels.models.Constraints; got "
+                f"{type(self.constraints).__name__}"
+            )
+        for name in _CONCENTRATIONS:
+            value = getattr(self, name, 1.0)
+            if not isinstance(value, str):
+                positive(name, value)
+            elif value not in ("learned", "held-out"):
+                raise UsageError(
+                    f"`{name}` must be a number, 'learned' or 'held-out'; got {value!r}"
+                )
+        if self.shared != ALONE:
+            chosen_from("selection", getattr(self, "selection", None), SELECTIONS)
+            chosen_from("sampler", getattr(self, "sampler", None), self.samplers)
+
+    @property
+    def strengths(self) -> tuple[Strength, Strength]:
+        """Concentrations alpha and gamma; 1 where there is none."""
+        alpha, gamma = (getattr(self, name, 1.0) for name in _CONCENTRATIONS)
+        return alpha, gamma
+
+    def rules(self) -> tuple[Rules, Rules]:
+        """How to sweep while burning in, and after."""
+        alpha, gamma = (strength == "learned" for strength in self.strengths)
+        sampler = getattr(self, "sampler", "collapsed")
+        collapsed = sampler in ("collapsed", "partially collapsed")
+        # Where rules tell classes apart, a mirror image is not as likely.
+        flip = self.flip and self.constraints is None
+        after = Rules(self.shared, flip, collapsed, False, alpha, gamma)
+        if sampler == "collapsed then uncollapsed":
+            # Burn-in integrates the rates out of the labels too.
+            return after._replace(collapsed=True, collapsed_labels=True), after
+        return after, after
+
+    def with_strengths(self, predictions: Predictions, rng: np.random.Generator) -> VoteModel:
+        """The same model, with every concentration that is to be chosen by the data chosen."""
+        if "held-out" not in self.strengths:
+            return self
+        from fewlabels.methods.bee.selection import chosen_strengths
+
+        return chosen_strengths(self, predictions, rng)
+
+    def prior(self, states: States, n_classes: int) -> VotePrior:
+        """Dirichlet priors; every row of a confusion matrix errs as often as a single rate does."""
+        wrong, right = self.error_prior
+        if self.rates == "one":
+            rates = np.array([[wrong, right]], dtype=np.float64)
+        else:
+            rates = np.full((n_classes, n_classes), wrong / (n_classes - 1), dtype=np.float64)
+            np.fill_diagonal(rates, right)
+        # States that a group does not have never get an item; a Dirichlet needs them positive.
+        weights = np.where(states.weights > 0, states.weights, 1.0)
+        return VotePrior(weights * float(self.class_prior), rates)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedVoteModel:
+        """Run the chains on the distinct rows of votes."""
+        started = perf_counter()
+        (out,) = self.fit_each([predictions], [rng])
+        return out.after(perf_counter() - started)
+
+    @property
+    def work(self) -> int:
+        """Sweeps of all chains of a fit."""
+        return self.chains * (self.burn_in + self.sweeps)
+
+    def fit_each(
+        self,
+        samples: Sequence[Predictions],
+        generators: Sequence[np.random.Generator],
+        ahead: int = 0,
+    ) -> list[FittedVoteModel]:
+        """Fit to every one of some samples, as `fit` does; together that is quicker.
+
+        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes.
+        """
+        # Compilers are slow to load: not before there is something to sample.
+        from fewlabels.methods.bee.gibbs import Run, run_chains
+
+        fits, runs = [], []
+        for predictions, rng in zip(samples, generators, strict=True):
+            served, _ = with_hard_votes(predictions, self.name)
+            model = self.with_strengths(served, rng)
+            # In the order of their names, so that the order of the items does not matter.
+            domains = tuple(sorted(domains_of(served), key=str))
+            states = States.of(served.n_classes, domains, self.constraints)
+            data = VoteData.of(
+                served, domains, states, self.constraints, labeled_at_random=self.labeled_at_random
+            )
+            alpha, gamma = (1.0 if isinstance(s, str) else float(s) for s in model.strengths)
+            n_units = len(domains) * served.n_models
+            prior = self.prior(states, served.n_classes)
+            runs.append(Run(data.table, prior, n_units, (alpha, gamma), rng))
+            fits.append((served, domains, states))
+        # Concentrations that were chosen are given ones; whether others are learned is the same.
+        burn_in, after = self.rules()
+        schedule = Schedule(self.burn_in, self.sweeps, self.thin, self.chains)
+        return [
+            FittedVoteModel(
+                constraints=self.constraints,
+                coupling=self.shared,
+                models=served.models,
+                classes=tuple(map(str, served.classes)),
+                domains=domains,
+                states=states,
+                draws=draws,
+                voted=np.bincount(run.table.unit, minlength=run.n_units) > 0,
+                salt=int(run.rng.integers(2**63)),
+            )
+            for (served, domains, states), run, draws in zip(
+                fits,
+                runs,
+                run_chains(runs, after, burn_in, schedule, ahead, announce_wait),
+                strict=True,
+            )
+        ]
 
 
 @dataclass(frozen=True)
@@ -48,12 +235,8 @@ class BEE(VoteModel):
     """
 
     name = "bee"
-    one_rate = True
-
-    def rules(self) -> tuple[Rules, Rules]:
-        """Nobody shares rates."""
-        rules = Rules(ALONE, self.flip, True, False, False, False)
-        return rules, rules
+    shared = ALONE
+    rates: ClassVar[Rates] = "one"
 
 
 @dataclass(frozen=True)
@@ -66,7 +249,7 @@ class ConfusionBEE(BEE):
     """
 
     name = "confusion-bee"
-    one_rate = False
+    rates = "confusion"
 
 
 @dataclass(frozen=True)
@@ -77,38 +260,8 @@ class CoupledVoteModel(VoteModel):
     selection: Selection = "folds"
     sampler: str = "collapsed"
 
+    rates: ClassVar[Rates] = "one"
     samplers: ClassVar[tuple[str, ...]] = ("collapsed", "uncollapsed")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_strength("concentration", self.concentration)
-        check_choice("selection", self.selection, SELECTIONS)
-        check_choice("sampler", self.sampler, self.samplers)
-
-    @property
-    def strengths(self) -> tuple[Strength, Strength]:
-        """alpha; there is no gamma."""
-        return self.concentration, 1.0
-
-    def with_strengths(self, predictions: Predictions, rng: np.random.Generator) -> VoteModel:
-        """Choose alpha, gamma or both by held-out likelihood where that is asked for."""
-        names = ("concentration", "top_concentration")
-        open_ = [n for n, s in zip(names, self.strengths, strict=True) if s == "held-out"]
-        if not open_:
-            return self
-
-        def made(alpha: float, gamma: float) -> VoteModel:
-            pair: dict[str, Any] = dict(zip(names, (alpha, gamma), strict=True))
-            return replace(self, **{name: pair[name] for name in open_})
-
-        return chosen_strengths(made, self.selection, predictions, rng, both=len(open_) == 2)
-
-    def rules(self) -> tuple[Rules, Rules]:
-        """Sampler and which concentrations are learned."""
-        alpha, gamma = (s == "learned" for s in self.strengths)
-        collapsed = self.sampler in ("collapsed", "partially collapsed")
-        rules = Rules(self.coupling, self.flip, collapsed, False, alpha, gamma)
-        return rules, rules
 
 
 @dataclass(frozen=True)
@@ -137,16 +290,8 @@ class CBEE(CoupledVoteModel):
     )
 
     name = "cbee"
-    one_rate = True
-    coupling = DOMAINS
+    shared = DOMAINS
     samplers = ("partially collapsed", "uncollapsed", "collapsed then uncollapsed")
-
-    def rules(self) -> tuple[Rules, Rules]:
-        """Burn-in may integrate the rates out of the labels too."""
-        rules, after = super().rules()
-        if self.sampler == "collapsed then uncollapsed":
-            rules = after._replace(collapsed=True, collapsed_labels=True)
-        return rules, after
 
 
 @dataclass(frozen=True)
@@ -157,7 +302,7 @@ class ConfusionCBEE(CBEE):
     """
 
     name = "confusion-cbee"
-    one_rate = False
+    rates = "confusion"
 
 
 @dataclass(frozen=True)
@@ -179,8 +324,7 @@ class CBCC(CoupledVoteModel):
     sampler: Literal["collapsed", "uncollapsed"] = "collapsed"
 
     name = "cbcc"
-    one_rate = True
-    coupling = TABLES
+    shared = TABLES
 
 
 @dataclass(frozen=True)
@@ -200,16 +344,7 @@ class HCBEE(CBCC):
     top_concentration: Strength = 1.0
 
     name = "hcbee"
-    coupling = FRANCHISE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_strength("top_concentration", self.top_concentration)
-
-    @property
-    def strengths(self) -> tuple[Strength, Strength]:
-        """Both: alpha and gamma."""
-        return self.concentration, self.top_concentration
+    shared = FRANCHISE
 
 
 @dataclass(frozen=True)
@@ -220,4 +355,4 @@ class ConfusionHCBEE(HCBEE):
     """
 
     name = "confusion-hcbee"
-    one_rate = False
+    rates = "confusion"

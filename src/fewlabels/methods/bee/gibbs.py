@@ -13,14 +13,18 @@ Source: Platanios, Dubey, Mitchell (2016), equations 3 to 7 and sections 4.2, 4.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from threading import Lock
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, report, spans
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.bee.compiled import compiled, compiled_part
+from fewlabels.methods.bee.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
 from fewlabels.methods.bee.seating import (
-    add,
     draw_concentration,
     draw_rates,
     pick,
@@ -32,6 +36,9 @@ from fewlabels.methods.bee.table import (
     DOMAINS,
     FRANCHISE,
     Rules,
+    Schedule,
+    VoteArrays,
+    VoteDraws,
     VotePrior,
     VoteState,
     VoteTable,
@@ -39,6 +46,154 @@ from fewlabels.methods.bee.table import (
 
 _CERTAIN = 50.0
 """Log-odds that a vote for a state starts with: as good as certain, unless votes tie."""
+
+_BATCH = 2**16
+"""Votes of chains that one thread samples where nothing is compiled: more threads for fewer votes
+would wait for each other."""
+
+_ENOUGH = 0.3
+"""Seconds of sampling that show how long the rest will take."""
+
+
+# --- chains -----------------------------------------------------------------------------------
+
+
+class _Progress:
+    """Counts sweeps of all chains, and reports them now and then.
+
+    And says once, soon after the start, how many seconds these and `ahead` more will take.
+    """
+
+    def __init__(self, total: int, ahead: int, expect: Callable[[float], None] | None) -> None:
+        self.total, self.ahead, self.expect = total, ahead, expect
+        self.done, self.last, self.started = 0, 0, perf_counter()
+        self.lock = Lock()
+
+    def add(self, sweeps: int) -> None:
+        with self.lock:
+            self.done += sweeps
+            if self.done - self.last >= self.total / 100 or self.done == self.total:
+                self.last = self.done
+                report(self.done, self.total)
+            passed = perf_counter() - self.started
+            if self.expect is not None and passed > _ENOUGH:
+                self.expect(passed * (self.total + self.ahead) / self.done)
+                self.expect = None
+
+
+def new_state(
+    table: VoteTable, prior: VotePrior, n_units: int, alpha: float, gamma: float
+) -> VoteState:
+    """Arrays of one chain, everyone in a group of their own."""
+    n_states, n_domains = table.class_of.shape
+    n_models = n_units // n_domains
+    n_classes = max(int(table.class_of.max()) + 1, prior.rates.shape[1])
+    units = np.arange(n_units)
+    size = (n_units, *prior.rates.shape)
+    return VoteState(
+        labels=np.zeros((len(table.items), n_states), dtype=np.int64),
+        shares=np.full((len(table.free), n_states), 1 / n_states),
+        cells=np.zeros(size),
+        atom=units.copy(),
+        phi=np.zeros(size),
+        log_rates=np.zeros((n_units, n_classes, n_classes)),
+        concentration=np.array([alpha, gamma]),
+        cluster=np.arange(n_domains),
+        table=np.tile(np.arange(n_models), (n_domains, 1)),
+        dish=units.reshape(n_domains, n_models).copy(),
+    )
+
+
+class Run(NamedTuple):
+    """What a model is fitted on; concentration is alpha and gamma."""
+
+    table: VoteTable
+    prior: VotePrior
+    n_units: int
+    concentration: tuple[float, float]
+    rng: np.random.Generator
+
+
+def run_chains(
+    runs: Sequence[Run],
+    rules: Rules,
+    burn_in_rules: Rules,
+    schedule: Schedule,
+    ahead: int = 0,
+    expect: Callable[[float], None] | None = None,
+) -> list[VoteDraws]:
+    """Draws of every run, each chain with a generator of its own.
+
+    The answer depends neither on the threads nor on what else runs. Where loops are not compiled
+    `expect` is told how many seconds this will take, with `ahead` more sweeps like these to come.
+    """
+    kept = schedule.sweeps // schedule.thin
+    each = schedule.burn_in + kept * schedule.thin
+    progress = _Progress(len(runs) * schedule.chains * each, ahead, None if IS_COMPILED else expect)
+    # Without a compiler a sweep may take long, and is worth a word.
+    step = max(schedule.burn_in // 20, 1) if IS_COMPILED else 1
+
+    def sample(run: Run, rng: np.random.Generator) -> tuple[Floats, Floats, Ints, Floats]:
+        state = new_state(run.table, run.prior, run.n_units, *run.concentration)
+        start_state(run.table, run.prior, state, rng)
+        for part in spans(schedule.burn_in, step):
+            sweeps = part.stop - part.start
+            advance(run.table, run.prior, state, burn_in_rules, sweeps, rng)
+            progress.add(sweeps)
+        rates = np.empty((kept, *state.phi.shape))
+        shares = np.empty((kept, *state.shares.shape))
+        atom = np.empty((kept, *state.atom.shape), dtype=np.int64)
+        concentration = np.empty((kept, 2))
+        for t in range(kept):
+            advance(run.table, run.prior, state, rules, schedule.thin, rng)
+            progress.add(schedule.thin)
+            rates[t], shares[t] = state.phi[state.atom], state.shares
+            atom[t], concentration[t] = state.atom, state.concentration
+        return rates, shares, atom, concentration
+
+    batches: list[list[tuple[Run, np.random.Generator]]] = []
+    votes = 0
+    for run in runs:
+        for rng in run.rng.spawn(schedule.chains):
+            votes += len(run.table.vote)
+            if IS_COMPILED or not batches or votes > _BATCH:
+                batches.append([])
+                votes = len(run.table.vote)
+            batches[-1].append((run, rng))
+    parts = [
+        part
+        for batch in map_blocks(lambda batch: [sample(*chain) for chain in batch], batches)
+        for part in batch
+    ]
+    out = []
+    for own in spans(len(parts), schedule.chains):
+        stacked = (np.stack(kind, axis=1) for kind in zip(*parts[own], strict=True))
+        out.append(VoteDraws(*stacked))
+    return out
+
+
+def start_state(
+    table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
+) -> None:
+    """Labels that most votes agree with, ties at random; everyone has the rates that follow."""
+    arrays = table.arrays(len(state.atom), state.log_rates.shape[1], state.phi.shape[1] == 1)
+    hits = np.zeros(state.cells.shape)  # which cells count votes for the label
+    hits[:] = np.eye(state.phi.shape[2])[-state.phi.shape[1] :]
+    weights = _CERTAIN * (arrays.votes @ hits.ravel()[arrays.cell]) + table.evidence
+    state.labels[:] = rng.multinomial(table.items, softmax(weights))
+    _count(arrays, state)
+    state.phi[:] = state.cells + prior.rates
+    state.phi[:] /= state.phi.sum(axis=2, keepdims=True)
+
+
+def _count(arrays: VoteArrays, state: VoteState) -> None:
+    """Votes under the labels of all rows, into `cells`."""
+    counts = arrays.by_vote @ state.labels
+    cells = np.bincount(arrays.cell.ravel(), counts.ravel(), state.cells.size)
+    state.cells[:] = cells.reshape(state.cells.shape)
+
+
+# --- sweeps -----------------------------------------------------------------------------------
 
 
 def advance(
@@ -51,22 +206,19 @@ def advance(
 ) -> None:
     """Run some sweeps; `state` changes in place."""
     if rules.coupling == ALONE and not rules.collapsed_labels:
-        _sweep(table, prior, state, rules.flip, sweeps, rng)
+        _sweep(table, prior, state, rules, sweeps, rng)
         return
     # Only what a model needs is compiled: each of these takes seconds the first time.
     for _ in range(sweeps):
         if rules.coupling == DOMAINS:
-            couple_domains(prior, state, rules.collapsed, rules.learn_alpha, rng)
+            _couple_domains(prior, state, rules, rng)
         elif rules.coupling != ALONE:
-            shared = rules.coupling == FRANCHISE
-            couple_classifiers(
-                prior, state, shared, rules.collapsed, rules.learn_alpha, rules.learn_gamma, rng
-            )
+            _couple_classifiers(prior, state, rules, rng)
         if rules.collapsed_labels:
-            _draw_parameters(table, prior, state, rules.flip, rng)
+            _draw_parameters(table, prior, state, rules, rng)
             _draw_labels_collapsed(table, prior, state, rng)
         else:
-            _sweep(table, prior, state, rules.flip, 1, rng)
+            _sweep(table, prior, state, rules, 1, rng)
 
 
 @compiled
@@ -74,93 +226,130 @@ def _sweep(
     table: VoteTable,
     prior: VotePrior,
     state: VoteState,
-    flip: bool,
+    rules: Rules,
     sweeps: int,
     rng: np.random.Generator,
 ) -> None:
     """Parameters and labels, given who shares rates, some times over."""
     for _ in range(sweeps):
-        _draw_parameters(table, prior, state, flip, rng)
+        _draw_parameters(table, prior, state, rules, rng)
         _draw_labels(table, state, rng)
 
 
 @compiled
 def _draw_parameters(
-    table: VoteTable, prior: VotePrior, state: VoteState, flip: bool, rng: np.random.Generator
+    table: VoteTable, prior: VotePrior, state: VoteState, rules: Rules, rng: np.random.Generator
 ) -> None:
     """Rates and class shares given the labels, with a flip in between."""
-    sums = np.zeros(state.phi.shape)
-    _sum_by_atom(state, sums)
-    for a in range(len(sums)):
-        draw_rates(sums[a], prior.rates, state.phi[a], rng)
-    if flip:
-        _flip(table, prior, state, rng)
-    _spread_rates(state)
-    _draw_shares(table, prior, state, rng)
+    concentration = np.empty(state.phi.shape)
+    concentration[:] = prior.rates
+    if rules.coupling == ALONE:
+        concentration += state.cells
+    else:
+        for u in range(len(state.atom)):
+            concentration[state.atom[u]] += state.cells[u]
+    c = state.phi.shape[2]
+    state.phi[:] = draw_rates(concentration.reshape(-1, c), rng).reshape(state.phi.shape)
+    if rules.flip:
+        _flip(table, prior, state, rules.coupling, rng)
+    shares = prior.share.copy()
+    _add_labels(table, state, shares)
+    state.shares[:] = draw_rates(shares, rng)
 
 
-@compiled_part
-def _sum_by_atom(state: VoteState, sums: Floats) -> None:
-    """Counts of votes of all units that share an atom, into `sums`."""
-    sums[:] = 0.0
-    for u in range(len(state.atom)):
-        add(sums[state.atom[u]], state.cells[u], 1.0)
+def _add_labels_by_arrays(table: VoteTable, state: VoteState, shares: Floats) -> None:
+    for s in range(shares.shape[1]):
+        counts = table.informs * state.labels[:, s]
+        shares[:, s] += np.bincount(table.group, counts, len(shares))
 
 
-@compiled_part
-def _distinct(places: Ints) -> int:
-    """How many of the places 0 .. n - 1 somebody has."""
-    taken = np.zeros(places.max() + 1)
-    for place in places:
-        taken[place] = 1.0
-    return int(taken.sum())
+@compiled_or(_add_labels_by_arrays)
+def _add_labels(table: VoteTable, state: VoteState, shares: Floats) -> None:
+    """Add the labels of the rows that inform them to counts (G, S) of the state shares."""
+    for r in range(len(table.items)):
+        for s in range(shares.shape[1]):
+            shares[table.group[r], s] += table.informs[r] * state.labels[r, s]
 
 
 @compiled
-def couple_domains(
-    prior: VotePrior, state: VoteState, collapsed: bool, learn: bool, rng: np.random.Generator
+def _couple_domains(
+    prior: VotePrior, state: VoteState, rules: Rules, rng: np.random.Generator
 ) -> None:
     """Draw the clusters of the domains, and their concentration if it is learned."""
     seat_domains(
         state.cells, prior.rates, state.phi, state.atom, state.cluster, state.concentration,
-        collapsed, rng,
+        rules.collapsed, rng,
     )  # fmt: skip
-    if learn:
-        customers = np.full(1, len(state.cluster))
+    if rules.learn_alpha:
+        customers, used = np.full(1, len(state.cluster)), len(np.unique(state.cluster))
         state.concentration[0] = draw_concentration(
-            state.concentration[0], customers, _distinct(state.cluster), 1.0, 1.0, rng
+            state.concentration[0], customers, used, 1.0, 1.0, rng
         )
 
 
 @compiled
-def couple_classifiers(
-    prior: VotePrior,
-    state: VoteState,
-    shared: bool,
-    collapsed: bool,
-    learn_alpha: bool,
-    learn_gamma: bool,
-    rng: np.random.Generator,
+def _couple_classifiers(
+    prior: VotePrior, state: VoteState, rules: Rules, rng: np.random.Generator
 ) -> None:
     """Draw the tables of the units and their dishes, and the concentrations that are learned."""
+    shared = rules.coupling == FRANCHISE
     seat_classifiers(
         state.cells, prior.rates, state.phi, state.atom, state.table, state.dish,
-        state.concentration, shared, collapsed, rng,
+        state.concentration, shared, rules.collapsed, rng,
     )  # fmt: skip
     n_domains, n_models = state.table.shape
     used = 0
     for d in range(n_domains):
-        used += _distinct(state.table[d])
-    if learn_alpha:
+        used += len(np.unique(state.table[d]))
+    if rules.learn_alpha:
         customers = np.full(n_domains, n_models)
         state.concentration[0] = draw_concentration(
             state.concentration[0], customers, used, 1.0, 1.0, rng
         )
-    if learn_gamma and shared:
-        customers = np.full(1, used)
+    if rules.learn_gamma and shared:
+        dishes = len(np.unique(state.atom))
         state.concentration[1] = draw_concentration(
-            state.concentration[1], customers, _distinct(state.atom), 1.0, 1.0, rng
+            state.concentration[1], np.full(1, used), dishes, 1.0, 1.0, rng
         )
+
+
+def _labels_by_arrays(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
+    """As the loops below: one sparse product for the labels, one for the counts."""
+    n_units, k, _ = state.log_rates.shape
+    arrays = table.arrays(n_units, k, state.phi.shape[1] == 1)
+    logits = table.log_joint(state.phi[state.atom][None], state.shares[None], k)[:, :, 0]
+    chances, single, several = softmax(logits, out=logits), arrays.single, arrays.several
+    cumulative = chances[single].cumsum(axis=1)
+    # Below the total, whatever rounding does.
+    left = rng.random(len(single)) * (cumulative[:, -1] * (1 - 2.0**-52))
+    state.labels[single] = 0
+    state.labels[single, (left[:, None] >= cumulative).sum(axis=1)] = 1
+    if several.size:
+        state.labels[several] = rng.multinomial(table.items[several], chances[several])
+    _count(arrays, state)
+
+
+@compiled_or(_labels_by_arrays)
+def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
+    """Labels of every row, and the counts of votes that follow.
+
+    Rows of one item come first, which asks for random numbers in an order that arrays can keep.
+    """
+    _spread_rates(state)
+    state.cells[:] = 0.0
+    weights = np.empty(table.class_of.shape[0])
+    for r in range(len(table.items)):
+        if table.items[r] == 1:
+            _weigh(table, state, r, weights)
+            state.labels[r] = 0
+            state.labels[r, pick(weights, rng)] = 1
+    for r in range(len(table.items)):
+        if table.items[r] != 1:
+            _weigh(table, state, r, weights)
+            _multinomial(weights, table.items[r], state.labels[r], rng)
+        for s in range(len(weights)):
+            if state.labels[r, s] > 0:
+                _mark(table, state.cells, r, s, float(state.labels[r, s]))
 
 
 @compiled_part
@@ -177,63 +366,6 @@ def _spread_rates(state: VoteState) -> None:
                     state.log_rates[u, k, v] = math.log(phi[0, 1])
                 else:
                     state.log_rates[u, k, v] = math.log(phi[0, 0] / (n_classes - 1))
-
-
-@compiled_part
-def _draw_shares(
-    table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
-) -> None:
-    """State shares of every group from the labels of its rows that inform them."""
-    n_groups, n_states = state.shares.shape
-    total = np.zeros((n_groups, 1, n_states))
-    base = np.empty((1, n_states))
-    for r in range(len(table.items)):
-        if table.informs[r] > 0:
-            for s in range(n_states):
-                total[table.group[r], 0, s] += state.labels[r, s]
-    draw = np.empty((1, n_states))
-    for g in range(n_groups):
-        for s in range(n_states):
-            base[0, s] = prior.share[g, s]
-        draw_rates(total[g], base, draw, rng)
-        for s in range(n_states):
-            state.shares[g, s] = draw[0, s]
-
-
-@compiled_part
-def _mark(table: VoteTable, cells: Floats, r: int, s: int, amount: float) -> None:
-    """Count the votes of row r as `amount` items in state s."""
-    n_models = cells.shape[0] // table.class_of.shape[1]
-    single = cells.shape[1] == 1
-    for e in range(table.start[r], table.start[r + 1]):
-        u = table.unit[e]
-        k = table.class_of[s, u // n_models]
-        if single:
-            cells[u, 0, 1 if table.vote[e] == k else 0] += amount * table.times[e]
-        else:
-            cells[u, k, table.vote[e]] += amount * table.times[e]
-
-
-@compiled_part
-def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
-    """Labels of every row, and the counts of votes that follow.
-
-    Rows of one item come first, which asks for random numbers in an order that arrays can keep.
-    """
-    state.cells[:] = 0.0
-    weights = np.empty(table.class_of.shape[0])
-    for r in range(len(table.items)):
-        if table.items[r] == 1:
-            _weigh(table, state, r, weights)
-            state.labels[r] = 0
-            state.labels[r, pick(weights, len(weights), rng)] = 1
-    for r in range(len(table.items)):
-        if table.items[r] != 1:
-            _weigh(table, state, r, weights)
-            _multinomial(weights, table.items[r], state.labels[r], rng)
-        for s in range(len(weights)):
-            if state.labels[r, s] > 0:
-                _mark(table, state.cells, r, s, float(state.labels[r, s]))
 
 
 @compiled_part
@@ -272,43 +404,162 @@ def _multinomial(weights: Floats, count: int, out: Ints, rng: np.random.Generato
         out[np.argmax(weights)] += left
 
 
-def start_state(
-    table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
-) -> None:
-    """Labels that most votes agree with, ties at random; everyone has the rates that follow."""
-    weights = table.evidence.copy()
-    row, classes = _entries(table, len(state.atom))
-    for s in range(len(classes)):
-        agree = table.times * (table.vote == classes[s])
-        weights[:, s] += _CERTAIN * np.bincount(row, weights=agree, minlength=len(weights))
-    _draw_rows(table, state, weights, rng)
-    state.phi[:] = state.cells + prior.rates
-    state.phi[:] /= state.phi.sum(axis=2, keepdims=True)
-
-
-def _entries(table: VoteTable, n_units: int) -> tuple[Ints, Ints]:
-    """Row of every entry, and the class (S, entries) that each state means there."""
-    row = np.repeat(np.arange(len(table.items)), np.diff(table.start))
-    n_models = n_units // table.class_of.shape[1]
-    return row, table.class_of[:, table.unit // n_models]
-
-
-def _draw_rows(
-    table: VoteTable, state: VoteState, weights: Floats, rng: np.random.Generator
-) -> None:
-    """Labels of every row with log-weights (R, S), and the counts of votes that follow."""
-    state.labels[:] = rng.multinomial(table.items, softmax(weights))
-    row, classes = _entries(table, len(state.atom))
-    n_classes = state.log_rates.shape[1]
-    state.cells[:] = 0.0
-    for s in range(len(classes)):
-        if state.cells.shape[1] == 1:
-            cell = table.unit * 2 + (table.vote == classes[s])
+@compiled_part
+def _mark(table: VoteTable, cells: Floats, r: int, s: int, amount: float) -> None:
+    """Count the votes of row r as `amount` items in state s."""
+    n_models = cells.shape[0] // table.class_of.shape[1]
+    single = cells.shape[1] == 1
+    for e in range(table.start[r], table.start[r + 1]):
+        u = table.unit[e]
+        k = table.class_of[s, u // n_models]
+        if single:
+            cells[u, 0, 1 if table.vote[e] == k else 0] += amount * table.times[e]
         else:
-            cell = (table.unit * n_classes + classes[s]) * n_classes + table.vote
-        amount = table.times * state.labels[row, s]
-        counts = np.bincount(cell, weights=amount, minlength=state.cells.size)
-        state.cells[:] += counts.reshape(state.cells.shape)
+            cells[u, k, table.vote[e]] += amount * table.times[e]
+
+
+@compiled_part
+def _root(parent: Ints, d: int) -> int:
+    while parent[d] != d:
+        parent[d] = parent[parent[d]]
+        d = parent[d]
+    return d
+
+
+@compiled_part
+def _roots(state: VoteState, coupling: int) -> Ints:
+    """First of the domains that share rates with each domain, (D,)."""
+    n_domains, n_models = state.table.shape
+    out = np.arange(n_domains)
+    if coupling in (DOMAINS, FRANCHISE):
+        first = np.full(len(state.phi), -1)
+        # Domains that share any rates share those of the first classifier, unless single ones do.
+        for u in range(0, len(state.atom), n_models if coupling == DOMAINS else 1):
+            d = _root(out, u // n_models)
+            if first[state.atom[u]] < 0:
+                first[state.atom[u]] = d
+            other = _root(out, first[state.atom[u]])
+            out[max(d, other)] = min(d, other)
+        for d in range(n_domains):
+            out[d] = _root(out, d)
+    return out
+
+
+def _flip_by_arrays(
+    table: VoteTable, prior: VotePrior, state: VoteState, coupling: int, rng: np.random.Generator
+) -> None:
+    n_domains, n_models = state.table.shape
+    n_classes = state.log_rates.shape[1]
+    single = state.phi.shape[1] == 1
+    if single and n_classes > 2:
+        return
+    root = _roots(state, coupling)
+    one, two, accept = np.zeros_like(root), np.zeros_like(root), np.zeros(n_domains)
+    for d in range(n_domains):
+        if root[d] == d:
+            one[d] = int(rng.random() * n_classes)
+            two[d] = (one[d] + 1 + int(rng.random() * (n_classes - 1))) % n_classes
+            accept[d] = math.log(max(rng.random(), 1e-300))
+    one, two = one[root], two[root]
+    # Log-ratio of the prior densities, summed over the rates and shares of domains that share.
+    of_atom = np.full(len(state.phi), -1)
+    of_atom[state.atom] = root[np.arange(len(state.atom)) // n_models]
+    atoms = np.flatnonzero(of_atom >= 0)
+    heads = of_atom[atoms]
+    if single:
+        odds = np.log(state.phi[atoms, 0, 1]) - np.log(state.phi[atoms, 0, 0])
+        gain = (prior.rates[0, 0] - prior.rates[0, 1]) * odds
+    else:
+        first, second = one[heads], two[heads]
+        rows = state.phi.reshape(-1, n_classes)
+        odds = np.log(rows[atoms * n_classes + second]) - np.log(rows[atoms * n_classes + first])
+        gain = ((prior.rates[first] - prior.rates[second]) * odds).sum(axis=1)
+    ratio = np.bincount(heads, gain, n_domains)
+    first, second = n_classes * np.arange(n_domains) + one, n_classes * np.arange(n_domains) + two
+    counts, logs = prior.share.reshape(-1), np.log(state.shares).reshape(-1)
+    gain = (counts[first] - counts[second]) * (logs[second] - logs[first])
+    ratio += np.bincount(root, np.where(table.free, gain, -np.inf), n_domains)
+    trades = (accept < ratio)[root]
+    if not trades.any():
+        return
+    for g in np.flatnonzero(trades):
+        shares = state.shares[g]
+        shares[one[g]], shares[two[g]] = shares[two[g]], shares[one[g]]
+        for u in range(g * n_models, (g + 1) * n_models):
+            _trade(state.cells[u], one[g], two[g])
+        own = table.group == g
+        labels = state.labels[:, one[g]].copy()
+        state.labels[:, one[g]] = np.where(own, state.labels[:, two[g]], labels)
+        state.labels[:, two[g]] = np.where(own, labels, state.labels[:, two[g]])
+    for a in atoms[trades[heads]]:
+        _trade(state.phi[a], one[of_atom[a]], two[of_atom[a]])
+
+
+@compiled_or(_flip_by_arrays)
+def _flip(
+    table: VoteTable, prior: VotePrior, state: VoteState, coupling: int, rng: np.random.Generator
+) -> None:
+    """Let two classes trade names in domains that share rates, as often as is as likely.
+
+    The likelihood does not change, so the prior decides. Domains that share no rates trade
+    names on their own. Nothing is traded where something is known of the labels.
+    """
+    n_domains, n_models = state.table.shape
+    n_classes = state.log_rates.shape[1]
+    single = state.phi.shape[1] == 1
+    if single and n_classes > 2:
+        return
+    root = _roots(state, coupling)
+    of_atom = np.full(len(state.phi), -1)
+    for u in range(len(state.atom)):
+        of_atom[state.atom[u]] = root[u // n_models]
+    for d in range(n_domains):
+        if root[d] != d:
+            continue
+        one = int(rng.random() * n_classes)
+        two = (one + 1 + int(rng.random() * (n_classes - 1))) % n_classes
+        log_ratio = 0.0
+        for a in range(len(of_atom)):
+            if of_atom[a] != d:
+                continue
+            if single:
+                odds = math.log(state.phi[a, 0, 1]) - math.log(state.phi[a, 0, 0])
+                log_ratio += (prior.rates[0, 0] - prior.rates[0, 1]) * odds
+            else:
+                for c in range(n_classes):
+                    odds = math.log(state.phi[a, two, c]) - math.log(state.phi[a, one, c])
+                    log_ratio += (prior.rates[one, c] - prior.rates[two, c]) * odds
+        for g in range(n_domains):
+            if root[g] == d:
+                odds = math.log(state.shares[g, two]) - math.log(state.shares[g, one])
+                log_ratio += (prior.share[g, one] - prior.share[g, two]) * odds
+                if not table.free[g]:
+                    log_ratio = -math.inf
+        if math.log(max(rng.random(), 1e-300)) >= log_ratio:
+            continue
+        for a in range(len(of_atom)):
+            if of_atom[a] == d:
+                _trade(state.phi[a], one, two)
+        for g in range(n_domains):
+            if root[g] == d:
+                shares = state.shares[g]
+                shares[one], shares[two] = shares[two], shares[one]
+                for j in range(n_models):
+                    _trade(state.cells[g * n_models + j], one, two)
+        for r in range(len(table.items)):
+            if root[table.group[r]] == d:
+                labels = state.labels[r]
+                labels[one], labels[two] = labels[two], labels[one]
+
+
+@compiled_part
+def _trade(block: Floats, one: int, two: int) -> None:
+    """Swap what two classes are to a unit: rows of a matrix, or errors and hits."""
+    if block.shape[0] == 1:
+        block[0, 0], block[0, 1] = block[0, 1], block[0, 0]
+        return
+    for c in range(block.shape[1]):
+        block[one, c], block[two, c] = block[two, c], block[one, c]
 
 
 @compiled
@@ -318,7 +569,8 @@ def _draw_labels_collapsed(
     """Labels one item at a time with the rates integrated out, given who shares them."""
     n_states = table.class_of.shape[0]
     sums = np.zeros(state.phi.shape)
-    _sum_by_atom(state, sums)
+    for u in range(len(state.atom)):
+        sums[state.atom[u]] += state.cells[u]
     weights = np.empty(n_states)
     for r in range(len(table.items)):
         for _ in range(table.items[r]):
@@ -336,7 +588,7 @@ def _draw_labels_collapsed(
                     # One vote after the other: two of an item may share their rates.
                     weights[s] += _see(table, prior, state, sums, r, s, 1.0)
                     _see(table, prior, state, sums, r, s, -1.0)
-            new = pick(weights, n_states, rng)
+            new = pick(weights, rng)
             _see(table, prior, state, sums, r, new, 1.0)
             state.labels[r, new] += 1
     state.cells[:] = 0.0
@@ -372,90 +624,3 @@ def _see(
                     out -= math.log(n_classes - 1.0)
             own[q, c] += sign
     return out
-
-
-@compiled_part
-def _root(parent: Ints, d: int) -> int:
-    while parent[d] != d:
-        parent[d] = parent[parent[d]]
-        d = parent[d]
-    return d
-
-
-@compiled_part
-def _flip(table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator) -> None:
-    """Let two classes trade names in domains that share rates, as often as is as likely.
-
-    The likelihood does not change, so the prior decides. Domains that share no rates trade
-    names on their own. Nothing is traded where something is known of the labels.
-    """
-    n_domains, n_models = state.table.shape
-    n_classes = state.log_rates.shape[1]
-    single = state.phi.shape[1] == 1
-    if single and n_classes > 2:
-        return
-    parent = np.arange(n_domains)
-    seen = np.full(len(state.phi), -1)
-    for u in range(len(state.atom)):
-        d = _root(parent, u // n_models)
-        if seen[state.atom[u]] < 0:
-            seen[state.atom[u]] = d
-        other = _root(parent, seen[state.atom[u]])
-        parent[max(d, other)] = min(d, other)
-    for d in range(n_domains):
-        if parent[d] != d:
-            continue
-        one = int(rng.random() * n_classes)
-        two = (one + 1 + int(rng.random() * (n_classes - 1))) % n_classes
-        log_ratio = 0.0
-        for a in range(len(seen)):
-            if seen[a] < 0 or _root(parent, seen[a]) != d:
-                continue
-            if single:
-                log_ratio += (prior.rates[0, 0] - prior.rates[0, 1]) * (
-                    math.log(state.phi[a, 0, 1]) - math.log(state.phi[a, 0, 0])
-                )
-            else:
-                for c in range(n_classes):
-                    log_ratio += (prior.rates[one, c] - prior.rates[two, c]) * (
-                        math.log(state.phi[a, two, c]) - math.log(state.phi[a, one, c])
-                    )
-        for g in range(n_domains):
-            if _root(parent, g) == d:
-                if not table.free[g]:
-                    log_ratio = -math.inf
-                log_ratio += (prior.share[g, one] - prior.share[g, two]) * (
-                    math.log(state.shares[g, two]) - math.log(state.shares[g, one])
-                )
-        if math.log(max(rng.random(), 1e-300)) < log_ratio:
-            _trade(table, state, parent, seen, d, one, two)
-
-
-@compiled_part
-def _swap(block: Floats, one: int, two: int) -> None:
-    """Swap what two classes are to a unit: rows of a matrix, or errors and hits."""
-    if block.shape[0] == 1:
-        block[0, 0], block[0, 1] = block[0, 1], block[0, 0]
-        return
-    for c in range(block.shape[1]):
-        block[one, c], block[two, c] = block[two, c], block[one, c]
-
-
-@compiled_part
-def _trade(
-    table: VoteTable, state: VoteState, parent: Ints, seen: Ints, d: int, one: int, two: int
-) -> None:
-    """Let classes `one` and `two` trade names in the domains whose root is d."""
-    n_domains, n_models = state.table.shape
-    for a in range(len(seen)):
-        if seen[a] >= 0 and _root(parent, seen[a]) == d:
-            _swap(state.phi[a], one, two)
-    for g in range(n_domains):
-        if _root(parent, g) != d:
-            continue
-        state.shares[g, one], state.shares[g, two] = state.shares[g, two], state.shares[g, one]
-        for j in range(n_models):
-            _swap(state.cells[g * n_models + j], one, two)
-    for r in range(len(table.items)):
-        if _root(parent, table.group[r]) == d:
-            state.labels[r, one], state.labels[r, two] = state.labels[r, two], state.labels[r, one]

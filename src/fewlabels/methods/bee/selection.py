@@ -1,7 +1,13 @@
-"""Vote selection: of several models of votes, the one that predicts held-out votes best."""
+"""Held-out likelihood of models of votes: what chooses concentrations, and models.
+
+The items of every domain are held out in turns; log P(votes of a held-out item), the mean over the
+draws of a fit on the others, is summed. The paper holds out a tenth once; that is noisy, and
+cross-validation is the default. Source: Platanios, Dubey, Mitchell (2016), section 5.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -9,28 +15,25 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.checks.arguments import chosen_from
 from fewlabels.errors import UsageError, listed
-from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import report, reporting
 from fewlabels.kernels.counter_based_counts import some_items
-from fewlabels.methods.base import FittedLabelModel, LabelModel, check_choice, with_hard_votes
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_hard_votes
 from fewlabels.methods.bee.bee import (
     BEE,
     CBEE,
     HCBEE,
+    SELECTIONS,
     ConfusionBEE,
     ConfusionCBEE,
     ConfusionHCBEE,
-)
-from fewlabels.methods.bee.heldout import (
-    SELECTIONS,
     Selection,
-    held_out_work,
-    in_parts,
-    log_predictive,
+    VoteModel,
 )
-from fewlabels.methods.bee.vote_model import FittedVoteModel, VoteModel
-from fewlabels.methods.votes.data import domains_of
+from fewlabels.methods.bee.fitted import FittedVoteModel
+from fewlabels.methods.votes.data import domain_codes, domains_of, item_domains
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -60,7 +63,7 @@ class VoteSelection(LabelModel):
     selection: Selection = "folds"
 
     def __post_init__(self) -> None:
-        check_choice("selection", self.selection, SELECTIONS)
+        chosen_from("selection", self.selection, SELECTIONS)
         if self.candidates is not None and not (
             len(self.candidates) and all(isinstance(c, VoteModel) for c in self.candidates)
         ):
@@ -73,7 +76,11 @@ class VoteSelection(LabelModel):
         """Compare the candidates, and fit the best on all items."""
         started = perf_counter()
         served, _ = with_hard_votes(predictions, "vote-selection")
-        candidates = self.candidates or _candidates(served)
+        candidates: Sequence[VoteModel] = self.candidates or (BEE(), ConfusionBEE())
+        if not self.candidates and len(domains_of(served)) > 1:
+            candidates = (*candidates, CBEE(), HCBEE(), ConfusionCBEE(), ConfusionHCBEE())
+        elif not self.candidates and served.n_models > 3:
+            candidates = (*candidates, HCBEE(), ConfusionHCBEE())
         some, parts = in_parts(_some(served), self.selection)
         scores = _compare(candidates, some, parts, int(rng.integers(2**63)))
         seen = ~np.isnan(scores).any(axis=0)
@@ -109,28 +116,6 @@ def _some(predictions: Predictions) -> Predictions:
         rows = np.flatnonzero(times)
         return predictions.take(rows).with_multiplicity(times[rows])
     return predictions.take(np.sort(np.argsort(predictions.keys)[:size]))
-
-
-def _compare(
-    candidates: Sequence[VoteModel], predictions: Predictions, parts: list[Bools], seed: int
-) -> Floats:
-    """Log-likelihood of every item when it is held out, (candidates, n); NaN where it was not."""
-    out = []
-    for done, model in enumerate(candidates):
-        report(done, len(candidates))
-        with reporting(None):
-            # The same random numbers for all: less noise in their differences.
-            own = np.random.default_rng(seed)
-            ahead = (len(candidates) - 1 - done) * held_out_work(parts) + model.work
-            out.append(log_predictive(model, predictions, parts, own, ahead))
-    return np.stack(out)
-
-
-def _candidates(predictions: Predictions) -> tuple[VoteModel, ...]:
-    alone: tuple[VoteModel, ...] = (BEE(), ConfusionBEE())
-    if len(domains_of(predictions)) > 1:
-        return (*alone, CBEE(), HCBEE(), ConfusionCBEE(), ConfusionHCBEE())
-    return (*alone, HCBEE(), ConfusionHCBEE()) if predictions.n_models > 3 else alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,3 +160,131 @@ class _FittedSelection(FittedLabelModel):
             f"the votes are explained by {chosen}: it gives held-out votes the largest likelihood "
             f"(log per item {self.means[self.best]:.4g}; ahead of {told})"
         )
+
+
+# --- held-out likelihood ----------------------------------------------------------------------
+
+
+def _compare(
+    candidates: Sequence[VoteModel], predictions: Predictions, parts: list[Bools], seed: int
+) -> Floats:
+    """Log-likelihood of every item when it is held out, (candidates, n); NaN where it was not."""
+    out = []
+    for done, model in enumerate(candidates):
+        report(done, len(candidates))
+        with reporting(None):
+            # The same random numbers for all: less noise in their differences.
+            own = np.random.default_rng(seed)
+            ahead = (len(candidates) - 1 - done) * held_out_work(parts) + model.work
+            out.append(log_predictive(model, predictions, parts, own, ahead))
+    return np.stack(out)
+
+
+FOLDS = 6
+GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
+_COARSE = (0.1, 1.0, 10.0)
+_SIZES: dict[Selection, int] = {"folds": FOLDS, "split": 10}
+_PARTS_SALT = 0xF01D
+_BURN_IN, _SWEEPS, _THIN, _CHAINS = 250, 500, 2, 1
+"""A fit to compare by needs fewer draws than one to report."""
+
+
+def held_out_work(parts: list[Bools]) -> int:
+    """Sweeps of all chains of `log_predictive`."""
+    return len(parts) * _CHAINS * (_BURN_IN + _SWEEPS)
+
+
+def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
+    """Which items are held out in each fit, (n,) each: every domain in equal parts.
+
+    By the items' keys, so that the order of the items does not matter.
+    """
+    domain = domain_codes(predictions, domains_of(predictions))
+    order = np.lexsort((predictions.keys, domain))
+    place = np.empty(len(order), dtype=np.int64)
+    start = np.searchsorted(domain[order], domain[order])
+    place[order] = np.arange(len(order)) - start
+    return _parts(place % _SIZES[selection], selection)
+
+
+def in_parts(predictions: Predictions, selection: Selection) -> tuple[Predictions, list[Bools]]:
+    """The items, and which are held out in each fit, (n,) each.
+
+    A row that stands for several items is there once for every part that some of them are in.
+    """
+    if predictions.multiplicity is None:
+        return predictions, held_out(predictions, selection)
+    domain, size = domain_codes(predictions, domains_of(predictions)), _SIZES[selection]
+    left, counts = predictions.multiplicity.copy(), np.zeros((size, predictions.n_items))
+    for d in range(int(domain.max()) + 1):
+        own = np.flatnonzero(domain == d)
+        keys, total = predictions.keys[own], predictions.size_of(own)
+        for part in range(size):
+            share = total // size + (part < total % size)
+            counts[part, own] = some_items(left[own], keys, share, _PARTS_SALT + part)
+            left[own] -= counts[part, own]
+    place, rows = np.nonzero(counts)
+    split = predictions.take(rows).with_multiplicity(counts[place, rows])
+    return split, _parts(place, selection)
+
+
+def _parts(place: Ints, selection: Selection) -> list[Bools]:
+    """Masks of the parts that are held out, from the part of every item."""
+    return [place == part for part in range(1 if selection == "split" else FOLDS)]
+
+
+def log_predictive(
+    model: VoteModel,
+    predictions: Predictions,
+    parts: list[Bools],
+    rng: np.random.Generator,
+    ahead: int = 0,
+) -> Floats:
+    """Log P(votes) of every item that is held out in some part, (n,); NaN of the others.
+
+    `ahead` is as of `VoteModel.fit_each`, in addition to what is held out here.
+    """
+    quick = replace(model, burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=_CHAINS)
+    out = np.full(predictions.n_items, np.nan)
+    names = item_domains(predictions)
+    some = [
+        (part, own)
+        for part, own in zip(parts, rng.spawn(len(parts)), strict=True)
+        if part.any() and not part.all()
+    ]
+    if not some:
+        return out
+    rest = [predictions.take(np.flatnonzero(~part)) for part, _ in some]
+    fits = quick.fit_each(rest, [own for _, own in some], ahead)
+    for (part, _), fitted in zip(some, fits, strict=True):
+        # A domain of a single item is not there when it is held out.
+        held = np.array([i for i in np.flatnonzero(part).tolist() if names[i] in fitted.domains])
+        if held.size:
+            out[held] = fitted.log_predictive(predictions.take(held))
+    return out
+
+
+def chosen_strengths(
+    model: VoteModel, predictions: Predictions, rng: np.random.Generator
+) -> VoteModel:
+    """The model with its "held-out" concentrations those of the largest held-out likelihood.
+
+    On a grid; its middle where there is nothing to hold out: domains of an item each.
+    """
+    names = [
+        name
+        for name in ("concentration", "top_concentration")
+        if getattr(model, name, None) == "held-out"
+    ]
+    selection: Selection = getattr(model, "selection", "folds")
+    some, parts = in_parts(predictions, selection)
+    seed = int(rng.integers(2**63))
+    grid = itertools.product(*[GRID if len(names) == 1 else _COARSE] * len(names))
+    fixed: list[Any] = [dict(zip(names, point, strict=True)) for point in grid]
+    models = [replace(model, **strengths) for strengths in fixed]
+    scores = _compare(models, some, parts, seed)
+    seen = ~np.isnan(scores).any(axis=0)
+    if not seen.any():
+        return models[len(models) // 2]
+    means = np.average(scores[:, seen], axis=1, weights=some.times[seen])
+    return models[int(np.argmax(means))]

@@ -7,12 +7,23 @@ be: a class, or, where logic ties the labels of several domains, a class in each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
+from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.votes import by_group, patterns
+from fewlabels.methods.base import refuse_multiplicity, whole_items
+from fewlabels.methods.bee.constraints import Constraints
+from fewlabels.methods.votes.data import domain_codes
+from fewlabels.predictions import Predictions
+
+_DENSE = 2**14
+"""Entries of a table whose products are quicker without their zeros being left out."""
 
 ALONE, DOMAINS, FRANCHISE, TABLES = 0, 1, 2, 3
 """Who may share rates: nobody; domains; units, over all domains; units within a domain."""
@@ -33,15 +44,7 @@ class Rules(NamedTuple):
     learn_gamma: bool
 
 
-class VoteTable(NamedTuple):
-    """Distinct rows of votes.
-
-    start (R + 1,) delimits the entries of each row; entry -> unit, vote and how many times; row ->
-    number of its items, group whose state shares it has, and log-likelihood evidence (R, S) of what
-    is known of its label. `informs` (R,) is 1 where the row counts for the state shares, else 0;
-    `free` (G,) says that nothing is known of any label in the group. class_of is (S, D).
-    """
-
+class _Rows(NamedTuple):
     start: Ints
     unit: Ints
     vote: Ints
@@ -52,6 +55,86 @@ class VoteTable(NamedTuple):
     informs: Floats
     free: Bools
     class_of: Ints
+
+
+class VoteTable(_Rows):
+    """Distinct rows of votes.
+
+    start (R + 1,) delimits the entries of each row; entry -> unit, vote and how many times; row ->
+    number of its items, group whose state shares it has, and log-likelihood evidence (R, S) of what
+    is known of its label. `informs` (R,) is 1 where the row counts for the state shares, else 0;
+    `free` (G,) says that nothing is known of any label in the group. class_of is (S, D).
+    """
+
+    def arrays(self, n_units: int, n_classes: int, one_rate: bool) -> VoteArrays:
+        """The same as arrays and products of these. Made once."""
+        kept = vars(self)
+        if "_arrays" not in kept:
+            kept["_arrays"] = VoteArrays.of(self, n_units, n_classes, one_rate)
+        out: VoteArrays = kept["_arrays"]
+        return out
+
+    def log_joint(
+        self, rates: Floats, shares: Floats, n_classes: int, rows: Ints | None = None
+    ) -> Floats:
+        """Log P(votes, state, evidence) of all or some rows under D draws, (R, S, D).
+
+        Rates (D, units, Q, C), shares (D, G, S).
+        """
+        draws, n_units, one_rate = len(rates), rates.shape[1], rates.shape[2] == 1
+        arrays = self.arrays(n_units, n_classes, one_rate)
+        logs = np.log(rates)
+        if one_rate and n_classes > 2:
+            logs[..., 0] -= np.log(n_classes - 1)  # any other class, with equal probability
+        weights = logs.reshape(draws, -1)[:, arrays.cell].transpose(1, 2, 0)
+        votes, group, evidence = arrays.votes, self.group, self.evidence
+        if rows is not None:
+            votes, group, evidence = votes[rows], group[rows], evidence[rows]
+        out: Floats = (votes @ weights.reshape(len(weights), -1)).reshape(len(group), -1, draws)
+        with np.errstate(divide="ignore"):  # a state that a group does not have has no share
+            log_shares = np.log(shares)
+        out += log_shares[:, group].transpose(1, 2, 0)
+        out += evidence[:, :, None]
+        return out
+
+
+class VoteArrays(NamedTuple):
+    """A `VoteTable` in arrays.
+
+    votes (R, units K) counts, column u K + l of unit u voting for class l, and by_vote, their
+    transpose; cell (units K, S): which of the counts or rates (units, Q, C) such a vote is of in a
+    state; rows of one item and of several.
+    """
+
+    votes: scipy.sparse.csr_matrix | Floats
+    by_vote: scipy.sparse.csr_matrix | Floats
+    cell: Ints
+    single: Ints
+    several: Ints
+
+    @staticmethod
+    def of(table: VoteTable, n_units: int, n_classes: int, one_rate: bool) -> VoteArrays:
+        """The arrays of a table."""
+        columns = table.unit * n_classes + table.vote
+        shape = (len(table.items), n_units * n_classes)
+        votes = scipy.sparse.csr_matrix((table.times, columns, table.start), shape)
+        if shape[0] * shape[1] <= _DENSE:
+            votes = votes.toarray()
+        n_states, n_domains = table.class_of.shape
+        unit, vote = np.arange(n_units)[:, None, None], np.arange(n_classes)[:, None]
+        means = table.class_of[:, np.arange(n_units) // (n_units // n_domains)].T[:, None]
+        if one_rate:
+            cell = 2 * unit + (vote == means)
+        else:
+            cell = (unit * n_classes + means) * n_classes + vote
+        one = table.items == 1
+        return VoteArrays(
+            votes,
+            votes.T if isinstance(votes, np.ndarray) else votes.T.tocsr(),
+            cell.reshape(-1, n_states),
+            np.flatnonzero(one),
+            np.flatnonzero(~one),
+        )
 
 
 class VotePrior(NamedTuple):
@@ -110,13 +193,150 @@ class VoteDraws:
     concentration: Floats
 
 
-def log_rates(rates: Floats, n_classes: int) -> Floats:
-    """Log P(vote | class), (..., K classes, K votes), of rates (..., Q, C); see `VotePrior`."""
-    if rates.shape[-2] > 1:
-        out: Floats = np.log(rates)
+# --- predictions as a table ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What the labels of a row may be; every domain is in one group.
+
+    group (D,) of each domain; class_of (S, D): the class that a state means in a domain; weights
+    (G, S): prior weights, 0 = not a state of this group.
+    """
+
+    group: Ints
+    class_of: Ints
+    weights: Floats
+
+    @staticmethod
+    def of(n_classes: int, domains: Sequence[str | None], rules: Constraints | None) -> States:
+        """Classes, or joint labels where rules tie domains together."""
+        d = len(domains)
+        if rules is None:
+            classes = np.tile(np.arange(n_classes)[:, None], (1, d))
+            return States(np.arange(d), classes, np.ones((d, n_classes)))
+        tied = rules.tied(domains)
+        size = max(len(t.weights) for t in tied)
+        group = np.zeros(d, dtype=np.int64)
+        class_of = np.zeros((size, d), dtype=np.int64)
+        weights = np.zeros((len(tied), size))
+        for g, t in enumerate(tied):
+            group[t.domains] = g
+            class_of[: len(t.weights), t.domains] = t.labels
+            weights[g, : len(t.weights)] = t.weights
+        return States(group, class_of, weights)
+
+    def class_shares(self, shares: Floats, n_classes: int) -> Floats:
+        """Class shares (T, D, K) that follow from state shares (T, G, S)."""
+        is_class = self.class_of.T[:, :, None] == np.arange(n_classes)
+        out: Floats = np.einsum("tds,dsk->tdk", shares[:, self.group], is_class)
         return out
-    wrong = np.log(rates[..., 0, 0] / (n_classes - 1))
-    shape = (*rates.shape[:-2], n_classes, n_classes)
-    out = np.broadcast_to(wrong[..., None, None], shape).copy()
-    out[..., np.arange(n_classes), np.arange(n_classes)] = np.log(rates[..., 0, 1])[..., None]
-    return out
+
+
+@dataclass(frozen=True, eq=False)
+class VoteData:
+    """Distinct rows of votes, and which one every item has.
+
+    of_item (n,) is the distinct row of each item; domain (n,) its domain.
+    """
+
+    table: VoteTable
+    of_item: Ints
+    domain: Ints
+    tied: bool
+
+    @staticmethod
+    def of(
+        predictions: Predictions,
+        domains: Sequence[str | None],
+        states: States,
+        rules: Constraints | None = None,
+        *,
+        labeled_at_random: bool = True,
+    ) -> VoteData:
+        """Gather items of the same domain, votes and evidence."""
+        domain = domain_codes(predictions, domains)
+        counts = by_group(predictions.vote_counts, domain, len(domains))
+        evidence, group = predictions.evidence, states.group[domain]
+        joint: Ints | None = None
+        if rules is not None:
+            refuse_multiplicity(predictions, "a model with constraints")
+            joint = _joint_rows(predictions, rules, domain, group, domains)
+            n = len(joint)
+            gather = scipy.sparse.csr_matrix((np.ones(n), (joint, np.arange(n))))
+            counts = (gather @ counts).tocsr()
+            known = np.take_along_axis(evidence, states.class_of[:, domain].T, axis=1)
+            evidence = np.zeros((counts.shape[0], len(states.class_of)))
+            np.add.at(evidence, joint, known)
+            first = np.zeros(counts.shape[0], dtype=np.int64)
+            first[joint] = group
+            group = first
+            evidence[states.weights[group] == 0] = -np.inf
+            _refuse_contradictions(predictions, rules, evidence, joint)
+        whole_items(predictions)
+        rows = patterns(counts, evidence, group)
+        of_item = rows.of_item if joint is None else rows.of_item[joint]
+        distinct, known, place = counts[rows.first], evidence[rows.first], group[rows.first]
+        distinct.sort_indices()
+        informed = ((known != 0) & (states.weights[place] > 0)).any(axis=1)
+        unit, vote = np.divmod(distinct.indices.astype(np.int64), predictions.n_classes)
+        table = VoteTable(
+            start=distinct.indptr.astype(np.int64),
+            unit=unit,
+            vote=vote,
+            times=distinct.data.astype(np.float64),
+            items=np.bincount(rows.of_item, predictions.multiplicity).astype(np.int64),
+            group=place,
+            evidence=known,
+            informs=np.where(informed & (not labeled_at_random), 0.0, 1.0),
+            free=np.bincount(place[informed], minlength=len(states.weights)) == 0,
+            class_of=states.class_of,
+        )
+        return VoteData(table, of_item, domain, rules is not None)
+
+    def labels(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
+        """P(label) (n, K, ...) of some items, from P(state) (R, S, ...) of the distinct rows."""
+        return self.labels_of(probabilities[self.of_item[rows]], rows, n_classes)
+
+    def labels_of(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
+        """P(label) (n, K, ...) of some items, from P(state) (n, S, ...) of each."""
+        if not self.tied:
+            return probabilities
+        is_class = self.table.class_of[:, self.domain[rows]].T[:, :, None] == np.arange(n_classes)
+        out: Floats = np.einsum("ns...,nsk->nk...", probabilities, is_class)
+        # Sums of shares of one may be off by rounding; known labels stay exact.
+        return out / out.sum(axis=1, keepdims=True)
+
+
+def _joint_rows(
+    predictions: Predictions,
+    rules: Constraints,
+    domain: Ints,
+    group: Ints,
+    domains: Sequence[str | None],
+) -> Ints:
+    """Which rows are one item in domains that rules tie together, (n,) codes."""
+    item = rules.items(predictions)
+    key = item * len(domains) + domain
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    if (times > 1).any():
+        i = int(first[times > 1][0])
+        raise InputError(
+            f"item {quoted(str(predictions.groups[rules.item][i]))} has {times.max()} rows in "
+            f"domain {quoted(domains[domain[i]])}; constraints need one row per item and domain"
+        )
+    _, joint = np.unique(item * len(domains) + group, return_inverse=True)
+    return joint
+
+
+def _refuse_contradictions(
+    predictions: Predictions, rules: Constraints, evidence: Floats, joint: Ints
+) -> None:
+    """Refuse known labels of one item that the rules say cannot be together."""
+    nowhere = (evidence == -np.inf).all(axis=1)
+    if nowhere.any():
+        i = int(np.flatnonzero(nowhere[joint] & predictions.labeled)[0])
+        raise InputError(
+            f"the known labels of item {quoted(str(predictions.groups[rules.item][i]))} break the "
+            "constraints; correct them, or let rules be broken with Constraints(weight=...) above 0"
+        )

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import Status, UsageError
+from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.base import FittedLabelModel, LabelModel, check_count
-from fewlabels.methods.curves import smc
+from fewlabels.methods.base import FittedLabelModel, LabelModel, status_of, with_scores
 from fewlabels.methods.curves.ordered_rates import (
-    PARAMETERS,
-    Flat,
-    Places,
-    ScoreScale,
-    Seen,
-    Step,
-    pool,
-    shape_statistics,
-)
-from fewlabels.methods.curves.prior import (
     DOUBTED,
     FLAT_WEIGHT,
     FREE_WEIGHT,
+    PARAMETERS,
     PLAIN_WEIGHT,
     WEAK_WEIGHT,
     Component,
+    Flat,
+    ScoreCoordinates,
+    ScoreScale,
+    Step,
     learned,
     plain,
+    pool,
+    shape_statistics,
     weak,
 )
 from fewlabels.methods.per_model import fit_each
-from fewlabels.methods.scores import is_probability, margin, score_of, with_scores
+from fewlabels.methods.scores import is_probability, margin, score_of
 from fewlabels.posterior import LabelPosterior, mean_of_draws
 from fewlabels.predictions import Predictions
 
@@ -78,14 +75,10 @@ class MonotoneCurves(LabelModel):
     n_draws: int = 400
 
     def __post_init__(self) -> None:
-        check_count("particles", self.particles)
-        check_count("n_draws", self.n_draws)
-        for name, value, choices in (
-            ("prior", self.prior, ("learned", "plain")),
-            ("zero", self.zero, ("auto", "natural", "unknown")),
-        ):
-            if value not in choices:
-                raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+        whole("particles", self.particles)
+        whole("n_draws", self.n_draws)
+        chosen_from("prior", self.prior, ("learned", "plain"))
+        chosen_from("zero", self.zero, ("auto", "natural", "unknown"))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Draw every classifier's curves.
@@ -95,21 +88,16 @@ class MonotoneCurves(LabelModel):
         InputError
             If no classifier gives probabilities or scores.
         """
-        return fit_each(_OneClassifier(self), with_scores(predictions, "monotone-curves"), rng)
+        return fit_each(self._fit_one, with_scores(predictions, "monotone-curves"), rng)
 
-
-@dataclass(frozen=True)
-class _OneClassifier(LabelModel):
-    settings: MonotoneCurves
-
-    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """The curves of one classifier."""
         seed, salt = int(rng.integers(2**63)), int(rng.integers(2**63))
         evidence = predictions.evidence
         classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
         # Every class draws alike, so that the answer does not depend on how classes are numbered.
         curves = tuple(
-            _fit_class(self.settings, predictions, k, _against_rest(evidence, k), seed)
-            for k in classes
+            _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
         known = bool((evidence != 0).any())
         return _FittedCurves(predictions.models, curves, known, salt)
@@ -134,7 +122,7 @@ class _Drawn(NamedTuple):
     component: Component
     curve: Step | Flat
     weight: float
-    cloud: smc.Cloud
+    cloud: Cloud
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +137,11 @@ class _ClassCurves:
     @property
     def size(self) -> int:
         return len(self.order)
+
+    @property
+    def flat_weight(self) -> float:
+        """Weight of curves that are the same whatever the score."""
+        return sum(drawn.weight for drawn in self.kinds if isinstance(drawn.curve, Flat))
 
     @cached_property
     def table(self) -> tuple[Floats, Floats]:
@@ -207,27 +200,39 @@ def _fit_class(
     seen = pool(scale.places(margins[there]), evidence[there])
     rng = np.random.default_rng(seed)
     kinds = _kinds(settings, scale, margins[there], probability=probability)
-    clouds = [_sample(settings, kind, zero, seen, rng) for kind, zero in kinds]
+
+    def sample(kind: Component, zero: ScoreCoordinates | None) -> Cloud:
+        return sequential_monte_carlo(
+            lambda points: seen.log_likelihood(_curve(kind, points, zero)),
+            kind.root.shape[1],
+            rng,
+            particles=settings.particles,
+        )
+
+    clouds = [sample(kind, zero) for kind, zero in kinds]
     prior = np.array([kind.weight for kind, _ in kinds])
     evidences = np.array([cloud.log_evidence for cloud in clouds])
     weights = (1 - PRIOR_SHARE) * softmax(np.log(prior) + evidences, axis=0) + PRIOR_SHARE * prior
-    counts = _apportion(weights, settings.n_draws, rng)
-    drawn = tuple(
-        _Drawn(kind, _curve(kind, cloud.points[_spread(count, rng, len(cloud.points))], zero),
-               float(weight), cloud)
-        for (kind, zero), cloud, count, weight in zip(kinds, clouds, counts, weights, strict=True)
-    )  # fmt: skip
-    return _ClassCurves(k, scale, drawn, rng.permutation(settings.n_draws))
+    counts = np.bincount(systematic(weights, settings.n_draws, rng), minlength=len(weights))
+    drawn = []
+    for (kind, zero), cloud, count, weight in zip(kinds, clouds, counts, weights, strict=True):
+        # Each particle comes up equally often as far as that goes.
+        order = rng.permutation(len(cloud.points))
+        points = cloud.points[order[np.arange(count) % len(order)]]
+        drawn.append(_Drawn(kind, _curve(kind, points, zero), float(weight), cloud))
+    return _ClassCurves(k, scale, tuple(drawn), rng.permutation(settings.n_draws))
 
 
 def _kinds(
     settings: MonotoneCurves, scale: ScoreScale, margins: Floats, *, probability: bool
-) -> list[tuple[Component, Places | None]]:
+) -> list[tuple[Component, ScoreCoordinates | None]]:
     """The kinds of curve, with where each takes zero to be if anywhere; weights sum to 1."""
     flat = Component("flat", FLAT_WEIGHT, np.zeros(1), np.eye(1))
     if scale.sd == 0:
         return [(flat._replace(weight=1.0), scale.zero)]
-    belief = _belief_in_zero(settings, scale)
+    belief = float(settings.zero == "natural")
+    if settings.zero == "auto" and scale.knots[0] < 0 < scale.knots[-1]:
+        belief = 1.0 if settings.prior == "plain" else 1 - FREE_WEIGHT
     likely = scale.zero if belief > 0 else None
     if settings.prior == "plain":
         return [(kind, likely) for kind in plain(1 - FLAT_WEIGHT)] + [(flat, scale.zero)]
@@ -243,45 +248,9 @@ def _kinds(
     return [*out, (weak(WEAK_WEIGHT), None), (flat, scale.zero)]
 
 
-def _belief_in_zero(settings: MonotoneCurves, scale: ScoreScale) -> float:
-    if settings.zero != "auto":
-        return float(settings.zero == "natural")
-    if not scale.knots[0] < 0 < scale.knots[-1]:
-        return 0.0
-    return 1.0 if settings.prior == "plain" else 1 - FREE_WEIGHT
-
-
-def _sample(
-    settings: MonotoneCurves,
-    kind: Component,
-    zero: Places | None,
-    seen: Seen,
-    rng: np.random.Generator,
-) -> smc.Cloud:
-    return smc.sample(
-        lambda points: seen.log_likelihood(_curve(kind, points, zero)),
-        kind.root.shape[1],
-        rng,
-        particles=settings.particles,
-    )
-
-
-def _curve(kind: Component, points: Floats, zero: Places | None) -> Step | Flat:
+def _curve(kind: Component, points: Floats, zero: ScoreCoordinates | None) -> Step | Flat:
     u = kind.mean + points @ kind.root.T
     return Step.of(u, zero) if u.shape[1] == len(PARAMETERS) else Flat.of(u)
-
-
-def _apportion(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
-    """How many of `size` draws each weight gets, as nearly as whole numbers allow."""
-    places = (np.arange(size) + rng.random()) / size
-    chosen = np.searchsorted(np.cumsum(weights) / weights.sum(), places)
-    return np.bincount(np.minimum(chosen, len(weights) - 1), minlength=len(weights))
-
-
-def _spread(count: int, rng: np.random.Generator, size: int) -> Ints:
-    """`count` of the particles; each comes up equally often as far as that goes."""
-    order = rng.permutation(size)
-    return order[np.arange(count) % size]
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +272,7 @@ class _FittedCurves(FittedLabelModel):
             parameters,
             predictions.keys,
             salt=self.salt,
-            status=self._status(),
+            status=status_of(self._warnings()),
             warnings=self._warnings(),
             diagnostics=self._diagnostics(),
         )
@@ -316,11 +285,6 @@ class _FittedCurves(FittedLabelModel):
             for drawn in curve.kinds
         )
 
-    def _status(self) -> Status:
-        if self._stuck:
-            return Status.NOT_CONVERGED
-        return Status.OK if self.informed else Status.ASSUMPTION
-
     def _warnings(self) -> tuple[str, ...]:
         said = []
         if not self.informed:
@@ -332,7 +296,7 @@ class _FittedCurves(FittedLabelModel):
             said.append("not-converged: the sampler of the curves hardly moves; use more particles")
         if any(curve.scale.sd == 0 for curve in self.curves):
             said.append("all scores are equal, so they say nothing of the label")
-        elif self.informed and any(_flat_weight(curve) > _MOSTLY for curve in self.curves):
+        elif self.informed and any(curve.flat_weight > _MOSTLY for curve in self.curves):
             said.append(
                 "assumption: by the labels, the scores hardly tell the classes apart (or in "
                 "reverse); check that larger means more positive"
@@ -340,29 +304,22 @@ class _FittedCurves(FittedLabelModel):
         return tuple(said)
 
     def _diagnostics(self) -> dict[str, Any]:
-        single = len(self.curves) == 1
+        weights = [{d.component.name: round(d.weight, 4) for d in c.kinds} for c in self.curves]
+        # log sum over kinds of prior weight times evidence
+        evidence = [
+            float(np.logaddexp.reduce(
+                [np.log(d.component.weight) + d.cloud.log_evidence for d in c.kinds]
+            ))
+            for c in self.curves
+        ]  # fmt: skip
+        one = len(self.curves) == 1
+        drawn = [d for c in self.curves for d in c.kinds]
         return {
-            "curve_weights": _first_or_all(
-                [{d.component.name: round(d.weight, 4) for d in c.kinds} for c in self.curves],
-                single,
-            ),
-            "log_evidence": _first_or_all([_log_evidence(c) for c in self.curves], single),
-            "stages": max(d.cloud.stages for c in self.curves for d in c.kinds),
-            "acceptance": min(d.cloud.acceptance for c in self.curves for d in c.kinds),
+            "curve_weights": weights[0] if one else weights,
+            "log_evidence": evidence[0] if one else evidence,
+            "stages": max(d.cloud.stages for d in drawn),
+            "acceptance": min(d.cloud.acceptance for d in drawn),
         }
-
-
-def _first_or_all(values: Sequence[Any], single: bool) -> Any:
-    return values[0] if single else list(values)
-
-
-def _flat_weight(curve: _ClassCurves) -> float:
-    return sum(d.weight for d in curve.kinds if isinstance(d.curve, Flat))
-
-
-def _log_evidence(curve: _ClassCurves) -> float:
-    terms = [np.log(d.component.weight) + d.cloud.log_evidence for d in curve.kinds]
-    return float(np.logaddexp.reduce(terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,3 +362,90 @@ class _CurveDraws:
         informed = _CurveDraws(self.curves, self.margins[rows], self.evidence[rows])
         out[rows] = mean_of_draws(informed, len(rows))
         return out
+
+
+# --- sequential Monte Carlo: draws from a posterior, and its evidence -------------------------
+
+_JITTER = 1e-9
+_HALVINGS = 40
+
+
+class Cloud(NamedTuple):
+    """Equally weighted draws (N, p), the log evidence, and how the sampler fared.
+
+    `stages` is the number of temperatures, `acceptance` the share of moves taken at the last one.
+    """
+
+    points: Floats
+    log_evidence: float
+    stages: int
+    acceptance: float
+
+
+def sequential_monte_carlo(
+    log_likelihood: Callable[[Floats], Floats],
+    dimension: int,
+    rng: np.random.Generator,
+    *,
+    particles: int = 800,
+    moves: int = 3,
+) -> Cloud:
+    """Draw from N(0, I) times a likelihood, which is raised from power 0 to 1 in stages.
+
+    Each stage takes the largest power that leaves half of the particles' effective sample size,
+    resamples systematically, and moves every particle by random-walk Metropolis steps with the
+    cloud's own covariance. Source: Del Moral, Doucet, Jasra (2006), section 3.3; adaptive
+    temperatures: Jasra, Stephens, Doucet, Tsagaris (2011).
+
+    Parameters
+    ----------
+    log_likelihood
+        Of points (N, p), finite, shape (N,).
+    """
+    points = rng.standard_normal((particles, dimension))
+    value = log_likelihood(points)
+    power, log_evidence, stages, acceptance = 0.0, 0.0, 0, 1.0
+    while power < 1:
+        step = _next_step(value, 1 - power)
+        log_weight = step * value
+        top = log_weight.max()
+        weight = np.exp(log_weight - top)
+        log_evidence += float(np.log(weight.mean()) + top)
+        weight /= weight.sum()
+        # Rounding must not leave a last stage of no length.
+        power = 1.0 if step >= (1 - power) * (1 - 1e-12) else power + step
+        # Random-walk moves with the covariance of the weighted cloud, times 2.38^2 / p.
+        centred = points - weight @ points
+        covariance = centred.T @ (centred * weight[:, None]) + _JITTER * np.eye(dimension)
+        root = np.linalg.cholesky(covariance) * (2.38 / np.sqrt(dimension))
+        chosen = systematic(weight, len(weight), rng)
+        points, value = points[chosen], value[chosen]
+        taken = 0
+        for _ in range(moves):
+            proposed = points + rng.standard_normal(points.shape) @ root.T
+            likelihood = log_likelihood(proposed)
+            gain = power * (likelihood - value)
+            gain -= 0.5 * ((proposed**2).sum(axis=1) - (points**2).sum(axis=1))
+            take = np.log(rng.random(particles)) < gain
+            points[take], value[take] = proposed[take], likelihood[take]
+            taken += int(take.sum())
+        acceptance = taken / (moves * particles) if moves else 1.0
+        stages += 1
+    return Cloud(points, log_evidence, stages, acceptance)
+
+
+def _next_step(value: Floats, rest: float) -> float:
+    """The largest step of the power, up to `rest`, that leaves half the effective sample size."""
+    centred = value - value.max()
+
+    def enough(step: float) -> bool:
+        weight = np.exp(step * centred)
+        return bool(weight.sum() ** 2 >= 0.5 * len(weight) * (weight**2).sum())
+
+    if enough(rest):
+        return rest
+    low, high = 0.0, rest
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return max(low, rest * 2.0**-_HALVINGS)

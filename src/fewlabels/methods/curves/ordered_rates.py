@@ -1,17 +1,22 @@
 """Monotone curves from a score to P(y=1 | score): a logistic step with a kink and two lapses.
 
-A score enters twice: as it is, standardised (x), and as the normal quantile of its rank (z).
+A score enters twice: as it is, standardised (x), and as the normal quantile of its rank (z). The
+priors are of what curves the classifiers of many data sets turned out to have.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.simplex import softmax
 
 PARAMETERS = ("offset", "log slope", "mix", "asymmetry", "lapse at the bottom", "lapse at the top")
 """The parameters of a curve, each of order one; see `Step`."""
@@ -24,7 +29,7 @@ LABEL_BINS = 200
 """Up to so many labels each one counts by itself; more are pooled with their neighbours."""
 
 
-class Places(NamedTuple):
+class ScoreCoordinates(NamedTuple):
     """Where scores lie: standardised x and normal quantile of the rank z, each (n,)."""
 
     x: Floats
@@ -44,7 +49,7 @@ class ScoreScale:
     sd: float
     knots: Floats
     ranks: Floats
-    zero: Places
+    zero: ScoreCoordinates
     share_above: float
 
     @staticmethod
@@ -63,18 +68,18 @@ class ScoreScale:
             keep = _thin(middle)
             values, middle = values[keep], middle[keep]
         below = float((margins < 0).sum())
-        zero = Places(
+        zero = ScoreCoordinates(
             np.array([np.clip(-mean / sd, -_ZERO_LIMIT, _ZERO_LIMIT) if sd > 0 else 0.0]),
             np.array([ndtri((below + 0.5) / (n + 1))]),
         )
         share = float(((margins > 0).sum() + 0.5) / (n + 1))
         return ScoreScale(unit, mean, sd, values, middle, zero, share)
 
-    def places(self, margins: Floats) -> Places:
+    def places(self, margins: Floats) -> ScoreCoordinates:
         """Places of any margins; beyond the known ranks the end's place."""
         scale = self.sd if self.sd > 0 else 1.0
         x = np.clip((margins / self.unit - self.mean) / scale, -X_LIMIT, X_LIMIT)
-        return Places(x, ndtri(np.interp(margins, self.knots, self.ranks)))
+        return ScoreCoordinates(x, ndtri(np.interp(margins, self.knots, self.ranks)))
 
 
 def _thin(ranks: Floats) -> Ints:
@@ -102,7 +107,7 @@ class Step:
     top: Floats
 
     @staticmethod
-    def of(u: Floats, zero: Places | None) -> Step:
+    def of(u: Floats, zero: ScoreCoordinates | None) -> Step:
         """Curves of parameters (D, 6), with the place of the score's zero where it is known."""
         u = np.clip(u, -8.0, 8.0)
         mix = ndtr(0.7 + u[:, 2])
@@ -116,7 +121,7 @@ class Step:
             centre = mix * zero.x + (1 - mix) * zero.z + 0.25 * np.sinh(1.2 * u[:, 0])
         return Step(slope * bend, slope / bend, mix, centre, low / whole, high / whole)
 
-    def probabilities(self, places: Places) -> tuple[Floats, Floats]:
+    def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
         """P(y=1) and P(y=0), which keep their precision near 0, each (n, D)."""
         t = places.x[:, None] * self.mix
         t += places.z[:, None] * (1 - self.mix)
@@ -144,24 +149,24 @@ class Flat:
         """Curves of parameters (D, 1)."""
         return Flat(-1 + 1.5 * u[:, 0])
 
-    def probabilities(self, places: Places) -> tuple[Floats, Floats]:
+    def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
         """P(y=1) and P(y=0), each (n, D)."""
         shape = (len(places.x), len(self.logit))
         one, zero = expit(self.logit), expit(-self.logit)
         return np.broadcast_to(one, shape), np.broadcast_to(zero, shape)
 
 
-class Seen(NamedTuple):
+class PooledLabels(NamedTuple):
     """What is known of labels, by place: counts of hard labels, and likelihoods of soft ones.
 
     `ones`, `zeros` (b,) count labels pooled at `hard`; `likelihood` (m, 2) is that of each class
     for the items at `soft`, up to a constant per item.
     """
 
-    hard: Places
+    hard: ScoreCoordinates
     zeros: Floats
     ones: Floats
-    soft: Places
+    soft: ScoreCoordinates
     likelihood: Floats
 
     def log_likelihood(self, curve: Step | Flat) -> Floats:
@@ -175,7 +180,7 @@ class Seen(NamedTuple):
         return total
 
 
-def pool(places: Places, evidence: Floats, bins: int = LABEL_BINS) -> Seen:
+def pool(places: ScoreCoordinates, evidence: Floats, bins: int = LABEL_BINS) -> PooledLabels:
     """Gather what is known of items at `places` from their evidence (n, 2), a log-likelihood.
 
     Known labels beyond `bins` are pooled with their neighbours in score at their mean place, so
@@ -191,12 +196,16 @@ def pool(places: Places, evidence: Floats, bins: int = LABEL_BINS) -> Seen:
     count = np.diff(np.append(starts, len(label))).astype(np.float64)
     if size:
         ones = np.add.reduceat(label, starts)
-        at = Places(np.add.reduceat(x, starts) / count, np.add.reduceat(z, starts) / count)
+        at = ScoreCoordinates(
+            np.add.reduceat(x, starts) / count, np.add.reduceat(z, starts) / count
+        )
     else:
-        ones, at = np.empty(0), Places(np.empty(0), np.empty(0))
+        ones, at = np.empty(0), ScoreCoordinates(np.empty(0), np.empty(0))
     said = ~hard & (evidence[:, 0] != evidence[:, 1])
     likelihood = np.exp(evidence[said] - evidence[said].max(axis=1, keepdims=True))
-    return Seen(at, count - ones, ones, Places(places.x[said], places.z[said]), likelihood)
+    return PooledLabels(
+        at, count - ones, ones, ScoreCoordinates(places.x[said], places.z[said]), likelihood
+    )
 
 
 SHAPE = (
@@ -274,3 +283,121 @@ def _best_cut(x: Floats) -> tuple[float, float]:
 
 def _log_odds(share: float) -> float:
     return float(np.log(share) - np.log1p(-share))
+
+
+# --- priors -----------------------------------------------------------------------------------
+
+
+FLAT_WEIGHT = 0.03
+"""Prior weight of scores that say nothing of the label."""
+
+WEAK_WEIGHT = 0.05
+"""Prior weight of scores that say little of it."""
+
+FREE_WEIGHT = 0.10
+"""Prior weight of a natural zero that says nothing of where the step is."""
+
+PLAIN_WEIGHT = 0.5
+"""Weight of the plain kinds among those that believe in zero: other data are not everything."""
+
+
+class Component(NamedTuple):
+    """A kind of curve: prior weight, and parameters u = mean + root e with e ~ N(0, I)."""
+
+    name: str
+    weight: float
+    mean: Floats
+    root: Floats
+
+
+def weak(weight: float) -> Component:
+    """A line with little slope: AUC from .55 to .8 on scores that are spread like a normal."""
+    mean = np.array([0.0, -1.6, 8.0, 0.0, -8.0, -8.0])
+    root = np.zeros((len(PARAMETERS), 2))
+    root[0, 0], root[1, 1] = 1.0, 0.7
+    return Component("weak line", weight, mean, root)
+
+
+PLAIN = (0.40, 0.30, 0.30)
+"""Shares of line, kink and lapse where nothing was learned."""
+
+DOUBTED = (0.30, 0.30, 0.40)
+"""The same beside learned kinds: most real classifiers have lapses, however few."""
+
+
+def plain(weight: float, shares: tuple[float, float, float] = PLAIN) -> list[Component]:
+    """Line, kink and lapse under unit normal priors that were set by hand; they share `weight`.
+
+    A line has no kink and no lapses and looks at the score alone; a kink has no lapses.
+    """
+    none = np.array([0.0, 0.0, 8.0, 0.0, -8.0, -8.0])
+    everything = np.eye(len(PARAMETERS))
+    no_lapses = np.array([0.0, 0.0, 0.0, 0.0, -8.0, -8.0])
+    return [
+        Component("line", shares[0] * weight, none, everything[:, :2]),
+        Component("kink", shares[1] * weight, no_lapses, everything[:, :4]),
+        Component("lapse", shares[2] * weight, np.zeros(len(PARAMETERS)), everything),
+    ]
+
+
+def learned(statistics: Floats, weight: float, *, probability: bool, zero: bool) -> list[Component]:
+    """Kinds for scores whose distribution has these statistics (`SHAPE`); they share `weight`.
+
+    The joint density of a curve's parameters and of how well the statistics say that the classes
+    are apart is a mixture of normals; given the latter it is a mixture again.
+
+    Parameters
+    ----------
+    probability
+        Whether the scores are logits of probabilities, which have a unit.
+    zero
+        Whether the score's natural zero is believed.
+    """
+    table = _tables()["probability" if probability else "score"]["zero" if zero else "free"]
+    return table.given(statistics, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A mixture of normals over the parameters (6) and the separation (1)."""
+
+    coefficients: Floats
+    low: Floats
+    high: Floats
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    zero: bool
+
+    @staticmethod
+    def of(entry: dict[str, Any], *, zero: bool) -> _Table:
+        fields = ("coefficients", "low", "high", "weights", "means", "covariances")
+        arrays: dict[str, Floats] = {name: np.array(entry[name], dtype=float) for name in fields}
+        return _Table(**arrays, zero=zero)
+
+    def given(self, statistics: Floats, total: float) -> list[Component]:
+        # Beyond what was seen while learning, the nearest that was.
+        separation = float(self.coefficients @ np.clip(statistics, self.low, self.high))
+        gap = separation - self.means[:, -1]
+        spread = self.covariances[:, -1, -1]
+        log_weight = np.log(self.weights) - 0.5 * (gap**2 / spread + np.log(spread))
+        weights = total * softmax(log_weight, axis=0)
+        out = []
+        for number, weight in enumerate(weights.tolist()):
+            cross = self.covariances[number, :-1, -1]
+            mean = self.means[number, :-1] + cross * (gap[number] / spread[number])
+            rest = self.covariances[number, :-1, :-1] - np.outer(cross, cross) / spread[number]
+            root = np.linalg.cholesky(rest)
+            name = f"{'natural' if self.zero else 'free'} zero {number + 1}"
+            out.append(Component(name, weight, mean, root))
+        return out
+
+
+@cache
+def _tables() -> dict[str, dict[str, _Table]]:
+    file = files("fewlabels.methods.curves").joinpath("monotone_prior.json")
+    tables = json.loads(file.read_text(encoding="utf-8"))["tables"]
+    return {
+        unit: {name: _Table.of(entry, zero=name == "zero") for name, entry in kinds.items()}
+        for unit, kinds in tables.items()
+    }

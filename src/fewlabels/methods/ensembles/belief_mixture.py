@@ -5,7 +5,7 @@ A belief is a Gaussian prior of the coefficients of
     P(y = k | s_i) = softmax_k(a_k + (b + c_k) f_ik + h g_ik + sum_j w_j d_ijk + sum_j v_j e_ijk)
 
 with f an index: between the linear and the log pool of the classifiers (g is half their gap,
-kernels/pooling.py), one classifier alone, the pool without it, a latent class that no label
+kernels/simplex.py), one classifier alone, the pool without it, a latent class that no label
 taught, or what reference items taught. d_j is how classifier j deviates, and e_j its vote. Every
 belief is fitted to the labels by Newton's method; its posterior weight is its prior weight times
 its evidence (Laplace).
@@ -19,11 +19,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import InputError, Status
+from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.base import FittedLabelModel, with_probabilities
+from fewlabels.methods.base import FittedLabelModel, status_of, with_probabilities
 from fewlabels.methods.ensembles.informants import Informants
 from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
 from fewlabels.posterior import LabelPosterior, ParameterDraws
@@ -230,16 +231,6 @@ def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
         return softmax(np.log(np.asarray(weights, dtype=float)) + log_evidence, axis=0)
 
 
-def _chosen(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
-    """Places (size,) in proportion to weights as nearly as whole numbers allow, in order.
-
-    Systematic sampling, which leaves less Monte Carlo error than drawing them.
-    """
-    points = (np.arange(size) + rng.random()) / size
-    found = np.searchsorted(np.cumsum(weights), points * weights.sum())
-    return np.minimum(found, len(weights) - 1)
-
-
 # --- the fitted model -----------------------------------------------------------------------
 
 
@@ -279,15 +270,10 @@ class FittedBeliefs(FittedLabelModel):
             salt=self.salt,
             interval_parameters=of_intervals,
             inflation=self.inflation,
-            status=self._status(),
+            status=status_of(self._warnings()),
             warnings=self._warnings(),
             diagnostics=self.diagnostics,
         )
-
-    def _status(self) -> Status:
-        if not self.converged:
-            return Status.NOT_CONVERGED
-        return Status.OK if self.n_labels else Status.ASSUMPTION
 
     def _warnings(self) -> tuple[str, ...]:
         if not self.converged:
@@ -517,7 +503,7 @@ class _Evidence:
         self, fits: Sequence[_Fit], weights: Floats, size: int, rng: np.random.Generator
     ) -> tuple[Floats, Ints]:
         """Coefficient draws (size, width) of the mixture, and whose; 0 is what is left out."""
-        chosen = _chosen(weights, size, rng)
+        chosen = systematic(weights, size, rng)
         out = np.zeros((size, self.columns.width))
         for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
@@ -548,7 +534,7 @@ class _Evidence:
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
         weights = np.minimum(weights, weights.mean() * np.sqrt(more))
-        return drawn[_chosen(weights, size, rng)]
+        return drawn[systematic(weights, size, rng)]
 
 
 def _spoken_of(predictions: Predictions) -> Bools:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.arguments import whole
 from fewlabels.errors import UsageError, unknown
-from fewlabels.methods.base import FittedLabelModel, LabelModel, check_count
+from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.ensembles.belief_mixture import Belief, fit_beliefs
 from fewlabels.methods.ensembles.pooled_index import PoolName
 from fewlabels.predictions import Predictions
@@ -75,7 +76,7 @@ class TemperedEnsemble(LabelModel):
     n_draws: int = 200
 
     def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
+        whole("n_draws", self.n_draws)
         if len(self.interval_weights) != len(self.priors):
             raise UsageError(
                 f"`interval_weights` must have one weight per prior; got "
@@ -111,6 +112,8 @@ AGREEMENT_BELIEFS = tuple(
 )
 
 AGREEMENT_INFLATION = 1.2
+"""By what factor its intervals are widened: a normal approximation at the mode is too narrow with
+few labels. `auto` takes INFLATION_SHARE instead."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class AgreementEnsemble(LabelModel):
     n_draws: int = 200
 
     def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
+        whole("n_draws", self.n_draws)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Find the mode and the evidence of each belief, and draw parameters."""
@@ -163,7 +166,7 @@ WIDE = tuple(
 REFERENCE = 0.5
 """Prior weight of beliefs that rest on a reference, where there is one."""
 
-INFLATION, _INFLATION_LABELS, _LEAST_LABELS = 0.05, 20, 5
+INFLATION_SHARE, _INFLATION_LABELS, _LEAST_LABELS = 0.05, 20, 5
 """By what share intervals are widened at 20 labels; less with more, as the square root. On 100 sets
 of real tables, each judged without its fold, 90% intervals of accuracy, AUC, average precision and
 ECE held 86 to 95% without it, at 20, 50 and 100 labels (docs/default.md)."""
@@ -199,7 +202,7 @@ class LearnedEnsemble(LabelModel):
     reference: Predictions | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
+        whole("n_draws", self.n_draws)
         families = [name for name in _table()["weights"] if name]
         if self.left_out is not None and self.left_out not in families:
             raise UsageError(unknown("family", self.left_out, families))
@@ -211,16 +214,15 @@ class LearnedEnsemble(LabelModel):
         beliefs = beliefs_of(self.left_out)
         return fit_beliefs(
             "learned-ensemble", beliefs, [b.weight for b in beliefs], self.n_draws, predictions,
-            rng, inflation=_inflation,
+            rng,
+            inflation=lambda n: (
+                1 + INFLATION_SHARE * float(np.sqrt(_INFLATION_LABELS / max(n, _LEAST_LABELS)))
+            ),
             copies_agree=False,
             every_kind=True,
             reference=self.reference,
             assumption="what is usual among sets of classifiers with such agreement",
         )  # fmt: skip
-
-
-def _inflation(n_labels: float) -> float:
-    return 1 + INFLATION * float(np.sqrt(_INFLATION_LABELS / max(n_labels, _LEAST_LABELS)))
 
 
 @cache
@@ -231,7 +233,8 @@ def beliefs_of(left_out: str | None = None) -> tuple[Belief, ...]:
     shapes = [
         Belief(weight, *shape) for weight, shape in zip(learned, table["beliefs"], strict=True)
     ]
-    kinds = [_kind(belief) for belief in shapes]
+    # What a belief rests on; the two pools are one kind.
+    kinds = ["pool" if b.pool in _POOLS else b.pool for b in shapes]
     even = 1 / (len(set(kinds)) - 1)
     usual = (1 - REFERENCE) * (1 - WIDE_WEIGHT)
     learned_beliefs = (
@@ -244,11 +247,6 @@ def beliefs_of(left_out: str | None = None) -> tuple[Belief, ...]:
     )
     wide = (b._replace(weight=(1 - REFERENCE) * WIDE_WEIGHT * b.weight) for b in WIDE)
     return (*learned_beliefs, *wide)
-
-
-def _kind(belief: Belief) -> str:
-    """What a belief rests on; the two pools are one kind."""
-    return "pool" if belief.pool in ("raw", "calibrated") else belief.pool
 
 
 @cache

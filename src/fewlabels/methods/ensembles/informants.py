@@ -16,8 +16,7 @@ import scipy.sparse
 from scipy.special import expit, ndtri
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.pooling import agreement_anchor, calibrated_pool, centred_logs
-from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.simplex import agreement_anchor, calibrated_pool, centred_logs, softmax
 from fewlabels.kernels.votes import by_group
 from fewlabels.methods.scores import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
@@ -36,7 +35,7 @@ _RIDGE = 1e-3
 _DOMAIN_ITEMS = 50
 
 
-class Said(NamedTuple):
+class Inputs(NamedTuple):
     """What is said of n items, and how the latent classes take it.
 
     P(class | what classifier j says) (n, M, K), NaN where nothing; votes (n, M), -1 where none;
@@ -95,7 +94,9 @@ class Informants:
         ranked = _ranked(some, kinds, normal, values)
         start = _start(some, kinds, ranked, floors)
         ranks = m > 1 and k <= MOST_CLASSES and any(kind != "vote" for kind in kinds)
-        domains = _large_domains(some)
+        domains = domains_of(some)
+        if some.n_items < _DOMAIN_ITEMS * len(domains):  # too few for matrices of their own
+            domains = (None,)
         votes = _ballots(some, domains) if some.has_hard.any(axis=0).sum() > 1 else None
         tables, slopes = flat, nothing
         if set(kinds) != {"probability"}:
@@ -126,7 +127,7 @@ class Informants:
             ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
         )
 
-    def said(self, predictions: Predictions) -> Said:
+    def said(self, predictions: Predictions) -> Inputs:
         """What these classifiers say of any items."""
         served = predictions.select_models(self.models)
         n, m, k = served.n_items, len(self.models), served.n_classes
@@ -137,7 +138,7 @@ class Informants:
         if not self.every_kind:
             votes = np.where(np.isnan(out[:, :, 0]), -1, np.argmax(np.nan_to_num(out), axis=2))
             nobody = Ranked(np.empty((n, m, 0)), np.empty((n, 0), dtype=np.int64))
-            return Said(out, votes, nobody, _ballots(served, self.domains))
+            return Inputs(out, votes, nobody, _ballots(served, self.domains))
         values = _values(served, self.kinds)
         ranked = _ranked(served, self.kinds, self.normal, values)
         out = _floored(out, self.floors)
@@ -154,9 +155,9 @@ class Informants:
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
             votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
-        return Said(out, votes, ranked, _ballots(served, self.domains))
+        return Inputs(out, votes, ranked, _ballots(served, self.domains))
 
-    def latent_index(self, said: Said, name: str) -> Floats:
+    def latent_index(self, said: Inputs, name: str) -> Floats:
         """Centred logs of P(class) that no label taught, (n, K), by "latent" or by "votes"."""
         if name == "latent":
             assert self.latent is not None
@@ -173,12 +174,6 @@ def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballo
     if len(domains) == 1:
         codes[:] = 0
     return Ballots.of(predictions.vote_counts, codes, len(domains) + 1)
-
-
-def _large_domains(predictions: Predictions) -> tuple[str | None, ...]:
-    """The domains, where they have items enough for confusion matrices of their own."""
-    domains = domains_of(predictions)
-    return domains if predictions.n_items >= _DOMAIN_ITEMS * len(domains) else (None,)
 
 
 def _floors(predictions: Predictions) -> Floats:
@@ -409,7 +404,7 @@ class LatentClasses:
         sides: tuple[_Side, ...] = ()
         previous: list[_Side | None] = [None] * said.scores.shape[2]
         for _ in range(STEPS):
-            k = _classes(r)
+            k = [1] if r.shape[1] == 2 else list(range(r.shape[1]))
             sides = tuple(
                 _maximise(
                     scores[:, :, c], given[:, :, c], said.votes, r[:, k[c]], k[c], previous[c]
@@ -441,10 +436,6 @@ class LatentClasses:
             return np.hstack([-h / 2, h / 2])
         index: Floats = h - h.mean(axis=1, keepdims=True)
         return index
-
-
-def _classes(r: Floats) -> list[int]:
-    return [1] if r.shape[1] == 2 else list(range(r.shape[1]))
 
 
 def _clamped(r: Floats, known: Ints | None) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.multinomial import fit_map
-from fewlabels.kernels.pooling import (
+from fewlabels.kernels.simplex import (
     Pool,
     agreement_anchor,
     calibrated_pool,
@@ -26,7 +26,7 @@ from fewlabels.kernels.pooling import (
     mean_agreement,
     raw_pool,
 )
-from fewlabels.methods.ensembles.informants import Informants, Said
+from fewlabels.methods.ensembles.informants import Informants, Inputs
 from fewlabels.predictions import Predictions
 
 PoolName = Literal["raw", "calibrated"]
@@ -37,7 +37,7 @@ _ROWS = 65_536
 class Feature(NamedTuple):
     """What an index is made of: a kind, and the pool or the classifier that it is of.
 
-    Kinds: "pool" and "gap" of a pool (kernels/pooling.py); "deviation" and "vote" of a classifier;
+    Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
     "own", "tempered" and "rank", that classifier alone, at its word, tempered towards the others,
     or by its normal scores; "without", the pool of all others; "latent" and "votes", the latent
     classes; "reference".
@@ -71,7 +71,7 @@ class PooledIndex:
     @staticmethod
     def of(
         informants: Informants,
-        said: Said,
+        said: Inputs,
         names: Sequence[PoolName],
         *,
         copies_agree: bool = True,
@@ -132,7 +132,7 @@ class PooledIndex:
                     out[rows, :, place] = self._feature(block, said, rows, feature)
         return out
 
-    def _feature(self, block: _Block, said: Said, rows: slice, feature: Feature) -> Floats:
+    def _feature(self, block: _Block, said: Inputs, rows: slice, feature: Feature) -> Floats:
         """One feature of a block of items, (n, K)."""
         kind = feature.kind
         if kind in ("pool", "gap"):
@@ -156,7 +156,7 @@ class PooledIndex:
         other = block.pool("raw" if kind == "own" else "calibrated")[0]
         return np.where(np.isnan(c), other, c * temperature)
 
-    def _rank(self, said: Said, rows: slice, j: int, c: Floats) -> Floats:
+    def _rank(self, said: Inputs, rows: slice, j: int, c: Floats) -> Floats:
         z = said.ranked.scores[rows, j]
         if self.informants.kinds[j] == "vote":  # a vote has no rank: its log odds, of sd 1 or so
             return np.nan_to_num(c) * self.scales[j]
@@ -234,7 +234,7 @@ class ReferenceMap:
         return out
 
 
-def _design(said: Said) -> Floats:
+def _design(said: Inputs) -> Floats:
     """Offsets, logs and normal scores, (n, K, K + 2 M)."""
     logs = np.clip(np.nan_to_num(centred_logs(said.probabilities)), -_MOST_LOG, _MOST_LOG)
     n, _, k = logs.shape

@@ -1,1 +1,8 @@
-"""Score mixtures for one classifier: SPE (Welinder, Welling and Perona, 2013)."""
+"""Score mixtures for one classifier: SPE (Welinder, Welling and Perona, 2013).
+
+In the order of reading: `spe` is the method, pairs of families and their weights; `mixture`, the
+likelihood pi p_1(s) + (1 - pi) p_0(s) of the scores with its gradient (section 3), and the scores
+on the unit interval (section 4); `families`, the densities p_k (section 4); `sampling`, modes and
+draws of the parameters; `check`, whether scores and labels look as the densities say; `classes`,
+normal mixtures for more than two classes.
+"""

@@ -55,12 +55,18 @@ def check_fit(
 ) -> Fit:
     """Test the mixture at its mode (q,), and the labels (L,) by log-odds (L, D) of the draws."""
     points, weight = _together(data)
-    distance, at, expected, observed = _largest_gap(mixture, mode, points, weight)
+    model = _distribution(mixture, mode[None], points)[:, 0]
+    # The middle of each step, so that neither side of it counts as a gap.
+    seen = (np.cumsum(weight) - weight / 2) / weight.sum()
+    worst = int(np.argmax(np.abs(model - seen)))
     return Fit(
         smooth_test(mixture, mode, data),
         surprise_of_labels(two_classes(expit(labeled_odds)), labels, rng),
-        distance, at, expected, observed,
-    )  # fmt: skip
+        float(abs(model[worst] - seen[worst])),
+        float(points.x[worst]),
+        float(model[worst]),
+        float(seen[worst]),
+    )
 
 
 def _together(data: ScoreData) -> tuple[Points, Floats]:
@@ -76,17 +82,6 @@ def _distribution(mixture: ScoreMixture, theta: Floats, points: Points) -> Float
     one, zero = mixture.survival(points.x, theta)
     share = expit(theta[:, -1])
     return 1 - share * one - (1 - share) * zero
-
-
-def _largest_gap(
-    mixture: ScoreMixture, mode: Floats, points: Points, weight: Floats
-) -> tuple[float, float, float, float]:
-    model = _distribution(mixture, mode[None], points)[:, 0]
-    # The middle of each step, so that neither side of it counts as a gap.
-    seen = (np.cumsum(weight) - weight / 2) / weight.sum()
-    worst = int(np.argmax(np.abs(model - seen)))
-    gap = float(abs(model[worst] - seen[worst]))
-    return gap, float(points.x[worst]), float(model[worst]), float(seen[worst])
 
 
 def smooth_test(mixture: ScoreMixture, mode: Floats, data: ScoreData) -> float:
@@ -106,17 +101,29 @@ def smooth_test(mixture: ScoreMixture, mode: Floats, data: ScoreData) -> float:
     u = np.clip(_distribution(mixture, mode[None], points)[:, 0], 0, 1)
     mean = (weight / weight.sum()) @ _legendre(u, order)
     nodes = (np.arange(_NODES) + 0.5) / _NODES
-    at = _quantiles(mixture, mode, nodes)
     h = _legendre(nodes, order)
-    silent = np.zeros(_NODES)
-    marginal, one, zero = (
-        _item_scores(mixture, mode, at, silent + odds) for odds in (0.0, np.inf, -np.inf)
-    )
+    # Scores at these quantiles of the mixture, by interpolation of its distribution.
+    grid = np.concatenate([np.geomspace(1e-8, 1e-3, 64), np.linspace(1e-3, 3, 6000)[1:]])
+    below = np.maximum.accumulate(_distribution(mixture, mode[None], Points(grid))[:, 0])
+    at = Points(np.interp(nodes, below, grid))
+    # Derivatives by the parameters: of each item's log-likelihood, and of the prior's slope.
+    q = len(mode)
+    ends = np.concatenate([mode + _STEP * np.eye(q), mode - _STEP * np.eye(q)])
+
+    def item_scores(odds: float) -> Floats:
+        each = mixture.item_log_likelihood(at, ends, np.full(_NODES, odds))
+        return (each[:, :q] - each[:, q:]) / (2 * _STEP)
+
+    marginal, one, zero = (item_scores(odds) for odds in (0.0, np.inf, -np.inf))
+    slopes = mixture.log_prior(ends)[1]
+    hessian = -(slopes[:q] - slopes[q:]) / (2 * _STEP)
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    of_prior = (vectors * np.maximum(values, 0)) @ vectors.T
     known = (data.positive_weight.sum() + data.negative_weight.sum()) / data.total
     share = expit(mixture.log_odds(at, mode[None]))
     information = (1 - known) * marginal.T @ marginal
     information += known * ((one * share).T @ one + (zero * (1 - share)).T @ zero)
-    information = information / _NODES + _prior_information(mixture, mode) / n
+    information = information / _NODES + of_prior / n
     cross = h.T @ marginal / _NODES
     taken = cross @ np.linalg.lstsq(information, cross.T, rcond=1e-12)[0]
     values, vectors = np.linalg.eigh(np.eye(order) - (taken + taken.T) / 2)
@@ -128,36 +135,10 @@ def smooth_test(mixture: ScoreMixture, mode: Floats, data: ScoreData) -> float:
     return float(chdtrc(int(left.sum()), statistic))
 
 
-def _quantiles(mixture: ScoreMixture, mode: Floats, levels: Floats) -> Points:
-    """Scores below which the mixture puts these shares."""
-    grid = np.concatenate([np.geomspace(1e-8, 1e-3, 64), np.linspace(1e-3, 3, 6000)[1:]])
-    below = _distribution(mixture, mode[None], Points(grid))[:, 0]
-    below = np.maximum.accumulate(below)
-    return Points(np.interp(levels, below, grid))
-
-
-def _prior_information(mixture: ScoreMixture, mode: Floats) -> Floats:
-    """Negative Hessian of the log prior, (q, q), as far as it is positive."""
-    ends = np.concatenate([mode + _STEP * np.eye(len(mode)), mode - _STEP * np.eye(len(mode))])
-    slopes = mixture.log_prior(ends)[1]
-    hessian = -(slopes[: len(mode)] - slopes[len(mode) :]) / (2 * _STEP)
-    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
-    out: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
-    return out
-
-
 def _legendre(u: Floats, order: int) -> Floats:
     """Legendre polynomials of degree 1 .. order, orthonormal on [0, 1], (n, order)."""
     columns: Floats = np.polynomial.legendre.legvander(2 * u - 1, order)[:, 1:].astype(np.float64)
     return columns * np.sqrt(2 * np.arange(1, order + 1) + 1)
-
-
-def _item_scores(mixture: ScoreMixture, mode: Floats, points: Points, odds: Floats) -> Floats:
-    """Derivative of each item's log-likelihood by the parameters, (n, q)."""
-    q = len(mode)
-    theta = np.concatenate([mode + _STEP * np.eye(q), mode - _STEP * np.eye(q)])
-    each = mixture.item_log_likelihood(points, theta, odds)
-    return (each[:, :q] - each[:, q:]) / (2 * _STEP)
 
 
 def surprise_of_labels(p: Floats, labels: Ints, rng: np.random.Generator) -> float:

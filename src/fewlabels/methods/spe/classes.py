@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.hmc import split_r_hat
 from fewlabels.kernels.simplex import centred_log, clip, logsumexp, softmax
-from fewlabels.methods.base import FittedLabelModel, LabelModel, probabilities_of
+from fewlabels.methods.base import FittedLabelModel, probabilities_of, status_of
 from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
 from fewlabels.methods.spe.check import LEVEL, surprise_of_labels
 from fewlabels.posterior import LabelPosterior
@@ -34,8 +32,9 @@ _SUPPORT_SALT = 0x5BE2
 _SHRINK = 0.05
 
 
-@dataclass(frozen=True)
-class ManyClasses(LabelModel):
+def fit_classes(
+    components: int, n_draws: int, predictions: Predictions, rng: np.random.Generator
+) -> FittedLabelModel:
     """Log-ratios of one classifier's K probabilities: a mixture of K classes of normals.
 
     The extension to several classes that Welinder, Welling, Perona (2013) leave to the future.
@@ -44,35 +43,28 @@ class ManyClasses(LabelModel):
     probability of the class, as the labels recalibrate it (tempered-ensemble of this one). Labels
     are clamped; Gibbs sampling draws assignments, weights, means and covariances in turn.
     """
-
-    components: int
-    n_draws: int
-
-    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Draw the mixtures of one classifier."""
-        salt = int(rng.integers(2**63))
-        p = probabilities_of(predictions, predictions.models, "spe")[:, 0]
-        rows = _chosen(predictions, p)
-        evidence, weight = predictions.evidence[rows], predictions.weight[rows]
-        space = LogRatios.of(p[rows], weight)
-        z = space.coordinates(p[rows])
-        start = TemperedEnsemble().infer(predictions, rng).marginals()[rows]
-        prior = _anchored(z, start, weight, self.components)
-        owner = np.repeat(np.arange(predictions.n_classes), self.components)
-        draws = gibbs(
-            z, evidence[:, owner], weight, start[:, owner] / self.components, prior, rng,
-            chains=_CHAINS, warmup=_WARMUP, size=-(-self.n_draws // _CHAINS), thin=_THIN,
-        )  # fmt: skip
-        draws = draws.take(np.arange(self.n_draws))
-        mixture = ClassMixture(space, draws, predictions.n_classes)
-        told = rows[predictions.labels[rows] >= 0]
-        by_draw = softmax(mixture.log_joint(p[told], np.arange(len(draws))))
-        return FittedClasses(
-            predictions.models, mixture, salt,
-            labels=surprise_of_labels(by_draw, predictions.labels[told], rng),
-            tails=_tail_test(mixture, z, evidence, weight),
-            unlabeled=not (predictions.evidence != 0).any(),
-        )  # fmt: skip
+    salt = int(rng.integers(2**63))
+    p = probabilities_of(predictions, predictions.models, "spe")[:, 0]
+    rows = _chosen(predictions, p)
+    evidence, weight = predictions.evidence[rows], predictions.weight[rows]
+    space = LogRatios.of(p[rows], weight)
+    z = space.coordinates(p[rows])
+    start = TemperedEnsemble().infer(predictions, rng).marginals()[rows]
+    prior = _anchored(z, start, weight, components)
+    owner = np.repeat(np.arange(predictions.n_classes), components)
+    draws = gibbs(
+        z, evidence[:, owner], weight, start[:, owner] / components, prior, rng,
+        chains=_CHAINS, warmup=_WARMUP, size=-(-n_draws // _CHAINS), thin=_THIN,
+    ).take(np.arange(n_draws))  # fmt: skip
+    mixture = ClassMixture(space, draws, predictions.n_classes)
+    labeled = rows[predictions.labels[rows] >= 0]
+    by_draw = softmax(mixture.log_joint(p[labeled], np.arange(len(draws))))
+    return FittedClasses(
+        predictions.models, mixture, salt,
+        labels=surprise_of_labels(by_draw, predictions.labels[labeled], rng),
+        tails=_tail_test(mixture, z, evidence, weight),
+        unlabeled=not (predictions.evidence != 0).any(),
+    )  # fmt: skip
 
 
 def _chosen(predictions: Predictions, p: Floats) -> Ints:
@@ -189,28 +181,29 @@ class FittedClasses(FittedLabelModel):
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior over the labels of these items."""
         p = probabilities_of(predictions, self.models, "spe")[:, 0]
-        parameters = _ClassDraws(self.mixture, p, predictions.evidence)
-        r_hat = self._r_hat()
-        status, warnings = self._verdict(r_hat)
+        shares = self.mixture.shares()
+        length, r_hat = len(shares) // _CHAINS, float("nan")
+        if length >= 4:
+            chains = np.log(shares[: length * _CHAINS]).reshape(length, _CHAINS, -1)
+            r_hat = float(split_r_hat(chains).max())
+        warnings = self._warnings(r_hat)
         return LabelPosterior(
             None,
-            parameters,
+            _ClassDraws(self.mixture, p, predictions.evidence),
             predictions.keys,
             salt=self.salt,
-            value_from="draws",
-            status=status,
+            status=status_of(warnings),
             warnings=warnings,
-            diagnostics=self._diagnostics(r_hat),
+            diagnostics={
+                "prevalence": [float(share) for share in shares.mean(axis=0)],
+                "sampler": "gibbs",
+                "r_hat": r_hat,
+                "fit_labels": self.labels,
+                "fit_scores": self.tails,
+            },
         )
 
-    def _r_hat(self) -> float:
-        shares = np.log(self.mixture.shares())
-        length = len(shares) // _CHAINS
-        if length < 4:
-            return float("nan")
-        return float(split_r_hat(shares[: length * _CHAINS].reshape(length, _CHAINS, -1)).max())
-
-    def _verdict(self, r_hat: float) -> tuple[Status, tuple[str, ...]]:
+    def _warnings(self, r_hat: float) -> tuple[str, ...]:
         said = []
         if self.unlabeled:
             said.append(
@@ -229,17 +222,7 @@ class FittedClasses(FittedLabelModel):
                 "not-converged: Markov chains of the densities' parameters disagree "
                 f"(R-hat {r_hat:.2f}); treat the intervals as too narrow"
             )
-            return Status.NOT_CONVERGED, tuple(said)
-        return (Status.ASSUMPTION if said else Status.OK), tuple(said)
-
-    def _diagnostics(self, r_hat: float) -> dict[str, Any]:
-        return {
-            "prevalence": [float(share) for share in self.mixture.shares().mean(axis=0)],
-            "sampler": "gibbs",
-            "r_hat": r_hat,
-            "fit_labels": self.labels,
-            "fit_scores": self.tails,
-        }
+        return tuple(said)
 
 
 @dataclass(frozen=True, eq=False)

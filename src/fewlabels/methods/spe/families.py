@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaln, digamma, gamma, gammaincc, gammaln, log_ndtr, stdtr
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.cached import computed_once
+from fewlabels.kernels.blocks import computed_once
 
 # --- tails ------------------------------------------------------------------------------------
 #
@@ -368,6 +368,9 @@ class Normal(ExponentialFamily):
         return np.array([mean, np.log(sd)])
 
 
+NORMAL = Normal()
+
+
 class Gamma(ExponentialFamily):
     """Gamma: u = (log mean, log standard deviation)."""
 
@@ -410,26 +413,18 @@ class LogNormal(ExponentialFamily):
     prior = (Prior("normal", -1, 1), Prior("gamma", 2, 2, "log"))
 
     def coefficients(self, u: Floats) -> Floats:
-        """Coefficients of the basis, (D, 5)."""
-        m, precision = u[:, 0], np.exp(-2 * u[:, 1])
-        zero = np.zeros(len(u))
-        constant = -_HALF_LOG_2PI - u[:, 1] - 0.5 * m**2 * precision
-        return np.column_stack([constant, zero, zero, m * precision - 1, -0.5 * precision])
+        """Those of a normal density of log x, with 1/x, the derivative of log x, (D, 5)."""
+        out = NORMAL.coefficients(u)[:, [0, 3, 4, 1, 2]]
+        out[:, 3] -= 1
+        return out
 
     def jacobian(self, u: Floats) -> Floats:
         """Derivative of the coefficients, (D, 5, p)."""
-        m, precision = u[:, 0], np.exp(-2 * u[:, 1])
-        out = np.zeros((len(u), 5, 2))
-        out[:, 0, 0], out[:, 3, 0] = -m * precision, precision
-        out[:, 0, 1] = -1 + m**2 * precision
-        out[:, 3, 1], out[:, 4, 1] = -2 * m * precision, precision
-        return out
+        return NORMAL.jacobian(u)[:, [0, 3, 4, 1, 2]]
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
         """Log P(X > x), (n, D)."""
-        log_x = np.log(np.maximum(x, np.finfo(float).tiny))
-        out: Floats = log_ndtr((u[:, 0] - log_x[:, None]) * np.exp(-u[:, 1]))
-        return out
+        return NORMAL.log_tail(_log(x), u)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
         """Parameters of this mean and standard deviation."""
@@ -551,61 +546,55 @@ class Gompertz(CurvedFamily):
         return np.array([np.clip(-mean / scale - _EULER, -20, 3), np.log(scale)])
 
 
-class WeibullMin(CurvedFamily):
-    """Weibull: u = (log shape, log scale). The paper's Frechet right (scipy's old name)."""
+class PowerLaw(CurvedFamily):
+    """Weibull and, with 1/x for x, Frechet: u = (log shape, log scale).
+
+    A Gumbel density of log x, skewed to the left or to the right. The paper's Frechet right is
+    Weibull (scipy's old name).
+    """
 
     prior = (Prior("gamma", 2, 0.5, "log"), Prior("gamma", 2, 4, "log"))
 
+    def __init__(self, name: Literal["weibull", "frechet"]) -> None:
+        self.sign = 1.0 if name == "weibull" else -1.0
+
     def log_density(self, points: Points, u: Floats) -> Floats:
-        """Log density, (n, D)."""
-        c = np.exp(u[:, 0])
-        return _power_law(points.log[:, None] - u[:, 1], c, c - 1, u[:, 0] - u[:, 1])
+        """Log density log c - log b + (+-c - 1) log z - z^(+-c) with z = x / b, (n, D)."""
+        power, log_z = self.sign * np.exp(u[:, 0]), points.log[:, None] - u[:, 1]
+        fall = log_z * power
+        np.minimum(fall, _CAP, out=fall)
+        np.exp(fall, out=fall)
+        log_z *= power - 1
+        log_z += u[:, 0] - u[:, 1]
+        log_z -= fall
+        return log_z
 
     def derivatives(self, points: Points, u: Floats) -> Floats:
         """Derivative of the log density by each parameter, (p, n, D)."""
-        c = np.exp(u[:, 0])
+        c = self.sign * np.exp(u[:, 0])
         power = c * (points.log[:, None] - u[:, 1])
         fall = 1 - _exp(power)
         return np.stack([1 + power * fall, -c * fall])
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
         """Log P(X > x), (n, D)."""
-        log_x = np.log(np.maximum(x, np.finfo(float).tiny))
-        return -_exp(np.exp(u[:, 0]) * (log_x[:, None] - u[:, 1]))
+        power = self.sign * np.exp(u[:, 0]) * (_log(x)[:, None] - u[:, 1])
+        return -_exp(power) if self.sign > 0 else _log_complement(power)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
         """Parameters of about this mean and standard deviation."""
-        c = np.clip((sd / mean) ** -1.086, 0.2, 100)
-        return np.array([np.log(c), np.log(mean / gamma(1 + 1 / c))])
-
-
-class Frechet(CurvedFamily):
-    """Frechet's distribution (inverse Weibull): u = (log shape, log scale)."""
-
-    prior = WeibullMin.prior
-
-    def log_density(self, points: Points, u: Floats) -> Floats:
-        """Log density, (n, D)."""
-        c = np.exp(u[:, 0])
-        return _power_law(points.log[:, None] - u[:, 1], -c, -(c + 1), u[:, 0] - u[:, 1])
-
-    def derivatives(self, points: Points, u: Floats) -> Floats:
-        """Derivative of the log density by each parameter, (p, n, D)."""
-        c = np.exp(u[:, 0])
-        power = -c * (points.log[:, None] - u[:, 1])
-        fall = 1 - _exp(power)
-        return np.stack([1 + power * fall, c * fall])
-
-    def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x), (n, D)."""
-        log_x = np.log(np.maximum(x, np.finfo(float).tiny))
-        return _log_complement(-np.exp(u[:, 0]) * (log_x[:, None] - u[:, 1]))
-
-    def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters by the moments of log x, which has Gumbel's distribution."""
+        if self.sign > 0:
+            c = np.clip((sd / mean) ** -1.086, 0.2, 100)
+            return np.array([np.log(c), np.log(mean / gamma(1 + 1 / c))])
+        # By the moments of log x, which has Gumbel's distribution.
         variance = np.log1p((sd / mean) ** 2)
         c = np.pi / np.sqrt(6 * variance)
         return np.array([np.log(c), np.log(mean) - variance / 2 - _EULER / c])
+
+
+def _log(x: Floats) -> Floats:
+    out: Floats = np.log(np.maximum(x, np.finfo(float).tiny))
+    return out
 
 
 def _exp(z: Floats) -> Floats:
@@ -618,17 +607,6 @@ def _expm1(z: Floats) -> Floats:
     return np.expm1(out, out=out)
 
 
-def _power_law(log_z: Floats, power: Floats, slope: Floats, constant: Floats) -> Floats:
-    """Constant + slope * log z - z^power, in the memory of log z (n, D)."""
-    fall = log_z * power
-    np.minimum(fall, _CAP, out=fall)
-    np.exp(fall, out=fall)
-    log_z *= slope
-    log_z += constant
-    log_z -= fall
-    return log_z
-
-
 def _log_complement(log_rate: Floats) -> Floats:
     """Log(1 - exp(-r)) for r given by its logarithm; log r itself where r is tiny."""
     rate = _exp(log_rate)
@@ -639,15 +617,15 @@ def _log_complement(log_rate: Floats) -> Floats:
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
-        "normal": Normal(),
+        "normal": NORMAL,
         "student-t": StudentT(),
         "gamma": Gamma(),
         "log-normal": LogNormal(),
         "gumbel-right": Gumbel("right"),
         "gumbel-left": Gumbel("left"),
         "gompertz": Gompertz(),
-        "weibull-min": WeibullMin(),
-        "frechet": Frechet(),
+        "weibull-min": PowerLaw("weibull"),
+        "frechet": PowerLaw("frechet"),
     }
 )
 """Every family by its name."""

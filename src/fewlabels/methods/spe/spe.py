@@ -5,26 +5,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import expit, logit
 
-from fewlabels.errors import Status, UsageError, unknown
+from fewlabels.checks.arguments import whole
+from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks
-from fewlabels.kernels.simplex import softmax, two_classes
+from fewlabels.kernels.importance import systematic
+from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
-    check_count,
+    status_of,
     with_probabilities,
+    with_scores,
 )
-from fewlabels.methods.per_model import fit_each
-from fewlabels.methods.scores import is_probability, score_of, with_scores
+from fewlabels.methods.per_model import ScoreDraws, fit_each
+from fewlabels.methods.scores import is_probability, score_of
 from fewlabels.methods.spe.check import Fit, check_fit, gap_in_words
-from fewlabels.methods.spe.classes import ManyClasses
+from fewlabels.methods.spe.classes import fit_classes
 from fewlabels.methods.spe.families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.methods.spe.mixture import (
     ClassDensity,
@@ -62,7 +66,7 @@ class SPE(LabelModel):
     probability, and the population its recall and false-positive rate at any threshold.
 
     With more than two classes, log-ratios of the probabilities have a normal density per class
-    (`components` of them); then only `components` and `n_draws` count. See `ManyClasses`.
+    (`components` of them); then only `components` and `n_draws` count. See `fit_classes`.
 
     Parameters
     ----------
@@ -103,7 +107,7 @@ class SPE(LabelModel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "families", _families(self.families))
         for name in ("components", "proposals", "n_draws"):
-            check_count(name, getattr(self, name))
+            whole(name, getattr(self, name))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
@@ -119,8 +123,37 @@ class SPE(LabelModel):
         """
         if predictions.n_classes > 2:
             served, _ = with_probabilities(predictions, "spe")
-            return fit_each(ManyClasses(self.components, self.n_draws), served, rng)
-        return fit_each(_TwoDensities(self), with_scores(predictions, "spe"), rng)
+            fit = partial(fit_classes, self.components, self.n_draws)
+            return fit_each(fit, served, rng)
+        return fit_each(self._fit_one, with_scores(predictions, "spe"), rng)
+
+    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """The densities of one classifier's scores."""
+        salt = int(rng.integers(2**63))
+        every = score_of(predictions, 0)
+        # Items of no weight are no part of the sample, and must not set its range either.
+        rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
+        scores, evidence = every[rows], predictions.evidence[rows]
+        weight, keys = predictions.weight[rows], predictions.keys[rows]
+        logit = is_probability(predictions, 0) and self.scale == "logit"
+        scale = ScoreScale.of(scores, logit=logit) if len(rows) else None
+        no_class = lacks_a_class(evidence)
+        if scale is None or len(rows) < _FEWEST or not scale.low < scale.high:
+            draws = PrevalenceDraws.of(scores, evidence, weight, self.n_draws, rng)
+            return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()))
+        data = score_data(scale.unit(scores), evidence, weight, keys)
+        pairs = fit_pairs(data, self, ordered=bool(no_class.any()), rng=rng)
+        found = PairDraws.of(pairs, scale, self.n_draws, rng)
+        best = max(pairs, key=lambda pair: pair.weight)
+        labeled = rows[np.argsort(keys, kind="stable")]
+        labeled = labeled[predictions.labels[labeled] >= 0]
+        odds = found.log_odds(every[labeled], np.arange(found.size))
+        target = best.found.target
+        fit = check_fit(
+            target.mixture, best.found.modes.points[0], data, odds,
+            predictions.labels[labeled], rng,
+        )  # fmt: skip
+        return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
 
 
 _CHOICES = {
@@ -148,40 +181,6 @@ def _families(names: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(SHORT_NAMES.get(name, name) for name in given))
 
 
-@dataclass(frozen=True)
-class _TwoDensities(LabelModel):
-    """The densities of one classifier's scores."""
-
-    settings: SPE
-
-    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        settings, salt = self.settings, int(rng.integers(2**63))
-        every = score_of(predictions, 0)
-        # Items of no weight are no part of the sample, and must not set its range either.
-        rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
-        scores, evidence = every[rows], predictions.evidence[rows]
-        weight, keys = predictions.weight[rows], predictions.keys[rows]
-        logit = is_probability(predictions, 0) and settings.scale == "logit"
-        scale = ScoreScale.of(scores, logit=logit) if len(rows) else None
-        no_class = lacks_a_class(evidence)
-        if scale is None or len(rows) < _FEWEST or not scale.low < scale.high:
-            draws = PrevalenceDraws.of(scores, evidence, weight, settings.n_draws, rng)
-            return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()))
-        data = score_data(scale.unit(scores), evidence, weight, keys)
-        pairs = fit_pairs(data, settings, ordered=bool(no_class.any()), rng=rng)
-        found = PairDraws.of(pairs, scale, settings.n_draws, rng)
-        best = max(pairs, key=lambda pair: pair.weight)
-        labeled = rows[np.argsort(keys, kind="stable")]
-        labeled = labeled[predictions.labels[labeled] >= 0]
-        odds = found.log_odds(every[labeled], np.arange(found.size))
-        target = best.found.target
-        fit = check_fit(
-            target.mixture, best.found.modes.points[0], data, odds,
-            predictions.labels[labeled], rng,
-        )  # fmt: skip
-        return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
-
-
 @dataclass(frozen=True, eq=False)
 class _FittedSPE(FittedLabelModel):
     models: tuple[str, ...]
@@ -193,8 +192,8 @@ class _FittedSPE(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.models)
-        parameters = _ScoreDraws(self.draws, score_of(served, 0), predictions.evidence)
-        status, warnings = self._verdict()
+        parameters = ScoreDraws(self.draws, score_of(served, 0), predictions.evidence)
+        warnings = self._warnings()
         return LabelPosterior(
             None,
             parameters,
@@ -202,12 +201,12 @@ class _FittedSPE(FittedLabelModel):
             salt=self.salt,
             value_from="draws",
             score_rates=self.draws,
-            status=status,
+            status=status_of(warnings),
             warnings=warnings,
             diagnostics=self._diagnostics(),
         )
 
-    def _verdict(self) -> tuple[Status, tuple[str, ...]]:
+    def _warnings(self) -> tuple[str, ...]:
         said = []
         if self.unlabeled:
             said.append(
@@ -232,8 +231,7 @@ class _FittedSPE(FittedLabelModel):
                 "not-converged: no sampler of the densities' parameters could be relied on "
                 "(importance weights with Pareto k above .7, and chains that disagree)"
             )
-            return Status.NOT_CONVERGED, tuple(said)
-        return (Status.ASSUMPTION if said else Status.OK), tuple(said)
+        return tuple(said)
 
     def _diagnostics(self) -> dict[str, Any]:
         out: dict[str, Any] = {"prevalence": float(expit(self.draws.logit_prevalence).mean())}
@@ -253,28 +251,6 @@ class _FittedSPE(FittedLabelModel):
         if fit is not None:
             out |= {"fit_scores": fit.scores, "fit_labels": fit.labels, "distance": fit.distance}
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _ScoreDraws:
-    draws: OddsDraws
-    scores: Floats
-    evidence: Floats
-
-    @property
-    def size(self) -> int:
-        return self.draws.size
-
-    def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        """P(label | s, evidence), (n, 2, D); an item without a score has the prevalence."""
-        scores, evidence = self.scores[rows], self.evidence[rows]
-        missing = np.isnan(scores)
-        z = np.empty((len(scores), len(index)))
-        z[~missing] = self.draws.log_odds(scores[~missing], index)
-        z[missing] = self.draws.logit_prevalence[index]
-        # A known label is evidence without end, whose probability is exactly 0 or 1.
-        z += (evidence[:, 1] - evidence[:, 0])[:, None]
-        return two_classes(expit(z, out=z))
 
 
 # --- pairs of families, and draws of what turns scores into odds ------------------------------
@@ -464,8 +440,7 @@ class PrevalenceDraws(OddsDraws):
         first = evidence[told, 1, None] + np.log(grid)
         second = evidence[told, 0, None] + np.log1p(-grid)
         p = softmax(weight[told] @ np.logaddexp(first, second), axis=0)
-        at = np.searchsorted(np.cumsum(p), (np.arange(size) + rng.random()) / size)
-        drawn = grid[np.minimum(at, len(grid) - 1)] + (rng.random(size) - 0.5) / len(grid)
+        drawn = grid[systematic(p, size, rng)] + (rng.random(size) - 0.5) / len(grid)
         return cls(scores, rng.permutation(logit(drawn)))
 
     def log_odds(self, scores: Floats, index: Ints) -> Floats:

@@ -1,1 +1,7 @@
-"""Mixtures over the scores of several classifiers: SSME (Shanmugam and others, 2025)."""
+"""Semi-supervised mixtures of all classifiers' scores: SSME (Shanmugam et al., 2025).
+
+P(class) times P(scores | class), labels where they are known, by EM. `kde` is the method with
+kernel densities and its bandwidths, `kde_mixture` its E- and M-step; `flow` is the method with a
+normalising flow, `flow_training` the mixture in its latent space and how both are trained,
+`real_nvp` the flow itself (Dinh et al., 2017).
+"""

@@ -11,7 +11,8 @@ from operator import add
 import numpy as np
 from scipy.special import ndtri
 
-from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.checks.arguments import whole
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
@@ -25,8 +26,8 @@ from fewlabels.kernels.simplex import (
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
-    check_count,
     probabilities_of,
+    status_of,
     with_evidence,
     with_probabilities,
 )
@@ -39,7 +40,6 @@ from fewlabels.methods.ssme.flow_training import (
     Trained,
     Training,
     TrainingOptions,
-    latent_blocks,
     mean_log_likelihood,
 )
 from fewlabels.methods.ssme.kde_mixture import choose_support, posterior
@@ -120,7 +120,7 @@ class SSMEFlow(LabelModel):
             "n_couplings", "hidden", "flow_epochs", "joint_epochs", "patience", "replicates",
             "max_support",
         ):  # fmt: skip
-            check_count(name, getattr(self, name))
+            whole(name, getattr(self, name))
         for name in ("learning_rate", "covariance_prior"):
             if not _is_number(value := getattr(self, name)) or not value > 0:
                 raise UsageError(f"`{name}` must be a number above 0; got {value!r}")
@@ -246,7 +246,7 @@ class _FittedFlow(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            status=self._status(labeled),
+            status=status_of(self._warnings(labeled)),
             warnings=self._warnings(labeled),
             diagnostics={
                 "epochs": self.trained.epochs,
@@ -258,16 +258,22 @@ class _FittedFlow(FittedLabelModel):
             },
         )
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether the refits have been run."""
+        return "_with_refits" in self.__dict__
+
     @cached_property
-    def mixtures(self) -> list[LatentMixture]:
+    def _with_refits(self) -> list[LatentMixture]:
         """The latent mixture of the fit, and those of the refits after it."""
         return [self.trained.mixture, *self.refit(self.model.replicates)]
 
     def class_probabilities(
-        self, predictions: Predictions, p: Floats
+        self, predictions: Predictions, p: Floats, refits: bool
     ) -> Iterator[tuple[Ints | slice, Array]]:
         """P(label) under each of the mixtures, from one pass through the flow."""
-        evidence, mixtures = predictions.evidence, self.mixtures
+        evidence = predictions.evidence
+        mixtures = self._with_refits if refits else [self.trained.mixture]
         d, n_classes = self.flow.n_dimensions, evidence.shape[1]
         # The joint has the shares in it already.
         even = np.ones((n_classes, len(mixtures)))
@@ -301,23 +307,32 @@ class _FittedFlow(FittedLabelModel):
     def refit(self, size: int) -> list[LatentMixture]:
         """Latent mixtures of `size` bootstrap replicates, the flow as it is."""
         weights = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
-        views = self.flow.views(self.trained.parameters)
         # With the noise of training: without it, each refit would be narrower than the fit.
         dimensions = np.arange(self.flow.n_dimensions)
         noise = ndtri(uniforms(self.keys, dimensions, self.salt ^ _NOISE_SALT)).T
         scores = (self.items.scores + self.model.noise * noise).astype(self.flow.dtype)
-        blocks = [(b, z.copy()) for b, z, _ in latent_blocks(self.flow, views, scores)]
+        latent, _ = self.flow.forward(self.trained.parameters, scores)
+        blocks = [
+            (block, np.ascontiguousarray(latent[:, block]))
+            for block in spans(latent.shape[1], BLOCK)
+        ]
 
         def run(row_weights: Floats) -> LatentMixture:
-            counted = replace(self.items, weight=self.items.weight * row_weights)
-            return _refit_mixture(self.prior, self.trained.mixture, blocks, counted)
+            """EM of the latent mixture alone, from that of the fit."""
+            weight, mixture = self.items.weight * row_weights, self.trained.mixture
+            k, memory = len(self.items.evidence), {}
+            for _, z in blocks:
+                memory[z.shape[1]] = Expectation(k, len(z), z.shape[1], z.dtype.type)
+            for _ in range(REFIT_STEPS):
+                parts = []
+                for block, z in blocks:
+                    step = memory[z.shape[1]]
+                    step.run(mixture, z, self.items.evidence[:, block], weight[block])
+                    parts.append(step.moments())
+                mixture = self.prior.update(reduce(add, parts), mixture.means)
+            return mixture
 
         return list(map_blocks(run, list(weights.T)))
-
-    def _status(self, labeled: bool) -> Status:
-        if self.trained.failed:
-            return Status.NOT_CONVERGED
-        return Status.OK if labeled else Status.ASSUMPTION
 
     def _warnings(self, labeled: bool) -> tuple[str, ...]:
         said = []
@@ -332,21 +347,3 @@ class _FittedFlow(FittedLabelModel):
                 "flow of the epoch before serves (a smaller learning_rate may mend it)"
             )
         return tuple(said)
-
-
-def _refit_mixture(
-    prior: MixturePrior, mixture: LatentMixture, blocks: list[tuple[slice, Array]], items: Items
-) -> LatentMixture:
-    """EM of the latent mixture alone, from `mixture`, on latent blocks of the items."""
-    memory = {
-        z.shape[1]: Expectation(len(items.evidence), len(z), z.shape[1], z.dtype.type)
-        for _, z in blocks
-    }
-    for _ in range(REFIT_STEPS):
-        parts = []
-        for block, z in blocks:
-            step = memory[z.shape[1]]
-            step.run(mixture, z, items.evidence[:, block], items.weight[block])
-            parts.append(step.moments())
-        mixture = prior.update(reduce(add, parts), mixture.means)
-    return mixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +10,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace, Weights
+from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace
 
 # --- the latent mixture -----------------------------------------------------------------------
 #
@@ -353,26 +352,16 @@ class _Watch:
         return self.mixture
 
 
-def latent_blocks(
-    flow: RealNVP, weights: tuple[Weights, ...], scores: Array
-) -> Iterator[tuple[slice, Array, Array]]:
-    """Blocks of items with their latent scores (d, n) and log |det| (n,)."""
-    for block in spans(scores.shape[1], BLOCK):
-        trace = Trace(flow, block.stop - block.start, keep=False)
-        z, log_det = trace.forward(weights, scores[:, block])
-        yield block, z, log_det
-
-
 def mean_log_likelihood(
     flow: RealNVP, parameters: Array, mixture: LatentMixture, items: Items
 ) -> float:
     """Weighted mean over items of log sum_k exp(evidence_k) share_k p(scores | k)."""
-    d, weight = flow.n_dimensions, items.weight / items.weight.sum()
-    value = 0.0
-    for block, z, log_det in latent_blocks(flow, flow.views(parameters), items.scores):
-        step = Expectation(len(items.evidence), d, z.shape[1], flow.dtype)
-        found = step.run(mixture, z, items.evidence[:, block], weight[block])
-        value += float(weight[block] @ (found + log_det))
+    value, weight = 0.0, items.weight / items.weight.sum()
+    z, log_det = flow.forward(parameters, items.scores)
+    for block in spans(z.shape[1], BLOCK):
+        step = Expectation(len(items.evidence), len(z), block.stop - block.start, flow.dtype)
+        found = step.run(mixture, z[:, block], items.evidence[:, block], weight[block])
+        value += float(weight[block] @ (found + log_det[block]))
     return value
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.fft
 from scipy.optimize import brentq
 
-from fewlabels.errors import Status, UsageError
+from fewlabels.checks.arguments import whole
+from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import (
@@ -25,14 +26,15 @@ from fewlabels.kernels.simplex import (
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
-    check_count,
+    places_of,
     probabilities_of,
+    status_of,
     with_probabilities,
 )
 from fewlabels.methods.em import EMResult
 from fewlabels.methods.per_model import fit_each
 from fewlabels.methods.replicates import Replicates
-from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, MixtureOptions, choose_support
+from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, choose_support
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -188,9 +190,9 @@ class SSMEKDE(LabelModel):
                 f"`bandwidth` must be 'isj', {', '.join(map(repr, _RULES))} or numbers; "
                 f"got {self.bandwidth!r}"
             )
-        check_count("epochs", 1 if self.epochs is None else self.epochs)
-        check_count("replicates", self.replicates)
-        check_count("max_support", self.max_support)
+        whole("epochs", 1 if self.epochs is None else self.epochs)
+        whole("replicates", self.replicates)
+        whole("max_support", self.max_support)
         if not self.unlabeled_weight >= 0:
             raise UsageError(
                 f"`unlabeled_weight` must not be negative; got {self.unlabeled_weight!r}"
@@ -206,8 +208,13 @@ class SSMEKDE(LabelModel):
         informed = (served.evidence != 0).any(axis=1)
         support = choose_support(served.keys, informed, self.max_support, salt, served.times)
         rows = support.rows
+        official = self.compat == "official"
         mixture = KDEMixture(
-            options=self._options(),
+            epochs=self.epochs or (20 if official else 50),
+            leave_one_out=self.leave_one_out,
+            soft_start=self.init == "soft" and not official,
+            unlabeled_weight=self.unlabeled_weight,
+            official=official,
             points=scores[rows] / h,
             keys=served.keys[rows],
             evidence=served.evidence[rows],
@@ -217,16 +224,6 @@ class SSMEKDE(LabelModel):
             salt=salt,
         )
         return _FittedKDE(self, served.models, average, h, failed, mixture, mixture.fit())
-
-    def _options(self) -> MixtureOptions:
-        official = self.compat == "official"
-        return MixtureOptions(
-            epochs=self.epochs or (20 if official else 50),
-            leave_one_out=self.leave_one_out,
-            soft_start=self.init == "soft" and not official,
-            unlabeled_weight=self.unlabeled_weight,
-            official=official,
-        )
 
     def log_ratios(self, p: Floats, average: Floats) -> Floats:
         """Additive log-ratios (n, M(K-1)) of probabilities (n, M, K), as this method clips them.
@@ -286,7 +283,7 @@ class _FittedKDE(FittedLabelModel):
             predictions.keys,
             salt=self.mixture.salt,
             value_from="marginals",
-            status=self._status(narrow),
+            status=status_of(self._warnings(narrow, share)),
             warnings=self._warnings(narrow, share),
             diagnostics={
                 "bandwidth": [float(h) for h in self.bandwidths],
@@ -299,26 +296,37 @@ class _FittedKDE(FittedLabelModel):
             },
         )
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether the refits have been run."""
+        return "_with_refits" in self.__dict__
+
     @cached_property
-    def runs(self) -> EMRuns:
+    def _alone(self) -> EMRuns:
+        return EMRuns.of(self.mixture, [self._fit])
+
+    @cached_property
+    def _with_refits(self) -> EMRuns:
         """The fit, and the refits after it."""
-        whole = np.ones((len(self.mixture.points), 1))
-        return EMRuns.of(
-            self.mixture, [(self.result, whole), self.mixture.refit(self.model.replicates)]
-        )
+        return EMRuns.of(self.mixture, [self._fit, self.mixture.refit(self.model.replicates)])
+
+    @property
+    def _fit(self) -> tuple[EMResult, Floats]:
+        return self.result, np.ones((len(self.mixture.points), 1))
 
     def class_probabilities(
-        self, predictions: Predictions, p: Floats
+        self, predictions: Predictions, p: Floats, refits: bool
     ) -> Iterator[tuple[Ints | slice, Array]]:
         """P(label) by the runs: support points keep EM's result, the others get one E-step."""
-        own = self.mixture.places(predictions.keys)
+        runs = self._with_refits if refits else self._alone
+        own = places_of(predictions.keys, self.mixture.keys)
         inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
-        yield inside, self.runs.responsibilities[own[inside]]
+        yield inside, runs.responsibilities[own[inside]]
         blocks = [_view(outside[block]) for block in spans(len(outside), _ROWS)]
 
         def e_step(rows: Ints | slice) -> Array:
             scores = self.model.log_ratios(p[rows], self.average)
-            return self.runs.e_step(scores / self.bandwidths, predictions.evidence[rows])
+            return runs.e_step(scores / self.bandwidths, predictions.evidence[rows])
 
         yield from zip(blocks, map_blocks(e_step, blocks), strict=True)
 
@@ -329,11 +337,6 @@ class _FittedKDE(FittedLabelModel):
         rows = rows[np.argsort(self.mixture.keys[rows])[:2048]]
         return self.mixture.kernel.self_share(rows)
 
-    def _status(self, narrow: bool) -> Status:
-        if not self.result.converged:
-            return Status.NOT_CONVERGED
-        return Status.ASSUMPTION if narrow or not self.mixture.informed.any() else Status.OK
-
     def _warnings(self, narrow: bool, share: float) -> tuple[str, ...]:
         said = []
         if not self.mixture.informed.any():
@@ -343,8 +346,8 @@ class _FittedKDE(FittedLabelModel):
             )
         if narrow:
             said.append(
-                f"the density is too narrow for EM to learn from the unlabeled items (self-share "
-                f"{share:.3f}); the estimate equals the averaged classifier"
+                "assumption: the density is too narrow for EM to learn from the unlabeled items "
+                f"(self-share {share:.3f}); the estimate equals the averaged classifier"
             )
         if not self.result.converged:
             said.append(
@@ -382,4 +385,4 @@ class SSMEKDEMarginal(LabelModel):
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Fit a mixture to every classifier alone."""
         served, _ = with_probabilities(predictions, "ssme-kde-marginal")
-        return fit_each(self.mixture, served, rng)
+        return fit_each(self.mixture.fit, served, rng)

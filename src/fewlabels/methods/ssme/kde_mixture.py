@@ -25,20 +25,11 @@ _TINY = np.finfo(float).tiny
 OFFICIAL_LABEL_WEIGHT = 10.0
 
 
-@dataclass(frozen=True)
-class MixtureOptions:
-    """What of the method's hyperparameters concerns the mixture; see `SSMEKDE`."""
-
-    epochs: int
-    leave_one_out: bool
-    soft_start: bool
-    unlabeled_weight: float
-    official: bool
-
-
 @dataclass(frozen=True, eq=False)
 class KDEMixture:
     """Densities of K classes by kernels on m support points (m, d), scaled to bandwidth 1.
+
+    The first five fields are hyperparameters of `SSMEKDE`.
 
     `evidence` (m, K) is what is known of their labels, `pool` (m, K) the mean classifier there.
     `label_scale` weighs informed points so that labels count against unlabeled items as they do
@@ -46,7 +37,11 @@ class KDEMixture:
     an uninformed one does on average.
     """
 
-    options: MixtureOptions
+    epochs: int
+    leave_one_out: bool
+    soft_start: bool
+    unlabeled_weight: float
+    official: bool
     points: Floats
     keys: UInts
     evidence: Floats
@@ -68,28 +63,16 @@ class KDEMixture:
     def kernel(self) -> KernelSums:
         """Kernels among the support points."""
         own = np.arange(len(self.points))
-        return KernelSums(self.points, self.points, own, leave_out=self.options.leave_one_out)
+        return KernelSums(self.points, self.points, own, leave_out=self.leave_one_out)
 
     @cached_property
     def item_weights(self) -> Floats:
         """Weight of each support point in the densities, (m,)."""
-        if self.options.official:
+        if self.official:
             weights = np.where(self.informed, OFFICIAL_LABEL_WEIGHT * self.label_scale, 1.0)
         else:
-            weights = np.where(self.informed, self.label_scale, self.options.unlabeled_weight)
+            weights = np.where(self.informed, self.label_scale, self.unlabeled_weight)
         return weights * self.counts
-
-    def places(self, keys: UInts) -> Ints:
-        """Place of each item among the support points, -1 where it is none, (n,)."""
-        order, ordered = self._by_key
-        place = np.minimum(np.searchsorted(ordered, keys), len(order) - 1)
-        found: Ints = np.where(ordered[place] == keys, order[place], -1)
-        return found
-
-    @cached_property
-    def _by_key(self) -> tuple[Ints, UInts]:
-        order = np.argsort(self.keys)
-        return order, self.keys[order]
 
     def fit(self) -> EMResult:
         """EM from the method's own start, every item counting once."""
@@ -108,34 +91,34 @@ class KDEMixture:
         """Class weights (m, K, B) of the kernels."""
         return responsibilities * (self.item_weights[:, None, None] * row_weights[:, None, :])
 
-    def log_density(self, kernel: KernelSums, weights: Floats) -> Floats:
-        """Log P(scores | class) of the kernel's queries up to a factor per query, (n, K, B)."""
-        total = np.broadcast_to(weights.sum(axis=0), (len(kernel.queries), *weights.shape[1:]))
-        if self.options.leave_one_out:
+    def log_density(self, weights: Floats) -> Floats:
+        """Log P(scores | class) at the support points up to a factor per point, (m, K, B)."""
+        total = weights.sum(axis=0)
+        if self.leave_one_out:
             # A point's weight leaves the normaliser as its kernel leaves the sum.
-            mine = np.flatnonzero(kernel.own >= 0)
-            total = total.copy()
-            total[mine] -= weights[kernel.own[mine]]
+            total = total - weights
         with np.errstate(divide="ignore"):
-            return np.log(kernel.times(weights)) - np.log(np.maximum(total, _TINY))
+            return np.log(self.kernel.times(weights)) - np.log(np.maximum(total, _TINY))
 
     def _run(self, row_weights: Floats, first_stream: int) -> EMResult:
-        counter = iter(range(self.options.epochs))
+        """EM: `step` is one M-step (class shares, densities) and one E-step (posteriors)."""
+        counter = iter(range(self.epochs))
 
         def step(w: Floats) -> Floats:
             weights = self.weighted(w, row_weights)
-            density = self.log_density(self.kernel, weights)
-            if self.options.official:
+            density = self.log_density(weights)
+            if self.official:
                 shares = self._drawn_shares(w, next(counter), first_stream)
                 return posterior(density, shares)
-            return posterior(density, class_shares(weights), self.evidence)
+            shares = weights.sum(axis=0) / weights.sum(axis=(0, 1))
+            return posterior(density, shares, self.evidence)
 
         start = self._start(row_weights.shape[1], first_stream)
-        return expectation_maximisation(step, start, iterations=self.options.epochs)
+        return expectation_maximisation(step, start, iterations=self.epochs)
 
     def _start(self, size: int, first_stream: int) -> Floats:
         pool = np.repeat(with_evidence(self.pool, self.evidence)[:, :, None], size, axis=2)
-        if self.options.soft_start:
+        if self.soft_start:
             return pool
         streams = np.arange(first_stream, first_stream + size)
         return self._one_hot(draw_labels(pool, self.keys, streams, self.salt ^ _START_SALT))
@@ -153,12 +136,6 @@ class KDEMixture:
     def _one_hot(self, labels: Ints) -> Floats:
         classes = np.arange(self.evidence.shape[1])
         return (labels[:, None, :] == classes[None, :, None]).astype(np.float64)
-
-
-def class_shares(weights: Floats) -> Floats:
-    """Share of each class among the weights (m, K, B): (K, B)."""
-    out: Floats = weights.sum(axis=0) / weights.sum(axis=(0, 1))
-    return out
 
 
 def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = None) -> Floats:

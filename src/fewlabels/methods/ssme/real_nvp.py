@@ -118,21 +118,6 @@ class RealNVP:
             z[:, block], log_det[block] = trace.forward(weights, x[:, block])
         return z, log_det
 
-    def inverse(self, parameters: Array, z: Array) -> Array:
-        """Scores (d, n) of latent z (d, n)."""
-        x = np.array(z, self.dtype)
-        steps = list(zip(self.couplings, self.views(parameters), strict=True))
-        for block in spans(x.shape[1], BLOCK):
-            trace = Trace(self, block.stop - block.start, keep=False)
-            part = x[:, block]
-            for (coupling, weights), layers in reversed(
-                list(zip(steps, trace.layers, strict=True))
-            ):
-                layers.run(weights, part[coupling.given])
-                part[coupling.moved] -= layers.shift
-                part[coupling.moved] /= layers.stretch
-        return x
-
     def _shapes(self, coupling: Coupling) -> tuple[tuple[int, int], ...]:
         hidden, out = self.hidden, 2 * coupling.n_moved
         return (

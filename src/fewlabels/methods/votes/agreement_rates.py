@@ -11,28 +11,21 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import minimize
 
+from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.errors import InputError, Status, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP
 from fewlabels.kernels.votes import by_group, by_item, vote_shares
-from fewlabels.methods.base import (
-    FittedLabelModel,
-    LabelModel,
-    check_choice,
-    check_count,
-    with_evidence,
-    with_hard_votes,
-)
-from fewlabels.methods.bee.rates import VoteRates
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
 from fewlabels.methods.votes.data import (
     ItemPatterns,
+    VoteRates,
     by_domain,
     domain_codes,
     domain_texts,
     domains_of,
     vote_totals,
-    votes_given,
 )
 from fewlabels.methods.votes.warnings import not_identified
 from fewlabels.posterior import LabelPosterior
@@ -78,10 +71,10 @@ class AgreementRates(LabelModel):
     replicates: int = 50
 
     def __post_init__(self) -> None:
-        check_choice("solver", self.solver, ("optimisation", "closed-form"))
+        chosen_from("solver", self.solver, ("optimisation", "closed-form"))
         if self.order is not None:
-            check_count("order", self.order)
-        check_count("replicates", self.replicates)
+            whole("order", self.order)
+        whole("replicates", self.replicates)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Gather items of the same votes and solve for the error rates.
@@ -352,7 +345,7 @@ class _RefitRates:
         noise -= noise.mean(axis=0)
         drawn = self.fitted.result.error + np.einsum("dmb,tb->tdm", spread, noise)
         error = np.clip(drawn, CLIP, 1 - CLIP)
-        d, weighty = len(self.domains), np.flatnonzero(self.predictions.weight > 0)
+        d = len(self.domains)
         weights = self.marginals * self.predictions.times[:, None]
         total = np.stack([np.bincount(self.domain, p, d) for p in weights.T], axis=1)
         shares = total / np.maximum(total.sum(axis=1, keepdims=True), 1)
@@ -361,7 +354,6 @@ class _RefitRates:
             domains=self.domains,
             rates=np.stack([error, 1 - error], axis=-1)[:, :, :, None],
             shares=np.broadcast_to(shares, (self.size, *shares.shape)),
-            n_votes=votes_given(self.predictions, self.domain, d, weighty),
             domain=self.domain,
             predictions=self.predictions,
         )

@@ -12,20 +12,13 @@ import scipy.sparse
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from fewlabels.checks.arguments import chosen_from, positive, whole
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.kernels.simplex import CLIP, logsumexp, softmax
 from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
-from fewlabels.methods.base import (
-    FittedLabelModel,
-    LabelModel,
-    check_choice,
-    check_count,
-    check_positive,
-    with_evidence,
-    with_hard_votes,
-)
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
 from fewlabels.methods.votes.data import ItemPatterns
 from fewlabels.methods.votes.warnings import INDEPENDENT, UNLABELED, not_identified
@@ -81,14 +74,14 @@ class CrowdSVM(LabelModel):
     replicates: int = 20
 
     def __post_init__(self) -> None:
-        check_choice("solver", self.solver, ("gibbs", "gradient-descent"))
+        chosen_from("solver", self.solver, ("gibbs", "gradient-descent"))
         for name in ("cost", "margin"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        check_positive("weight_variance", self.weight_variance)
-        check_positive("confusion_prior", self.confusion_prior)
+                positive(name, getattr(self, name))
+        positive("weight_variance", self.weight_variance)
+        positive("confusion_prior", self.confusion_prior)
         for name in ("burn_in", "draws", "replicates"):
-            check_count(name, getattr(self, name))
+            whole(name, getattr(self, name))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Choose c and l, then sample, or descend."""
@@ -99,7 +92,10 @@ class CrowdSVM(LabelModel):
         times = None if served.multiplicity is None else served.multiplicity[order]
         salt, seed = (int(s) for s in rng.integers(2**63, size=2))
         penalty = self._choose(*_first(votes, evidence, times, served.keys[order]), seed)
-        learned = _Learned(self, served.models, penalty, salt, _assumptions(served))
+        everywhere = np.zeros(served.n_items, dtype=np.int64)
+        doubts = not_identified(served, everywhere, (None,))
+        informed = INDEPENDENT if (evidence != 0).any() else UNLABELED
+        learned = _Learned(self, served.models, penalty, salt, (informed, *doubts))
         if self.solver == "gradient-descent":
             items = ItemPatterns.of(served)
             first = items.first
@@ -180,13 +176,6 @@ def _majority(ballots: Ballots) -> Floats:
     equal = np.ones((votes.shape[1] // len(total), 1))
     shares = vote_shares(votes, equal, total / max(total.sum(), 1.0))
     return with_evidence(most_voted(shares), evidence, floor=CLIP)[:, :, 0]
-
-
-def _assumptions(predictions: Predictions) -> tuple[str, ...]:
-    """What is taken for granted, and what the votes leave open."""
-    first = INDEPENDENT if (predictions.evidence != 0).any() else UNLABELED
-    everywhere = np.zeros(predictions.n_items, dtype=np.int64)
-    return (first, *not_identified(predictions, everywhere, (None,)))
 
 
 class _Learned(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
+from fewlabels.checks.arguments import chosen_from, not_negative, whole
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -19,15 +20,7 @@ from fewlabels.kernels.votes import (
     most_voted,
     vote_shares,
 )
-from fewlabels.methods.base import (
-    FittedLabelModel,
-    LabelModel,
-    check_choice,
-    check_count,
-    check_not_negative,
-    with_evidence,
-    with_hard_votes,
-)
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.em import EMResult, expectation_maximisation
 from fewlabels.methods.votes.data import (
     ItemPatterns,
@@ -83,12 +76,12 @@ class DawidSkene(LabelModel):
     replicates: int = 20
 
     def __post_init__(self) -> None:
-        check_choice("rates", self.rates, ("confusion", "one"))
-        check_choice("start", self.start, ("shares", "majority"))
-        check_count("iterations", self.iterations)
-        check_count("replicates", self.replicates)
-        check_not_negative("smoothing", self.smoothing)
-        check_not_negative("tolerance", self.tolerance)
+        chosen_from("rates", self.rates, ("confusion", "one"))
+        chosen_from("start", self.start, ("shares", "majority"))
+        whole("iterations", self.iterations)
+        whole("replicates", self.replicates)
+        not_negative("smoothing", self.smoothing)
+        not_negative("tolerance", self.tolerance)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Gather items of the same votes and run EM on these."""

@@ -7,19 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from fewlabels.checks.arguments import whole
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, most_voted, vote_shares
-from fewlabels.methods.base import (
-    FittedLabelModel,
-    LabelModel,
-    check_count,
-    with_evidence,
-    with_hard_votes,
-)
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
 from fewlabels.methods.votes.data import vote_totals
 from fewlabels.methods.votes.warnings import not_identified
@@ -55,7 +50,7 @@ class MajorityVote(LabelModel):
     n_draws: int = 200
 
     def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
+        whole("n_draws", self.n_draws)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Measure every classifier's accuracy on the labeled items, and draw it."""

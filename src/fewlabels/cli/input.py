@@ -1,0 +1,252 @@
+"""What a command reads: FILE, long votes beside it or alone, and which column is what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import click
+
+from fewlabels.cli.options import INPUT, Record, comma_list, option
+from fewlabels.errors import UsageError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewlabels.predictions import Predictions
+
+SELECTS = "NAME"
+"""Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
+
+_DASH = "-"
+"""FILE of standard input."""
+
+_ALONE = ""
+"""The value of --votes where FILE itself holds the votes."""
+
+
+class Columns(Record):
+    """What the options say of a file's columns; None or empty where they say nothing."""
+
+    label: str | None = option(INPUT, "Column of the known labels.", "COL")
+    model: tuple[str, ...] = option(
+        INPUT,
+        "A classifier and its probability columns, one per class, or that of the positive "
+        "class. Repeatable.",
+        "NAME=COL,COL",
+        (),
+    )
+    hard: tuple[str, ...] = option(
+        INPUT,
+        "A classifier and its column of hard predictions (any words). Repeatable.",
+        "NAME=COL",
+        (),
+    )
+    score: tuple[str, ...] = option(
+        INPUT,
+        "A classifier and its column of scores, larger is more positive. Repeatable.",
+        "NAME=COL",
+        (),
+    )
+    confidence: tuple[str, ...] = option(
+        INPUT,
+        "A classifier with --hard and its column of how probable its own prediction is to "
+        "it (two classes). Repeatable.",
+        "NAME=COL",
+        (),
+    )
+    domain: str | None = option(INPUT, "Column of the domain.", "COL")
+    weight: str | None = option(INPUT, "Column of the sampling weight.", "COL")
+    columns: str | None = option(
+        INPUT,
+        "A file that says all of this; `fewlabels doctor FILE --write TOML` makes one.",
+        "TOML",
+    )
+    classes: str | None = option(INPUT, "All classes, in the order of the columns.", "A,B,..")
+    no_label: tuple[str, ...] = option(
+        INPUT,
+        "A text that stands for an unknown label, beside N/A, ? and the like. Repeatable.",
+        "TEXT",
+        (),
+    )
+    same: tuple[str, ...] = option(
+        INPUT, "A text and the class that it means. Repeatable.", "TEXT=CLASS", ()
+    )
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """What the options say, where each --model maps columns."""
+        _check_mapped(values["model"])
+        return cls(**values)
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
+        from fewlabels.data import parse_model_options, parse_pairs
+
+        return {
+            "label": self.label,
+            "models": parse_model_options(self.model),
+            "hard": parse_pairs("--hard", "COL", self.hard),
+            "scores": parse_pairs("--score", "COL", self.score),
+            "confidence": parse_pairs("--confidence", "COL", self.confidence),
+            "domain": self.domain,
+            "weight": self.weight,
+            "columns": self.columns,
+            "classes": comma_list(self.classes) if self.classes is not None else None,
+            "no_label": self.no_label,
+            "same": parse_pairs("--same", "CLASS", self.same),
+        }
+
+
+def _check_mapped(models: Sequence[str]) -> None:
+    """Refuse a name without columns, which selects: another option does, or none."""
+    context = click.get_current_context()
+    known = {param.name: param for param in context.command.get_params(context)}
+    if known["model"].metavar == SELECTS:
+        return
+    for given in models:
+        if "=" not in given:
+            selects = "--models NAME selects, " if "models" in known else ""
+            raise UsageError(
+                f"--model {quoted(given)} names no columns: {selects}--model NAME=COL maps"
+            )
+
+
+class Input(Columns):
+    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
+
+    file: str | None = option(INPUT, metavar="FILE", positional=True)
+    positive: str | None = option(
+        INPUT,
+        "The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
+        "the last. Of more than two it is judged against the rest.",
+        "CLASS",
+    )
+    labels: str | None = option(
+        INPUT, "Labels kept apart: a table of item and label, joined by the item.", "FILE"
+    )
+    reference: str | None = option(
+        INPUT,
+        "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
+        "read by the same options; the labels at hand decide how far it is trusted "
+        "(docs/reference-data.md).",
+        "FILE",
+    )
+    votes: str | None = option(
+        INPUT,
+        "Long votes: item, annotator, label. Alone it says that FILE holds them.",
+        "[VOTES]",
+        is_flag=False,
+        flag_value=_ALONE,
+    )
+    duplicates: Literal["refuse", "keep", "last"] = option(
+        INPUT,
+        "Several votes of an annotator on an item: an error, all count, or the last.",
+        default="refuse",
+    )
+    item: str | None = option(
+        INPUT, "Column that names the items; votes and labels are joined by it.", "COL"
+    )
+    annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL")
+    answer: str | None = option(INPUT, "Column of the class voted for.", "COL")
+    format_name: (
+        Literal["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"] | None
+    ) = option(
+        INPUT,
+        "What standard input is (FILE is -), where its content does not say it.",
+        flag="--format",
+    )
+    sheet: str | None = option(
+        INPUT, "Which sheet of the workbook FILE; of other workbooks write book.xlsx#NAME.", "NAME"
+    )
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The files that the options name, and what they say of them."""
+        _check_mapped(values["model"])
+        file, votes = values.pop("file"), values.pop("votes")
+        form, sheet = values.get("format_name"), values.get("sheet")
+        if file is None and not votes:
+            missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
+            raise click.UsageError(missing, click.get_current_context())
+        if file is not None and (form or sheet) is not None:
+            if form is not None and file != _DASH:
+                raise UsageError(
+                    "--format says what standard input is (FILE is -), and a file says it by "
+                    "itself; leave it out"
+                )
+            if sheet is not None and form not in (None, "excel"):
+                raise UsageError(
+                    f"--sheet is of workbooks, and --format says {form}; leave one out"
+                )
+            # Behind a `#`, as whoever opens files has it.
+            file = f"{file}#{form if sheet is None else sheet}"
+        if votes == _ALONE:
+            file, votes = None, file
+        for option_name, other in (("--votes", votes), ("--reference", values.get("reference"))):
+            if (file or "")[:1] == (other or "")[:1] == _DASH:
+                raise UsageError(
+                    f"FILE and {option_name} are both standard input; save one as a file"
+                )
+        return cls(file=file, votes=votes, **values)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.file or self.votes or ""
+
+    def reading(self) -> dict[str, Any]:
+        """All arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
+        names = ("votes", "duplicates", "item", "labels", "annotator", "answer", "positive")
+        return {name: getattr(self, name) for name in names} | {
+            "source": self.file,
+            **self.arguments(),
+        }
+
+    def read(self, groups: Sequence[str] | None) -> Predictions:
+        """The predictions, with some other columns, or all (None), as groups.
+
+        Raises
+        ------
+        UsageError
+            Where the positive class is none.
+        """
+        from fewlabels.data import read_predictions
+        from fewlabels.data.inputs import against_the_rest
+
+        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
+
+    def reference_of(self, predictions: Predictions) -> Predictions | None:
+        """The labeled items of --reference in the terms of these predictions; None without."""
+        from fewlabels.data.inputs import reference_of
+
+        if self.reference is None:
+            return None
+        return reference_of(self.reference, predictions, item=self.item, **self.arguments())
+
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of all files."""
+        from fewlabels.data import column_names
+
+        paths = [path for path in (self.file, self.votes) if path is not None]
+        return tuple(name for path in paths for name in column_names(path))
+
+    def names_items(self) -> bool:
+        """Whether items have names: those that votes are joined by, or a column of that name."""
+        from fewlabels.estimates import ITEM
+
+        return self.votes is not None or ITEM in self.column_names()
+
+    @property
+    def is_standard_input(self) -> bool:
+        """Whether FILE is `-`, or what `-` is said to be."""
+        from fewlabels.data.sources import is_standard_input
+
+        return self.file is not None and is_standard_input(self.file)
+
+    @property
+    def files(self) -> list[str]:
+        """Where everything that is read lies, without what a name says of the content."""
+        from fewlabels.data.sources import path_of
+
+        named = (self.file, self.votes, self.labels, self.reference)
+        return [path_of(path) for path in named if path is not None]

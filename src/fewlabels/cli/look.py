@@ -1,0 +1,163 @@
+"""What there is: `fewlabels doctor FILE` of a file, `fewlabels methods` of the methods."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fewlabels import __version__
+from fewlabels.cli import terminal
+from fewlabels.cli.input import Input
+from fewlabels.cli.options import CHOICE, Record, command, method_names, option, takes
+from fewlabels.cli.output import Output, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.settings import Engine, Settings
+from fewlabels.errors import UsageError, unknown
+
+
+@command(short_help="What is in a file, what is wrong and how to mend it.")
+@takes("source", Input, without=("reference",))
+@takes("output", Output, "json", "write")
+@takes("settings", Settings, "workers", workers="Who reads large files in parts.")
+@takes("engine", Engine, "engine", "scheduler")
+def doctor(source: Input, engine: Engine, settings: Settings, output: Output) -> None:
+    """Say what each column of FILE is, what is wrong with it and how to mend it.
+
+    The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
+    """
+    output.check(source)
+
+    streamed = engine.streams(source)
+    if streamed is None:
+        from fewlabels.data import diagnose
+
+        diagnosis = diagnose(**source.reading())
+    else:
+        from fewlabels.streaming.diagnose_files import diagnose_files
+
+        diagnosis = engine.run(diagnose_files, streamed, source, workers=settings.workers)
+
+    def write_columns(path: Path) -> None:
+        path.write_text(diagnosis.columns, encoding="utf-8")
+
+    recognised = {"write": write_columns} if diagnosis.ok else {}
+    output.save_all(diagnosis.to_dict, **recognised)
+    output.show(diagnosis.to_dict, diagnosis.summary, named=False)
+    if not diagnosis.ok:
+        error = next(f.what for f in diagnosis.findings if f.severity == "error")
+        raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {error}")
+
+
+class Which(Record):
+    """The method that is asked about; None: all."""
+
+    method: str | None = option(CHOICE, metavar="[NAME]", positional=True)
+
+
+@command(short_help="What methods there are, what each assumes, and its settings.")
+@takes("which", Which)
+@takes("output", Output, "json")
+def methods(which: Which, output: Output) -> None:
+    """List the methods, or say of NAME how it works, what it assumes, and what can be set."""
+    check_outputs({"--json": None if output.printed else output.json})
+    name, known = which.method, method_names()
+    if name is not None and name not in known:
+        raise UsageError(unknown("method", name, known))
+    report = _about(name) if name is not None else {"methods": [_about(m) for m in known]}
+    report = {"fewlabels": __version__, **report}
+    if output.printed:
+        click.echo(json_text(report), nl=False)
+        return
+    if output.json is not None:
+        write_outputs({output.json: json_writer(report)})
+    width = terminal.width()
+    click.echo(_table(report["methods"], width) if name is None else _page(report, width))
+
+
+def _about(name: str) -> dict[str, Any]:
+    """What is known of a method, as plain values."""
+    from fewlabels.methods.registry import AUTO, METHODS
+    from fewlabels.methods.settings import settings_of
+
+    if name == "auto":
+        return {"name": name, "summary": AUTO, "settings": []}
+    method = METHODS[name]
+    facts = asdict(method) | {"needs": sorted(method.needs)}
+    for key in ("model", "exempt"):
+        del facts[key]
+    settings = [
+        {"name": s.name, "values": s.values, "default": s.default, "meaning": s.meaning}
+        for s in settings_of(name).values()
+    ]
+    return facts | {"settings": settings}
+
+
+_STREAMS = {"rows": "every row", "sample": "a sample"}
+
+
+def _table(about: list[dict[str, Any]], width: int) -> str:
+    """A row per method."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("method", no_wrap=True)
+    table.add_column("what it is", ratio=1)
+    table.add_column("learns from", max_width=len("probabilities"))
+    table.add_column("streams", max_width=len("every row"))
+    for one in about:
+        learns, streams = one.get("learns_from", ""), _STREAMS.get(one.get("streams", ""), "")
+        table.add_row(one["name"], one["summary"], learns, streams)
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    lines.append("`fewlabels methods NAME` says how one works, what it assumes, and its settings.")
+    return "\n".join(lines)
+
+
+def _page(about: dict[str, Any], width: int) -> str:
+    """Everything about one method."""
+    from fewlabels.methods.settings import shown
+
+    page = click.HelpFormatter(width=width, max_width=width)
+    page.write_text(f"{about['name']}: {about['summary']}.")
+    if "how" in about:
+        page.write_paragraph()
+        page.write_text(about["how"])
+        for head, key in (("Assumes", "assumes"), ("Fails when", "fails_when")):
+            with page.section(head):
+                page.write_dl([("-", sentence) for sentence in about[key]], col_spacing=1)
+        with page.section("Facts"):
+            rest = "" if about["serves"] == "all metrics" else "; metrics that are means only"
+            needs = f"; needs {' and '.join(about['needs'])}" if about["needs"] else ""
+            page.write_dl(
+                [
+                    ("learns from", about["learns_from"] + needs + rest),
+                    ("streams", f"it answers for {_STREAMS[about['streams']]}"),
+                    ("chosen by score", about["chosen_by_score"]),
+                    ("source", about["source"]),
+                ]
+            )
+    with page.section("Settings"):
+        # Settings that are explained together stand together.
+        together: dict[str, list[dict[str, Any]]] = {}
+        for setting in about["settings"]:
+            together.setdefault(setting["meaning"], []).append(setting)
+        rows = []
+        for meaning, alike in together.items():
+            values = "; ".join(dict.fromkeys(s["values"] for s in alike))
+            names = ", ".join(f"{s['name']}={shown(s['default'])}" for s in alike)
+            rows.append((names, f"{' '.join(meaning.split())} [{values}]"))
+        page.write_dl(rows or [("none", "")], col_max=26)
+    if together:
+        example = together[next(iter(together))][0]
+        page.write_paragraph()
+        page.write_text(
+            f"As in: fewlabels estimate FILE --method {about['name']} --option "
+            f"{example['name']}={shown(example['default'])}"
+        )
+    return page.getvalue().rstrip()

@@ -1,0 +1,321 @@
+"""Of one classifier: `fewlabels curve FILE`, `threshold FILE` and `label-next FILE`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.input import SELECTS, Input
+from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
+from fewlabels.cli.output import Output, Writer, table_writer
+from fewlabels.cli.settings import Settings
+from fewlabels.errors import UsageError, listed, quoted
+
+if TYPE_CHECKING:
+    from fewlabels.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class OneModel:
+    """Which classifier is looked at, by which method, and what is read."""
+
+    source: Input
+    model: str | None
+    settings: Settings
+
+    def ask(self, question: Callable[..., Any], what: str, *more: str, **asked: Any) -> Any:
+        """The predictions, and the answer of a question of the library to what was asked.
+
+        Parameters
+        ----------
+        question
+            `fewlabels.curves`, `threshold` or `label_next`.
+        what
+            What is done, beside the progress.
+        more
+            Settings that it takes, beside the method, the seed and the workers.
+        asked
+            Its other arguments.
+        """
+        # What is wrong with the method is said before a file is read.
+        arguments = self.settings.arguments("method", "random_state", "workers", *more)
+        from fewlabels.data import read_predictions
+
+        predictions = read_predictions(keep=[], **self.source.reading()).with_positive()
+        with terminal.progress_bar(what) as progress:
+            return predictions, question(
+                predictions,
+                model=self.model,
+                positive=self.source.positive,
+                progress=progress,
+                **arguments,
+                **asked,
+            )
+
+
+def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
+    """Add the options of a file and of one classifier, handed over as one `chosen` argument.
+
+    Parameters
+    ----------
+    more
+        Settings beside method, seed and workers.
+    """
+
+    def add(command: Callback) -> Callback:
+        @takes(
+            "source",
+            Input,
+            without=("reference",),
+            positive="The class to find, against the rest; of two, that of a known word (yes, spam "
+            "...), else the last.",
+            # Elsewhere it maps columns alone; here a name alone chooses.
+            model={
+                "metavar": SELECTS,
+                "help": "The classifier to look at, if the file has several. NAME=COL,COL names "
+                "its probability columns, one per class. Repeatable.",
+            },
+        )
+        @takes(
+            "settings",
+            Settings,
+            *("options", "seed", "workers", *more),
+            method="auto is monotone-curves, fitted to the one classifier; any other method is "
+            "fitted to all classifiers of the file (`fewlabels methods` lists them).",
+        )
+        @wraps(command)
+        def wrapper(source: Input, settings: Settings, **others: Any) -> Any:
+            mapped = tuple(value for value in source.model if "=" in value)
+            names = list(dict.fromkeys(value for value in source.model if "=" not in value))
+            if len(names) > 1:
+                raise UsageError(
+                    f"--model must name one classifier; got {listed(names)}; run the command once "
+                    "for each"
+                )
+            # Whoever says where the columns of one classifier are means this one.
+            names += [mapped[0].partition("=")[0]] if len(mapped) == 1 else []
+            model = names[0] if names else None
+            return command(chosen=OneModel(source.but(model=mapped), model, settings), **others)
+
+        return cast(Callback, wrapper)
+
+    return add
+
+
+def _save_drawn(
+    output: Output,
+    report: Mapping[str, Any],
+    save_html: Writer,
+    table: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Write the files of a result that is drawn: JSON, page, figures, and a row per item."""
+
+    def save_svg(path: Path) -> None:
+        from fewlabels.report.curve_html import render_svg
+
+        path.write_text(render_svg(report), encoding="utf-8")
+
+    output.save_all(
+        lambda: report, html=save_html, svg=save_svg, out=table_writer(output.out, table)
+    )
+
+
+def _item_table(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Row of the file (from 1), name, score and label of every item; a label may be None."""
+    from fewlabels.methods.scores import score_of
+
+    classes = [str(name) for name in predictions.classes]
+    j, k = predictions.models.index(report["model"]), classes.index(str(report["positive"]))
+    return {
+        "row": range(1, predictions.n_items + 1),
+        **predictions.item_names,
+        "score": score_of(predictions, j, k),
+        "label": [classes[label] if label >= 0 else None for label in predictions.labels.tolist()],
+    }
+
+
+class Band(Record):
+    """How `fewlabels curve` draws."""
+
+    interval: Literal["shortest", "equal-tailed"] = option(
+        HOW, "Which interval of the draws the band shows at each point.", default="shortest"
+    )
+
+
+@command(short_help="Precision-recall and ROC with bands.")
+@takes_one_model("confidence_level", "estimand")
+@takes("band", Band)
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write the recalibrated probability of every item; .csv or .parquet.",
+)
+def curve(chosen: OneModel, band: Band, output: Output) -> None:
+    """Draw the precision-recall and ROC curves of one classifier in FILE, with bands.
+
+    --out gives row (from 1), score, label and recalibrated probability of every item.
+    """
+    output.check(chosen.source)
+
+    from fewlabels.questions.curve import curves as run
+
+    predictions, curves = chosen.ask(
+        run, "drawing curves", "confidence_level", "estimand", interval=band.interval
+    )
+    report = curves.report()
+    _save_drawn(
+        output,
+        report,
+        curves.save_html,
+        lambda: {**_item_table(predictions, report), "probability": curves.recalibrated},
+    )
+    output.show(lambda: report, curves.summary)
+
+
+def _bound(about: str) -> Any:
+    return option(CHOICE, about, "X")
+
+
+class Conditions(Record):
+    """What a threshold must meet, and how probably."""
+
+    min_precision: float | None = _bound("Of the items called positive, at least this share is.")
+    min_recall: float | None = _bound("Of the positive items, at least this share is called so.")
+    min_specificity: float | None = _bound(
+        "Of the other items, at least this share is not called so."
+    )
+    min_f1: float | None = _bound("Harmonic mean of precision and recall.")
+    min_accuracy: float | None = _bound("Share of items that are called rightly.")
+    max_fpr: float | None = _bound("False-positive rate, 1 - specificity.")
+    max_cost: float | None = _bound("Cost per item, of --cost.")
+    cost: str = option(CHOICE, "Cost of a false positive and of a false negative.", "FP,FN", "1,1")
+    condition: tuple[str, ...] = option(
+        CHOICE,
+        "Any rates, such as 'npv >= .99 and fpr <= .05'. Repeatable.",
+        "'RATE>=X and ..'",
+        (),
+    )
+    probability: float | None = option(
+        OUTPUT,
+        "Exit with 1 unless the conditions hold with this probability.",
+        "X",
+        type=click.FloatRange(0, 1),
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `fewlabels.threshold`.
+
+        Raises
+        ------
+        UsageError
+            If there is no condition, or the costs are none.
+        """
+        asked = {name: value for name, value in vars(self).items() if name[:4] in ("min_", "max_")}
+        try:
+            cost = tuple(float(part) for part in self.cost.split(","))
+        except ValueError:
+            cost = ()
+        if len(cost) != 2 or not all(math.isfinite(c) and c >= 0 for c in cost):
+            raise UsageError(
+                "`--cost` must be two costs, of a false positive and of a false negative, such as "
+                f"--cost 1,5; got {quoted(self.cost)}"
+            )
+        if not self.condition and all(bound is None for bound in asked.values()):
+            raise UsageError(
+                "say what the threshold must meet: --min-precision .8, --min-recall .8, "
+                "--max-fpr .05, or --condition 'npv >= .99'"
+            )
+        return {**asked, "cost": cost, "condition": " and ".join(self.condition) or None}
+
+
+@command(short_help="Where to put the threshold, and how sure that is.")
+@takes_one_model("confidence_level", "estimand")
+@takes("conditions", Conditions)
+@takes(
+    "output",
+    Output,
+    "json",
+    "svg",
+    html="Write the report as HTML.",
+    out="Write what the threshold makes of every item; .csv or .parquet.",
+)
+def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
+    """Find the threshold of one classifier in FILE that most probably meets all conditions.
+
+    --out gives row (from 1), score, label and whether the best threshold calls it positive.
+    """
+    asked = conditions.arguments()
+    output.check(chosen.source)
+
+    from fewlabels.questions.threshold import threshold as run
+
+    predictions, answer = chosen.ask(
+        run, "trying thresholds", "confidence_level", "estimand", **asked
+    )
+    report = answer.report()
+
+    def decisions() -> dict[str, Any]:
+        columns = _item_table(predictions, report)
+        best = report["best"]
+        columns["called_positive"] = [
+            None if best is None or math.isnan(score) else score >= best
+            for score in columns["score"].tolist()
+        ]
+        return columns
+
+    _save_drawn(output, report, answer.save_html, decisions)
+    output.show(lambda: report, answer.summary)
+    required, probability = conditions.probability, report["best_probability"]
+    if required is None or probability >= required:
+        return 0
+    click.echo(
+        f"not met: --probability {required:.4g}: the best threshold meets the conditions with "
+        f"probability {probability:.4g}",
+        err=True,
+    )
+    return 1
+
+
+class List(Record):
+    """Which items `fewlabels label-next` lists."""
+
+    size: int = option(CHOICE, "How many items to list.", default=10, at_least=1)
+    kind: Literal["precision-recall", "roc"] = option(
+        CHOICE, "The curve whose band is to become narrow.", default="precision-recall"
+    )
+
+
+@command("label-next", short_help="Which items to label next.")
+@takes_one_model()
+@takes("wanted", List)
+@takes("output", Output, "json", out="Write the list; .csv or .parquet.")
+def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
+    """List the items of FILE whose labels would narrow the band of a curve the most.
+
+    Rows count from 1, after the header; `items` of the JSON count from 0, its `rows` from 1. The
+    gain is the share of the band's variance that an item's label is expected to remove, those
+    above it in the list being known.
+    """
+    output.check(chosen.source)
+
+    from fewlabels.questions.label_next import label_next as run
+    from fewlabels.report import render_label_next
+
+    predictions, answer = chosen.ask(run, "choosing items", **vars(wanted))
+    report = answer.report()
+    shown = {**report, "rows": [item + 1 for item in report["items"]]}
+    names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
+    numbers = {key: shown[key] for key in ("score", "probability", "gain")}
+    columns = {"row": shown["rows"], **names, **numbers}
+    output.save_all(lambda: shown, out=table_writer(output.out, lambda: columns))
+    output.show(lambda: shown, partial(render_label_next, report))

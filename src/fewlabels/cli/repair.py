@@ -1,0 +1,171 @@
+"""What to do about it: `fewlabels calibrate FILE`, `fewlabels shift FILE`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.input import Input
+from fewlabels.cli.options import (
+    CHOICE,
+    HOW,
+    Record,
+    check_choice,
+    comma_list,
+    command,
+    option,
+    takes,
+)
+from fewlabels.cli.output import Output, table_writer
+from fewlabels.cli.settings import Settings
+from fewlabels.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from fewlabels.predictions import Predictions
+
+_METHODS = ("temperature", "vector", "matrix", "alpha")
+
+_EPILOG = """\b
+Methods:
+  temperature  one number: all probabilities sharper or softer
+  vector       a slope and an offset per class
+  matrix       every class from the scores of all; needs many labels
+  alpha        probabilities stay; how sure they are, so how often two annotators
+               will disagree, and what a label or two would change
+"""
+
+
+class Map(Record):
+    """The calibration that is fitted, or the saved one that is applied."""
+
+    method: str | None = option(HOW, "One of those below.", "METHOD", shell_complete=None)
+    concentration: Literal["constant", "logits", "features", "classifiers"] | None = option(
+        HOW, "For alpha: of what the concentration is a function."
+    )
+    features: tuple[str, ...] = option(CHOICE, "Columns of the features.", "COL,..", ())
+    penalty: float | None = option(HOW, "Instead of the one that is chosen.", "X")
+    apply: str | None = option(HOW, "Apply a saved map to FILE.", "MODEL.json", type=str)
+
+    def check(self, settings: Settings, output: Output) -> None:
+        """Refuse what contradicts itself, before a file is read.
+
+        Raises
+        ------
+        UsageError
+            Where it is not clear what to do, or where to write it.
+        """
+        if self.apply is None:
+            if self.method is None:
+                raise UsageError(
+                    "say what to do: --method temperature|vector|matrix|alpha fits a calibration, "
+                    "--apply MODEL.json applies one"
+                )
+            if output.save is output.out is output.json is output.html is None:
+                raise UsageError(
+                    "say what to write: --save MODEL.json, --out FILE, --json PATH or --html PATH"
+                )
+            return
+        fits = {name: getattr(self, name) for name in ("method", "concentration", "features")}
+        fits |= {"penalty": self.penalty, "save": output.save, "json": output.json}
+        fits |= {"html": output.html, "models": settings.models}
+        given = [f"--{name}" for name, value in fits.items() if value not in (None, ())]
+        if given:
+            raise UsageError(
+                f"--apply takes the calibration as it was saved; leave out {', '.join(given)}"
+            )
+        if output.out is None:
+            raise UsageError("--apply needs --out FILE, where the calibrated predictions go")
+
+
+@command(short_help="Calibrate classifiers, and save or apply the map.", epilog=_EPILOG)
+@takes("source", Input, without=("positive", "reference"))
+@takes("settings", Settings, "models", "seed")
+@takes("asked", Map)
+@takes("output", Output, "json", "html", "save", out="Write FILE calibrated: .csv or .parquet.")
+def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> int:
+    """Fit a calibration to the classifiers in FILE, or apply one that was saved.
+
+    Learned from known labels or from annotators' counts (h__ columns, or --votes). What comes out
+    of --out is a file like FILE.
+    """
+    asked.check(settings, output)
+    output.check(source, asked.apply)
+
+    from fewlabels.calibration.recalibration import Recalibration, fit
+    from fewlabels.calibration.recalibration import Settings as MapSettings
+
+    if asked.apply is not None:
+        saved = Recalibration.load(asked.apply)
+        if source.classes is None and not any("," in str(c) for c in saved.classes):
+            # Items without labels may not show what the classes are; the calibration knows.
+            source = source.but(classes=",".join(map(str, saved.classes)))
+        predictions = _everything(source)
+        out = table_writer(output.out, lambda: saved.apply(predictions).columns())
+        output.save_all(dict, out=out)
+        click.echo(f"Calibrated: {one_line(output.out or '')}")
+        return 0
+    assert asked.method is not None
+    check_choice("method", asked.method, _METHODS)
+    features = comma_list(asked.features, whole=source.column_names()) if asked.features else []
+    predictions = _everything(source)
+    models = settings.chosen(predictions.models)
+    chosen = predictions if models is None else predictions.select_models(models)
+    with terminal.progress_bar("calibrating") as progress:
+        fitted, report = fit(
+            chosen,
+            MapSettings(
+                asked.method, asked.concentration, tuple(features), asked.penalty, settings.seed
+            ),
+            progress,
+        )
+
+    from fewlabels.report import render_calibration, save_page
+
+    output.save_all(
+        lambda: report,
+        html=partial(save_page, "calibration", report),
+        save=fitted.save,
+        out=table_writer(output.out, lambda: fitted.apply(predictions).columns()),
+    )
+    output.show(lambda: report, partial(render_calibration, report), table="Calibrated")
+    return 0
+
+
+def _everything(source: Input) -> Predictions:
+    """All that is in the files: votes as counts, and every other column, the item's name too."""
+    from fewlabels.estimates import ITEM
+
+    everything = source.read(None)
+    if source.votes is not None and ITEM not in everything.groups:  # it joined the votes
+        everything = source.read([ITEM, *everything.groups])
+    return everything.with_annotators()
+
+
+@command(short_help="Do labeled items differ from the unlabeled ones?")
+@takes("source", Input, without=("reference",))
+@takes(
+    "settings",
+    Settings,
+    "options",
+    "confidence_level",
+    "seed",
+    method="The method that learns P(class | scores) from the labels.",
+)
+@takes("output", Output, "json")
+def shift(source: Input, settings: Settings, output: Output) -> None:
+    """Test whether the labeled items of FILE look like a random sample of all its items.
+
+    Where they do not: what differs, how frequent the classes are among the unlabeled items, and
+    which correction `fewlabels estimate --shift` would make.
+    """
+    output.check(source)
+
+    from fewlabels.shifts.analysis import shift as run
+
+    arguments = settings.arguments("method", "confidence_level", "random_state")
+    answer = run(source.read([]), **arguments)
+    output.save_all(answer.to_dict)
+    output.show(answer.to_dict, answer.summary)

@@ -1,0 +1,285 @@
+"""The plain baselines: labels alone, the averaged classifier at its word, a regression."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels.checks.arguments import whole
+from fewlabels.errors import InputError, Status, UsageError
+from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.simplex import (
+    CLIP,
+    additive_log_ratio,
+    clip,
+    filled,
+    linear_pool,
+    mean_probability,
+    softmax,
+)
+from fewlabels.methods.base import (
+    FittedLabelModel,
+    LabelModel,
+    probabilities_of,
+    status_of,
+    with_evidence,
+    with_probabilities,
+)
+from fewlabels.methods.replicates import Refits
+from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.predictions import Predictions
+
+_REFIT_SALT = 0x95E0D0
+
+
+@dataclass(frozen=True)
+class Labeled(LabelModel):
+    """Metrics on the labeled items only: what everybody computes today, as a baseline.
+
+    It forms no posterior over the other labels: its marginals there are the class frequencies
+    among the labels, and no metric uses them.
+    """
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Count the labels; `rng` seeds the intervals."""
+        known = predictions.labeled
+        times, k = predictions.times[known], predictions.n_classes
+        count = np.bincount(predictions.labels[known], times, minlength=k)
+        frequency = (count + 0.5) / (count.sum() + 0.5 * len(count))
+        return _FittedLabeled(tuple(frequency.tolist()), int(rng.integers(2**63)))
+
+
+@dataclass(frozen=True)
+class _FittedLabeled(FittedLabelModel):
+    frequency: tuple[float, ...]
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        probabilities = np.tile(self.frequency, (predictions.n_items, 1))
+        rows = np.flatnonzero(predictions.labeled)
+        probabilities[rows] = 0.0
+        probabilities[rows, predictions.labels[rows]] = 1.0
+        return LabelPosterior(
+            probabilities,
+            Fixed(probabilities),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            observed=predictions.labeled,
+        )
+
+
+@dataclass(frozen=True)
+class Ensemble(LabelModel):
+    """P(label | scores) = mean probability of the classifiers (a baseline of the SSME paper).
+
+    Labels are kept, and teach nothing about the other items.
+    """
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Nothing is learned; `rng` seeds the draws of labels."""
+        served, p = with_probabilities(predictions, "ensemble")
+        return _FittedEnsemble(served.models, mean_probability(p), int(rng.integers(2**63)))
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedEnsemble(FittedLabelModel):
+    models: tuple[str, ...]
+    average: Floats
+    salt: int
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        p = probabilities_of(predictions, self.models, "ensemble")
+        pool = linear_pool(p, self.average)
+        probabilities = with_evidence(pool, predictions.evidence)
+        return LabelPosterior(
+            probabilities,
+            Fixed(probabilities),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=Status.ASSUMPTION,
+            warnings=(
+                "assumption: the mean of the classifiers' probabilities is taken as true; "
+                "labels do not correct it",
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class PseudoLabel(LabelModel):
+    """scikit-learn's `LogisticRegression()` on the scores, fitted to the labeled items.
+
+    Its probabilities are taken for those of every other item's label. A baseline in Shanmugam et
+    al. (2025); the defaults are those that give the paper's figures.
+
+    Parameters
+    ----------
+    soft
+        Whether items get the regression's probabilities, or its predicted class for certain.
+    features
+        "probabilities" (of two classes the second's, else every class's) or "log-ratios"
+        (additive, against the last class, on which the penalty then depends). The regression's
+        penalty weighs on the one as on the other, but log-ratios are larger numbers, so it holds
+        them back less.
+    replicates
+        Refits under Exp(1) weights of the labeled items, for intervals.
+    """
+
+    soft: bool = True
+    features: Literal["log-ratios", "probabilities"] = "probabilities"
+    replicates: int = 20
+
+    def __post_init__(self) -> None:
+        whole("replicates", self.replicates)
+        if self.features not in ("log-ratios", "probabilities"):
+            raise UsageError(
+                f"`features` must be 'log-ratios' or 'probabilities'; got {self.features!r}"
+            )
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Regress the labels on the scores of the labeled items.
+
+        Raises
+        ------
+        InputError
+            If there are no labels.
+        """
+        served, p = with_probabilities(predictions, "pseudo-label")
+        informed = np.flatnonzero((served.evidence != 0).any(axis=1))
+        if not len(informed):
+            raise InputError(
+                "method 'pseudo-label' learns from labels, and there are none; label some items, "
+                "or use method 'ensemble' or 'dawid-skene'"
+            )
+        # By their keys, so that the order of the rows does not show in the last digits.
+        informed = informed[np.argsort(served.keys[informed])]
+        average = mean_probability(p)
+        return _FittedPseudoLabel(
+            model=self,
+            models=served.models,
+            average=average,
+            training=_Training.of(
+                self.scores(p[informed], average), served.evidence[informed], served.keys[informed]
+            ),
+            classes=tuple(map(str, served.classes)),
+            salt=int(rng.integers(2**63)),
+        )
+
+    def scores(self, p: Floats, average: Floats) -> Floats:
+        """What the regression sees of probabilities (n, M, K): a row per item.
+
+        A missing prediction is the mean of the other classifiers' there; `average` (K,) stands in
+        where all are missing.
+        """
+        if self.features == "log-ratios":
+            return additive_log_ratio(filled(clip(p), average))
+        first = 1 if p.shape[2] == 2 else 0
+        return filled(p, average)[:, :, first:].reshape(len(p), -1)
+
+
+class _Training(NamedTuple):
+    """Rows to learn from: scores, class and weight of each, and the item that it is of.
+
+    An item whose label is known is one row. One of which annotators tell is a row per class, with
+    its probability for a weight.
+    """
+
+    scores: Floats
+    label: Ints
+    weight: Floats
+    item: Ints
+    keys: UInts
+    n_classes: int
+
+    @staticmethod
+    def of(scores: Floats, evidence: Floats, keys: UInts) -> _Training:
+        told = softmax(evidence)
+        item, label = np.nonzero(told > 0)
+        return _Training(scores[item], label, told[item, label], item, keys, evidence.shape[1])
+
+    def fit(self, item_weights: Floats) -> tuple[Floats, bool]:
+        """Coefficients (1 + d, K), the intercept first, and whether the fit converged.
+
+        A class without any row has an intercept of -inf.
+        """
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        out = np.zeros((1 + self.scores.shape[1], self.n_classes))
+        there = np.unique(self.label)
+        out[0] = -np.inf
+        out[0, there] = 0.0
+        if len(there) == 1:
+            return out, True
+        regression = LogisticRegression()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            regression.fit(self.scores, self.label, self.weight * item_weights[self.item])
+        # With two classes scikit-learn gives the second one's coefficients alone.
+        classes = there[-len(regression.coef_) :]
+        out[0, classes] = regression.intercept_
+        out[1:, classes] = regression.coef_.T
+        return out, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedPseudoLabel(FittedLabelModel):
+    model: PseudoLabel
+    models: tuple[str, ...]
+    average: Floats
+    training: _Training
+    classes: tuple[str, ...]
+    salt: int
+
+    @cached_property
+    def result(self) -> tuple[Floats, bool]:
+        return self.training.fit(np.ones(len(self.training.keys)))
+
+    @cached_property
+    def refits(self) -> Floats:
+        """Coefficients of the replicates, (1 + d, K, R)."""
+        streams = np.arange(self.model.replicates)
+        weights = exponentials(self.training.keys, streams, self.salt ^ _REFIT_SALT)
+        return np.stack([self.training.fit(w)[0] for w in weights.T], axis=2)
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        p = probabilities_of(predictions, self.models, "pseudo-label")
+        scores = self.model.scores(p, self.average)
+        coefficients, converged = self.result
+        single = np.flatnonzero(np.isfinite(coefficients[0]))
+        warning = "assumption: what a regression learned from the labels is taken at its word"
+        if len(single) == 1:
+            warning = (
+                f"assumption: all labels are of class {self.classes[single[0]]}, so every other "
+                "item is taken to be of it too"
+            )
+        elif not converged:
+            warning = "not-converged: the logistic regression did not reach its optimum"
+        probabilities = self.probabilities(scores, predictions.evidence, coefficients[:, :, None])
+        return LabelPosterior(
+            probabilities[:, :, 0],
+            Refits(self.model.replicates, self, scores, predictions.evidence),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=status_of([warning]),
+            warnings=(warning,),
+            diagnostics={"labels_learned_from": len(self.training.keys)},
+        )
+
+    def probabilities(self, scores: Floats, evidence: Floats, coefficients: Floats) -> Floats:
+        """P(label) (n, K, R) under coefficients (1 + d, K, R)."""
+        _, k, r = coefficients.shape
+        logits = (scores @ coefficients[1:].reshape(-1, k * r)).reshape(-1, k, r)
+        p = softmax(logits + coefficients[0])
+        if not self.model.soft:
+            unknown = np.flatnonzero((evidence == 0).all(axis=1))
+            label = np.argmax(p[unknown], axis=1)
+            p[unknown] = label[:, None, :] == np.arange(k)[:, None]
+        return with_evidence(p, evidence, floor=CLIP)

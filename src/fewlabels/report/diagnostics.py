@@ -1,0 +1,299 @@
+"""What a method knows beside the estimates: error rates and who shares them, which belief answered.
+
+Heat maps are tables of numbers whose cells have a strength of colour. They come from the part
+`votes` of a report; beliefs are diagnostics of a mixture: `answered_by`, a list of {"member",
+"share", "says"} where what it says is a sentence about the member and its share, and `reference`,
+whose `weight` is the share of all members that use reference data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fewlabels.report.blocks import Report
+from fewlabels.report.words import (
+    aligned,
+    cell_width,
+    clean,
+    count,
+    enumerated,
+    fit,
+    ink,
+    number_format,
+    percent,
+    plural,
+    probability,
+    short_names,
+    wrap,
+)
+
+_ROOMY = 10
+"""Up to so many columns there is room for three decimals."""
+
+_MOST_NAMES = 12
+_MOST_GROUPS = 20
+_NEVER = 0.005
+"""Probabilities below this one are written as 0."""
+
+_SETTLED = 0.05
+"""A grouping that fewer of the draws have is one of very many, none of which tells much."""
+
+_ROOM = (12, 6)
+"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
+
+_DOMAIN = 24
+
+ANSWERED_BY = "Which belief answered"
+
+_MOST_MEMBERS = 6
+"""Of more members the rest is one entry."""
+
+_LITTLE = 0.1
+"""A reference of less weight than this is hardly trusted."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number and how strong its colour is, from 0 to 1; None where there is no number."""
+
+    text: str
+    heat: float | None
+    title: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A table whose cells are coloured by their numbers.
+
+    `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
+    """
+
+    caption: str
+    corner: tuple[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    ends: tuple[str, str]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        corner: tuple[str, str],
+        rows: Sequence[Any],
+        columns: Sequence[Any],
+        cell: Callable[[int, int], Cell],
+        ends: tuple[str, str] = ("0", "1"),
+        notes: Sequence[str] = (),
+    ) -> HeatMap:
+        """The table whose cell in row i and column j is `cell(i, j)`."""
+        places = range(len(columns))
+        cells = tuple((name, tuple(cell(i, j) for j in places)) for i, name in enumerate(rows))
+        return cls(caption, corner, tuple(columns), cells, ends, tuple(notes))
+
+    @property
+    def dense(self) -> bool:
+        """Whether the columns are too many for names that run across."""
+        return len(self.columns) > _ROOMY
+
+    def lines(self, width: int) -> Iterator[str]:
+        """The table as text with a gap above; nothing where it does not fit."""
+        rows = short_names([name for name, _ in self.rows], _DOMAIN)
+        for room in range(_ROOM[0], _ROOM[1] - 1, -1):
+            table = [["", *short_names(self.columns, room).values()]]
+            table += [[rows[name], *(cell.text for cell in cells)] for name, cells in self.rows]
+            lines = aligned(table, "lr")
+            if cell_width(lines[0]) <= width:
+                notes = "".join(f"; {note}" for note in self.notes)
+                yield from ["", *wrap(f"{self.caption} (posterior mean){notes}", width), *lines]
+                return
+
+
+def error_map(report: Report) -> HeatMap | None:
+    """Error rates by domain and classifier; None where the report has none."""
+    found = (report.get("votes") or {}).get("error_rates")
+    if not found:
+        return None
+    models, domains = found["models"], found["domains"]
+    known = [v for row in found["value"] for v in row if v is not None]
+    top = max(known, default=0.0) or 1.0
+    write = number_format(known) if len(models) <= _ROOMY else "{:.2f}".format
+
+    def cell(d: int, m: int) -> Cell:
+        value, votes = found["value"][d][m], found["n_votes"][d][m]
+        who = f"{domains[d]}, {models[m]}"
+        if value is None:
+            return Cell("-", None, f"{who}: {'not known' if votes else 'no votes'}")
+        exact = number_format([value])
+        ends = f"{exact(found['low'][d][m])} to {exact(found['high'][d][m])}"
+        told = f"{exact(value)}, {percent(found['level'])} interval {ends}; {plural(votes, 'vote')}"
+        return Cell(write(value), value / top, f"{who}: {told}")
+
+    notes = [
+        f"the {len(names)} of {plural(total, what)} with the largest mean error rate"
+        for names, total, what in (
+            (domains, found["n_domains"], "domain"), (models, found["n_models"], "classifier"),
+        )
+        if len(names) < total
+    ]  # fmt: skip
+    corner, ends = ("domain", "classifier"), ("0", number_format([top])(top))
+    caption = "Error rates by domain and classifier"
+    return HeatMap.of(caption, corner, domains, models, cell, ends, notes)
+
+
+def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
+    """How often each classifier says what of which class, and of how many it is not shown."""
+    found = (report.get("votes") or {}).get("confusion")
+    if not found:
+        return (), 0
+    classes = found["classes"]
+
+    def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
+        def cell(i: int, j: int) -> Cell:
+            return _share(matrix[i][j], f"of class {classes[i]}, predicted {classes[j]}")
+
+        return HeatMap.of(model, ("class", "predicted"), classes, classes, cell)
+
+    maps = tuple(confusion_map(entry["model"], entry["matrix"]) for entry in found["matrices"])
+    return maps, found["n_models"] - len(maps)
+
+
+def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
+    """How probably domains, and classifiers, share error rates; none where nobody ever does."""
+
+    def similarity_map(entry: Mapping[str, Any]) -> HeatMap:
+        names, what, matrix = entry["names"], entry["of"], entry["matrix"]
+
+        def cell(i: int, j: int) -> Cell:
+            if i == j:
+                return Cell("", None, str(names[i]))
+            return _share(matrix[i][j], f"{names[i]} and {names[j]}")
+
+        total = plural(entry["n_names"], what)
+        note = f"the {len(names)} of {total} that share most with another"
+        caption = f"{what.capitalize()}s that share error rates"
+        notes = [note] if len(names) < entry["n_names"] else ()
+        return HeatMap.of(caption, (what, what), names, names, cell, notes=notes)
+
+    return tuple(
+        similarity_map(entry)
+        for entry in (report.get("votes") or {}).get("similarity") or ()
+        if any((v or 0.0) >= _NEVER for i, row in enumerate(entry["matrix"]) for v in row[:i])
+    )
+
+
+def _share(value: float | None, title: str) -> Cell:
+    if value is None:
+        return Cell("-", None, f"{title}: not known")
+    return Cell("0" if value < _NEVER else f"{value:.2f}", value, f"{title}: {value:.3f}")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Who shares error rates, in words.
+
+    `heading` says how far the grouping can be relied on, `parts` has one part per group; `settled`
+    is False where the draws agree on no grouping, so that one says little.
+    """
+
+    heading: str
+    parts: tuple[str, ...]
+    settled: bool
+
+
+def partition(report: Report) -> Partition | None:
+    """The most probable partition; None where the report has none."""
+    diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
+    found = diagnostics.get("partition")
+    if not isinstance(found, Sequence) or not found:
+        return None
+    of = [what for what in ("domain", "classifier") if f"{what}_similarity" in diagnostics]
+    one, many = "classifier", "classifiers"
+    if len(of) > 1:
+        one, many = "pair of domain and classifier", "pairs of domain and classifier"
+    elif of == ["domain"]:
+        one, many = "domain", "domains"
+    share = diagnostics.get("partition_probability")
+    settled = share is None or share >= _SETTLED
+    heading = f"the most probable grouping has probability {probability(share)}"
+    if not settled:
+        heading = f"no grouping of the {many} stands out: {heading}"
+    groups = sorted((group for group in found if len(group) > 1), key=len, reverse=True)
+    alone = len(found) - len(groups)
+    if not groups:
+        return Partition(heading, (f"no two {many} share their error rates",), settled)
+    parts = [
+        f"{enumerated(list(map(str, group)), _MOST_NAMES, 'more')} share their error rates"
+        for group in groups[:_MOST_GROUPS]
+    ]
+    if len(groups) > _MOST_GROUPS:
+        parts.append(f"so do {plural(len(groups) - _MOST_GROUPS, 'more group')}")
+    if alone:
+        stand = f"other {one} stands" if alone == 1 else f"other {many} stand"
+        parts.append(f"{count(alone)} {stand} alone")
+    return Partition(heading, tuple(parts), settled)
+
+
+def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
+    """What is said of the first member, and all with their shares, the largest first.
+
+    The smallest are together; None where the method has none.
+    """
+    said = (report.get("diagnostics") or {}).get("answered_by")
+    if not said:
+        return None
+    said = sorted(said, key=lambda member: -member["share"])
+    members = [(member["member"], member["share"]) for member in said]
+    others = members[_MOST_MEMBERS:]
+    if len(others) > 1:
+        rest = plural(len(others), "other"), sum(share for _, share in others)
+        members = [*members[:_MOST_MEMBERS], rest]
+    return said[0]["says"], members
+
+
+def reference_trust(report: Report) -> str | None:
+    """How far the labels trust the reference data, as a sentence; None without any."""
+    found = (report.get("diagnostics") or {}).get("reference")
+    weight = found.get("weight") if isinstance(found, Mapping) else None
+    if weight is None:
+        return None
+    share = probability(weight)
+    if not (report["n_labeled"] or report.get("n_annotated")):
+        return f"without labels nothing tests the reference; its share is {share}"
+    return f"the labels {'hardly ' if weight < _LITTLE else ''}trust the reference: {share}"
+
+
+def diagnostics(report: Report) -> dict[str, Any]:
+    """What is known of the fit, other than what is shown as figures or in words."""
+    votes = report.get("votes") or ()
+    elsewhere = {
+        "answered_by": True,
+        "error_rate": "error_rates" in votes,
+        "domain_similarity": "similarity" in votes,
+        "classifier_similarity": "similarity" in votes,
+        "partition": partition(report),
+        "partition_probability": partition(report),
+    }
+    found: Mapping[str, Any] = report.get("diagnostics") or {}
+    return {name: value for name, value in found.items() if not elsewhere.get(name)}
+
+
+def diagnostics_lines(report: Report, width: int) -> Iterator[str]:
+    """Error rates where they fit, the most probable partition, the beliefs; each below a gap."""
+    chart, found, answered = error_map(report), partition(report), answered_by(report)
+    if chart is not None:
+        yield from chart.lines(width)
+    if found is not None:
+        yield from ["", *wrap(found.heading[:1].upper() + found.heading[1:], width)]
+        for part in found.parts if found.settled else ():
+            yield from wrap(f"- {part}", width, "  ")
+    if answered is not None:
+        sentence, members = answered
+        yield from ["", ink(ANSWERED_BY, "title"), *wrap(sentence, width)]
+        rows = [[fit(clean(name), 36), probability(share)] for name, share in members]
+        taken = max(map(cell_width, aligned(rows, "lr")))
+        bar = min(40, width - taken - 2)
+        bars = ["#" * round(share * bar) for _, share in members]
+        yield from aligned([[*row, bar] for row, bar in zip(rows, bars, strict=True)], "lrl")

@@ -1,0 +1,262 @@
+"""What is read: `-` as FILE, `--format`, `--sheet`, and long votes by `--votes`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fewlabels.cli import main, settings
+
+Run = Callable[..., tuple[int, str, str]]
+Send = Callable[[bytes], None]
+OPTIONS = ("--metrics", "accuracy", "--method", "labeled", "--json", "-")
+
+
+@pytest.fixture
+def send(monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Put bytes into standard input."""
+
+    def put(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
+
+    return put
+
+
+def parquet(path: Path) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.csv.read_csv(path), out)
+    return out.getvalue()
+
+
+def json_lines(path: Path) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in pa.csv.read_csv(path).to_pylist()).encode()
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        (Path.read_bytes, ()),
+        (Path.read_bytes, ("--format", "csv")),
+        (lambda path: gzip.compress(path.read_bytes()), ()),
+        (lambda path: path.read_bytes().replace(b",", b"\t"), ("--format", "tsv")),
+        (json_lines, ()),
+        (json_lines, ("--format", "jsonl")),
+        (parquet, ()),
+        (parquet, ("--format", "parquet")),
+        (Path.read_bytes, ("--engine", "threads")),
+    ],
+)
+def test_it_is_read_as_the_file_is(
+    cli: Run,
+    send: Send,
+    predictions_file: Path,
+    form: Callable[[Path], bytes],
+    options: tuple[str, ...],
+) -> None:
+    engine = options if "--engine" in options else ()
+    code, wanted, err = cli("estimate", predictions_file, *OPTIONS, *engine)
+    assert code == 0, err
+    send(form(predictions_file))
+    assert cli("estimate", "-", *options, *OPTIONS)[:2] == (0, wanted)
+
+
+def test_every_command_that_takes_a_file(cli: Run, send: Send, predictions_file: Path) -> None:
+    send(predictions_file.read_bytes())
+    code, out, _ = cli("doctor", "-")
+    assert code == 0
+    assert out.startswith("standard input: 80 items")
+    send(predictions_file.read_bytes())
+    assert cli("compare", "-", "--format", "csv", "--metric", "accuracy")[0] == 0
+    votes = b"item,annotator,label\n" + b"".join(
+        f"{i},{a},{(i + (a == 'z')) % 2}\n".encode() for i in range(20) for a in "xyz"
+    )
+    for arguments in (("-", "--votes"), ("--votes", "-")):
+        send(votes)
+        code, out, err = cli("estimate", *arguments, "--method", "majority-vote", "--json", "-")
+        assert code == 0, err
+        assert json.loads(out)["models"] == ["x", "y", "z"]
+
+
+def test_a_tab_where_commas_are_more(cli: Run, send: Send) -> None:
+    send(b"label\tp__m__1\ta,b,c\n1\t.5\tx\n0\t.25\ty\n")
+    code, out, _ = cli("doctor", "-", "--format", "tsv")
+    assert code == 0
+    assert "'a,b,c'" in out or "a,b,c" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (b"", ["-"], "standard input: is empty (0 bytes)"),
+        (b"a,b\n1,2\n", ["-"], "standard input: no prediction columns"),
+        (b"p__m__1\n.5\nx\n", ["-"], "standard input: column 'p__m__1' must be numbers; got 'x'"),
+        (b'{"a": 1}', ["-", "--format", "csv"], "standard input: is JSON, and --format says csv"),
+        (b"a,b\n", ["-", "--format", "json"], "standard input: is not a JSON file: it begins with"),
+        (b"a,b\n", ["-", "--format", "xml"], "'--format': 'xml' is not one of"),
+        (b"a,b\n", ["-", "--sheet", "S"], "standard input: is CSV, which has no sheet 'S'"),
+        (b"", ["-", "--sheet", "S", "--format", "csv"], "--sheet is of workbooks, and --format sa"),
+        (b"", ["FILE", "--format", "csv"], "--format says what standard input is (FILE is -)"),
+        (b"", ["FILE", "--sheet", "S"], "predictions.csv is CSV, which has no sheets"),
+        (b"", ["-", "--votes", "-"], "FILE and --votes are both standard input"),
+        (b"x", ["-", "--resume"], "--resume goes on with a file, and standard input comes once"),
+    ],
+)
+def test_what_is_refused(
+    cli: Run, send: Send, predictions_file: Path, content: bytes, arguments: list[str], message: str
+) -> None:
+    send(content)
+    paths = {"FILE": predictions_file}
+    code, out, err = cli("estimate", *(paths.get(a, a) for a in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_terminal_sends_nothing(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    for stdin in (Terminal(io.BytesIO()), None):
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, _, err = cli("doctor", "-")
+        assert code == 2
+        assert "standard input: has nothing to read; send a file" in err
+
+
+def test_much_is_read_in_parts(
+    cli: Run, send: Send, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "STREAMED_ROWS", 10)
+    seen = []
+    from fewlabels.streaming import stream
+
+    whole = stream.estimate_files
+    monkeypatch.setattr(
+        stream, "estimate_files", lambda *a, **k: (seen.append(a), whole(*a, **k))[1]
+    )
+    send(predictions_file.read_bytes())
+    assert cli("estimate", "-", *OPTIONS)[0] == 0
+    assert seen == [("-",)]
+
+
+def test_output_may_not_replace_a_workbook(tmp_path: Path) -> None:
+    path = tmp_path / "book.xlsx"
+    path.write_bytes(b"x")
+    assert main(["estimate", str(path), "--sheet", "S", "--json", str(path)]) == 2
+    assert path.read_bytes() == b"x"
+
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def votes(write: Write) -> Path:
+    """Five annotators on 60 items, three votes each."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=60)
+    item = np.repeat(np.arange(60), 3)
+    annotator = np.concatenate([rng.choice(5, size=3, replace=False) for _ in range(60)])
+    wrong = rng.random(180) < np.array([0.1, 0.15, 0.2, 0.25, 0.3])[annotator]
+    table = {
+        "item": item.tolist(),
+        "annotator": [f"w{a}" for a in annotator],
+        "label": (truth[item] ^ wrong).tolist(),
+    }
+    return write(table, "votes.csv")
+
+
+def answer(cli: Run, *arguments: str | Path) -> dict[str, Any]:
+    options = ("--method", "majority-vote", "--metrics", "accuracy", "--json", "-")
+    code, out, err = cli("estimate", *arguments, *options)
+    assert code == 0, err
+    result = json.loads(out)
+    assert isinstance(result, dict)
+    return result
+
+
+def test_alone_or_as_the_file(cli: Run, votes: Path) -> None:
+    alone = answer(cli, "--votes", votes)
+    flag = answer(cli, votes, "--votes")
+    assert alone == flag
+    assert sorted(alone["models"]) == ["w0", "w1", "w2", "w3", "w4"]
+    assert (alone["n_items"], alone["n_labeled"]) == (60, 0)
+
+
+def test_beside_a_file(cli: Run, votes: Path, write: Write) -> None:
+    wide = write({"id": [1, 0, 99], "label": [0, 1, 1], "site": ["n", "s", "s"]}, "wide.csv")
+    result = answer(cli, wide, "--votes", votes, "--item", "id", "--by", "site")
+    assert (result["n_items"], result["n_labeled"]) == (61, 3)
+    assert [g["group"] for g in result["groups"]] == [None, "site=n", "site=s", "site=null"]
+
+
+def test_duplicates(cli: Run, write: Write) -> None:
+    table = {"item": [1, 1, 1, 2], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 1, 0]}
+    path = write(table, "votes.csv")
+    code, out, err = cli("estimate", path, "--votes")
+    assert (code, out) == (2, "")
+    assert "--duplicates keep" in err
+    for option, words in (("keep", "1 repeated votes"), ("last", "1 votes are left out")):
+        assert words in answer(cli, path, "--votes", "--duplicates", option)["warnings"][-1]
+
+
+def test_doctor(cli: Run, votes: Path, tmp_path: Path) -> None:
+    code, out, err = cli("doctor", "--votes", votes, "--json", tmp_path / "d.json")
+    assert (code, err) == (0, "")
+    assert "180 by 5 annotators on 60 items" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert json.loads((tmp_path / "d.json").read_text())["counts"]["n_models"] == 5
+
+
+def test_the_file_has_votes_and_nobody_said_so(cli: Run, votes: Path) -> None:
+    said = "votes, one per row: item 'item', annotator 'annotator', vote 'label'"
+    code, out, _ = cli("estimate", votes, "--method", "majority-vote")
+    assert (code, said in out) == (0, True)
+    code, out, _ = cli("doctor", votes)
+    assert (code, said in " ".join(out.split())) == (0, True)
+    assert "--votes" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--votes"], "Missing argument 'FILE'"),
+        (["VOTES", "--duplicates", "keep"], "add --votes"),
+        (["VOTES", "--votes", "--item", "itme"], "did you mean 'item'"),
+        (["VOTES", "--votes", "--duplicates", "first"], "'first'"),
+        (["--votes", "nowhere.csv"], "nowhere.csv: no such file"),
+        (["VOTES", "--votes", "--model", "a=gold"], "--model names a column of the file beside"),
+        (["VOTES", "--votes", "--domain", "site"], "no column 'site'"),
+        (["VOTES", "--votes", "VOTES"], "item '0' is in row 1"),
+        (["VOTES", "--votes", "--classes", "a,b"], "is not a class; the classes are a, b"),
+        (["--votes", "VOTES", "--json", "VOTES"], "is the input file too"),
+    ],
+)
+@pytest.mark.parametrize("command", ["estimate", "doctor"])
+def test_mistakes(command: str, arguments: list[str], message: str, cli: Run, votes: Path) -> None:
+    before = votes.read_bytes()
+    given = [str(votes) if a == "VOTES" else a for a in arguments]
+    code, _, err = cli(command, *given)
+    assert code == 2
+    assert message in err
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
+    assert votes.read_bytes() == before
+
+
+def test_votes_inform_a_curve(cli: Run, votes: Path, columns: dict[str, Any], write: Write) -> None:
+    wide = write(columns | {"item": list(range(80))})
+    options = ("--model", "good", "--votes", votes, "--json", "-")
+    code, out, err = cli("curve", wide, *options)
+    assert code == 0, err
+    assert json.loads(out)["model"] == "good"

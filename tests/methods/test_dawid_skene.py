@@ -1,0 +1,320 @@
+"""Dawid-Skene: against crowd-kit, against a naive loop, and what is particular to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.methods.votes.dawid_skene import FLOOR, DawidSkene
+
+
+def crowd(
+    n: int = 400,
+    skill: tuple[float, ...] = (0.9, 0.8, 0.7, 0.6),
+    n_classes: int = 3,
+    missing: float = 0.2,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Votes (n, M) of classifiers that err independently of each other, and the truth."""
+    rng = np.random.default_rng(seed)
+    share = np.arange(1, n_classes + 1)
+    truth = rng.choice(n_classes, size=n, p=share / share.sum())
+    wrong = (truth[:, None] + rng.integers(1, n_classes, size=(n, len(skill)))) % n_classes
+    votes = np.where(rng.random((n, len(skill))) < skill, truth[:, None], wrong)
+    votes[rng.random(votes.shape) < missing] = -1
+    votes[(votes < 0).all(axis=1), 0] = 0
+    return votes, truth
+
+
+def naive(votes: np.ndarray, labels: np.ndarray, n_classes: int, iterations: int) -> np.ndarray:
+    """The paper's equations item by item: P(label), (n, K)."""
+    n, m = votes.shape
+    p = np.zeros((n, n_classes))
+    for i in range(n):
+        given = [v for v in votes[i] if v >= 0]
+        for v in given:
+            p[i, v] += 1 / len(given)
+        if labels[i] >= 0:
+            p[i] = np.arange(n_classes) == labels[i]
+    for _ in range(iterations):
+        prior = [max(p[:, k].sum() / n, FLOOR) for k in range(n_classes)]
+        said = np.zeros((m, n_classes, n_classes))
+        for i in range(n):
+            for j in range(m):
+                if votes[i, j] >= 0:
+                    said[j, :, votes[i, j]] += p[i]
+        said = np.maximum(said, FLOOR)
+        said /= said.sum(axis=2, keepdims=True)
+        for i in range(n):
+            if labels[i] >= 0:
+                continue
+            joint = np.array(prior)
+            for j in range(m):
+                if votes[i, j] >= 0:
+                    joint = joint * said[j, :, votes[i, j]]
+            p[i] = joint / joint.sum()
+    return p
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("iterations", [1, 7, 60])
+def test_agrees_with_crowd_kit(iterations):
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pandas = pytest.importorskip("pandas")
+    votes, _ = crowd()
+    task, worker = np.nonzero(votes >= 0)
+    table = pandas.DataFrame({"task": task, "worker": worker, "label": votes[task, worker]})
+    theirs = aggregation.DawidSkene(n_iter=iterations, tol=-1.0).fit_predict_proba(table)
+    ours = DawidSkene(iterations=iterations, tolerance=0.0).infer(fl.Predictions(votes=votes), 0)
+    expected = theirs.sort_index()[[0, 1, 2]].to_numpy()
+    np.testing.assert_allclose(ours.marginals(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_agrees_with_a_naive_loop_with_labels(n_classes):
+    votes, truth = crowd(n=150, n_classes=n_classes)
+    labels = np.where(np.arange(150) < 30, truth, -1)
+    ours = DawidSkene(iterations=25, tolerance=0.0).infer(
+        fl.Predictions(votes=votes, labels=labels), 0
+    )
+    expected = naive(votes, labels, n_classes, 25)
+    np.testing.assert_allclose(ours.marginals(), expected, atol=1e-9)
+
+
+def test_finds_confusion_matrices_without_labels():
+    votes, truth = crowd(n=20_000, missing=0.0)
+    posterior = DawidSkene().infer(fl.Predictions(votes=votes), 0)
+    errors = list(posterior.diagnostics["error_rate"].values())
+    np.testing.assert_allclose(errors, (votes != truth[:, None]).mean(axis=0), atol=0.01)
+    shares = list(posterior.diagnostics["class_share"].values())
+    np.testing.assert_allclose(shares, np.bincount(truth) / 20_000, atol=0.01)
+    assert posterior.diagnostics["vote_patterns"] <= 3**4
+    assert posterior.status == "assumption"
+    assert posterior.warnings[0].startswith(
+        "assumption: no labels; error rates rest on classifiers"
+    )
+
+
+def test_with_labels_independence_is_still_assumed():
+    votes, truth = crowd(n=2000)
+    labels = np.where(np.arange(2000) < 100, truth, -1)
+    posterior = DawidSkene().infer(fl.Predictions(votes=votes, labels=labels), 0)
+    assert posterior.status == "assumption"
+    assert [w.partition(",")[0] for w in posterior.warnings] == [
+        "assumption: classifiers err independently of each other"
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_too_few_classifiers_without_labels(size):
+    votes, _ = crowd(missing=0.0)
+    posterior = DawidSkene().infer(fl.Predictions(votes=votes[:, :size]), 0)
+    assert posterior.status == "assumption"
+    few = "assumption: fewer than 3 classifiers vote on the same items"
+    assert any(w.startswith(few) for w in posterior.warnings)
+
+
+def test_traded_names_are_noticed():
+    """Every classifier calls class 0 class 1 and the other way round; labels say so."""
+    votes, truth = crowd(n_classes=2, missing=0.0)
+    posterior = DawidSkene().infer(fl.Predictions(votes=1 - votes, labels=truth), 0)
+    assert posterior.status == "assumption"
+    assert posterior.warnings[1:] == (
+        "assumption: items of 0, 1 are mostly called otherwise by the classifiers; these "
+        "classes may have traded names",
+    )
+
+
+def test_stopping_early_is_a_status():
+    votes, _ = crowd()
+    posterior = DawidSkene(iterations=1).infer(fl.Predictions(votes=votes), 0)
+    assert posterior.status == "not-converged"
+    assert any(w.startswith("not-converged: after 1 iterations") for w in posterior.warnings)
+
+
+def test_stops_at_the_tolerance():
+    votes, _ = crowd()
+    loose, tight = (
+        DawidSkene(tolerance=t).infer(fl.Predictions(votes=votes), 0).diagnostics
+        for t in (1e-2, 1e-5)
+    )
+    assert loose["last_change"] <= 1e-2 < 1 < loose["iterations"] < tight["iterations"] < 100
+    assert tight["last_change"] <= 1e-5
+
+
+def test_annotators_count_as_evidence():
+    votes, truth = crowd(n=600)
+    histogram = np.zeros((600, 3))
+    histogram[np.arange(200), truth[:200]] = 30
+    told = DawidSkene().infer(fl.Predictions(votes=votes, histogram=histogram), 0)
+    labels = np.where(np.arange(600) < 200, truth, -1)
+    known = DawidSkene().infer(fl.Predictions(votes=votes, labels=labels), 0)
+    np.testing.assert_allclose(told.marginals(), known.marginals(), atol=1e-4)
+
+
+def test_items_without_votes_get_the_class_shares():
+    votes, truth = crowd(n=500, missing=0.0)
+    votes[450:] = -1
+    labels = np.where(np.arange(500) < 400, truth, -1)
+    posterior = DawidSkene(tolerance=1e-9).infer(fl.Predictions(votes=votes, labels=labels), 0)
+    shares = list(posterior.diagnostics["class_share"].values())
+    np.testing.assert_allclose(posterior.marginals()[450:], np.tile(shares, (50, 1)), atol=1e-6)
+
+
+def test_other_items_are_judged_by_what_was_learned():
+    votes, truth = crowd(n=1000)
+    labels = np.where(np.arange(1000) < 50, truth, -1)
+    whole = fl.Predictions(votes=votes, labels=labels)
+    fitted = DawidSkene().fit(whole, np.random.default_rng(0))
+    new, _ = crowd(n=60, missing=0.5, seed=1)
+    found = fitted.posterior(fl.Predictions(votes=new, classes=[0, 1, 2])).marginals()
+    rates = fitted.rates
+    joint = np.tile(rates.shares[0, :, 0], (60, 1))
+    for i, j in np.argwhere(new >= 0):
+        joint[i] *= rates.confusion[0, j, new[i, j], :, 0]
+    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_refits_spread_like_fresh_samples():
+    """The bootstrap's spread of an error rate is that over samples drawn anew."""
+
+    def error(seed):
+        votes, truth = crowd(n=800, missing=0.0, seed=seed)
+        labels = np.where(np.arange(800) < 100, truth, -1)
+        model = DawidSkene(replicates=60)
+        return model.fit(fl.Predictions(votes=votes, labels=labels), np.random.default_rng(0))
+
+    def rate(rates):
+        return 1 - np.einsum("jkkb,kb->jb", rates.confusion[0], rates.shares[0])
+
+    fresh = np.concatenate([rate(error(seed).rates) for seed in range(60)], axis=1).std(axis=1)
+    boot = rate(error(0).refits).std(axis=1)
+    np.testing.assert_allclose(boot, fresh, rtol=0.4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iterations": 0}, "`iterations` must be a whole number, at least 1; got 0"),
+        ({"replicates": 0}, "`replicates` must be a whole number, at least 1; got 0"),
+        ({"tolerance": -1.0}, "`tolerance` must be a finite number of at least 0; got -1.0"),
+        ({"smoothing": -1.0}, "`smoothing` must be a finite number of at least 0; got -1.0"),
+        ({"rates": "two"}, "`rates` must be one of confusion, one; got 'two'"),
+        ({"start": "votes"}, "`start` must be one of shares, majority; got 'votes'"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(fl.UsageError, match=message):
+        DawidSkene(**options)
+
+
+def naive_one_rate(votes: np.ndarray, n_classes: int, iterations: int) -> np.ndarray:
+    """P(label), (n, K), where P(vote | class) is 1 - e or e / (K - 1), item by item."""
+    n, m = votes.shape
+    p = np.array([[np.mean([v == k for v in row if v >= 0]) for k in range(n_classes)]
+                  for row in votes])  # fmt: skip
+    for _ in range(iterations):
+        wrong = [1 - np.mean([p[i, votes[i, j]] for i in range(n) if votes[i, j] >= 0])
+                 for j in range(m)]  # fmt: skip
+        new = np.tile(p.mean(axis=0), (n, 1))
+        for i, j in np.argwhere(votes >= 0):
+            for k in range(n_classes):
+                new[i, k] *= 1 - wrong[j] if votes[i, j] == k else wrong[j] / (n_classes - 1)
+        p = new / new.sum(axis=1, keepdims=True)
+    return p
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_rate_agrees_with_a_naive_loop(n_classes):
+    votes, _ = crowd(n=120, n_classes=n_classes)
+    model = DawidSkene(rates="one", iterations=12, tolerance=0.0)
+    posterior = model.infer(fl.Predictions(votes=votes), 0)
+    np.testing.assert_allclose(
+        posterior.marginals(), naive_one_rate(votes, n_classes, 12), atol=1e-9
+    )
+
+
+def test_one_rate_finds_the_error_rates():
+    votes, truth = crowd(n=20_000, missing=0.0)
+    posterior = DawidSkene(rates="one").infer(fl.Predictions(votes=votes), 0)
+    errors = list(posterior.diagnostics["error_rate"].values())
+    np.testing.assert_allclose(errors, (votes != truth[:, None]).mean(axis=0), atol=0.01)
+
+
+@pytest.mark.parametrize("rates", ["confusion", "one"])
+def test_domains_by_themselves_are_fits_of_each(rates):
+    parts = [crowd(n=200, seed=seed, n_classes=2)[0] for seed in range(3)]
+    domain = np.repeat(["x", "y", "z"], 200)
+    order = np.random.default_rng(0).permutation(600)
+    whole = fl.Predictions(votes=np.concatenate(parts)[order], domain=domain[order])
+    options = {"rates": rates, "iterations": 15, "tolerance": 0.0, "smoothing": 0.1}
+    fitted = DawidSkene(by_domain=True, **options).fit(whole, np.random.default_rng(0))
+    posterior = fitted.posterior(whole)
+    for name, votes in zip("xyz", parts, strict=True):
+        # The start of items without votes is the mean of all domains; there are none here.
+        alone = DawidSkene(**options).infer(fl.Predictions(votes=votes), 0)
+        rows = np.flatnonzero(domain[order] == name)
+        back = np.argsort(order[rows])
+        np.testing.assert_allclose(posterior.marginals()[rows][back], alone.marginals(), atol=1e-10)
+        assert posterior.diagnostics["error_rate"][name] == pytest.approx(
+            alone.diagnostics["error_rate"]
+        )
+    part = fitted.posterior(whole.take(np.arange(50)))
+    np.testing.assert_allclose(part.marginals(), posterior.marginals()[:50], atol=1e-12)
+    with pytest.raises(fl.InputError, match="domain w is not among those"):
+        fitted.posterior(fl.Predictions(votes=[[0, 1, 0, 1]], domain=["w"]))
+
+
+def test_repeated_votes_count():
+    """An annotator who votes twice alike says as much as two who are equally good."""
+    votes, _ = crowd(n=300, missing=0.3)
+    i, j = (a[:60] for a in np.nonzero(votes >= 0))
+    again = np.stack([i, j, votes[i, j]], axis=1)
+    repeated = fl.Predictions(votes=votes, repeated_votes=again)
+    found = DawidSkene(iterations=1).fit(repeated, np.random.default_rng(0))
+    counts = repeated.vote_counts.toarray()
+    start = counts.reshape(300, 4, 3).sum(axis=1)
+    start /= start.sum(axis=1, keepdims=True)
+    seen = np.einsum("iv,ik->vk", counts, start).reshape(4, 3, 3)
+    np.testing.assert_allclose(
+        found.rates.confusion[0, :, :, :, 0], seen / seen.sum(axis=1, keepdims=True), atol=1e-9
+    )
+
+
+def test_smoothing_and_start_of_the_paper():
+    """Pseudo-counts in every cell and class, EM from the majority's labels."""
+    votes = np.array([[0, 0, 1], [1, 1, 1], [1, 0, 1], [0, 0, 0]])
+    model = DawidSkene(smoothing=0.01, start="majority", iterations=1)
+    rates = model.fit(fl.Predictions(votes=votes), np.random.default_rng(0)).rates
+    label = np.array([0, 1, 1, 0])
+    expected = [
+        [[(votes[label == k, j] == v).sum() + 0.01 for k in (0, 1)] for v in (0, 1)]
+        for j in range(3)
+    ]
+    np.testing.assert_allclose(rates.confusion[0, :, :, :, 0], np.array(expected) / 2.02)
+    np.testing.assert_allclose(rates.shares[0, :, 0], [0.5, 0.5])
+
+
+def test_refits_from_where_em_ended_have_converged():
+    votes, _ = crowd(n=600, skill=(0.75, 0.7, 0.65, 0.6, 0.7), n_classes=2)
+    model = DawidSkene(replicates=100, tolerance=1e-7, iterations=2000)
+    fitted = model.fit(fl.Predictions(votes=votes), np.random.default_rng(0))
+    quick = DawidSkene(replicates=100).fit(fl.Predictions(votes=votes), np.random.default_rng(0))
+    spread = [f.refits.confusion[0, :, 0, 1].std(axis=1) for f in (quick, fitted)]
+    np.testing.assert_allclose(spread[0], spread[1], rtol=0.3)
+
+
+def test_votes_that_never_differ_are_said():
+    votes = np.tile(np.arange(2), 30)[:, None].repeat(3, axis=1)
+    said = DawidSkene().infer(fl.Predictions(votes=votes), 0).warnings
+    assert any(w.startswith("assumption: the classifiers never disagree") for w in said)
+
+
+def test_a_classifier_without_votes_in_a_domain_has_no_rate_there():
+    votes, _ = crowd(n=200, missing=0.0)
+    votes[:100, 3] = -1
+    whole = fl.Predictions(votes=votes, domain=np.repeat(["x", "y"], 100))
+    found = DawidSkene(by_domain=True).infer(whole, 0).diagnostics["error_rate"]
+    assert np.isnan(found["x"]["model3"])
+    assert 0 <= found["y"]["model3"] <= 1

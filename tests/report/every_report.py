@@ -1,0 +1,87 @@
+"""Every made-up report, what it is called, and how it is shown: what holds of one holds of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from annotations_samples import ASSESSMENTS, CALIBRATIONS
+from curve_samples import CURVES, THRESHOLDS
+from report_samples import NASTY, SAMPLES
+
+import fewlabels as fl
+from fewlabels import report
+from fewlabels.questions.compare import compared
+from fewlabels.report.html import render_page
+
+
+def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estimates:
+    """Estimates of classifiers, the first the best, of two groups of items."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=n)
+    steep = np.linspace(1.5, 0.3, len(names))
+    logit = (2 * truth - 1)[:, None] * steep + rng.standard_normal((n, len(names)))
+    return fl.estimate(
+        fl.Predictions(1 / (1 + np.exp(-logit)), np.where(np.arange(n) < labeled, truth, -1),
+                       models=names, groups={"g": np.array(["x", "y"])[np.arange(n) % 2]}),
+        "labeled", ["accuracy", "brier"], by="g",
+    )  # fmt: skip
+
+
+COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}
+
+TITLES = {
+    "estimates": "How good are the classifiers?",
+    "annotations": "How well do the classifiers predict what annotators say?",
+    "calibration": "What does the calibration change?",
+    "comparison": "Which classifier is best?",
+    "curves": "How good is the ranking?",
+    "threshold": "Where to put the threshold?",
+}
+
+_TEXTS: dict[str, Callable[..., str]] = {
+    "estimates": report.render_text,
+    "annotations": report.render_annotations,
+    "calibration": report.render_calibration,
+    "comparison": report.render_comparison,
+    "curves": report.render_curves,
+    "threshold": report.render_threshold,
+}
+
+_MADE: dict[tuple[str, str], Callable[[], Any]] = {
+    **{("estimates", name): made for name, made in SAMPLES.items()},
+    **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report
+       for name, names in COMPARED.items()},
+    **{("annotations", name): made for name, made in ASSESSMENTS.items()},
+    **{("calibration", name): made for name, made in CALIBRATIONS.items()},
+    **{("comparison", name): lambda n=names: compared(estimates_of(n)).to_dict()
+       for name, names in COMPARED.items()},
+    **{("curves", name): made for name, made in CURVES.items()},
+    **{("threshold", name): made for name, made in THRESHOLDS.items()},
+}  # fmt: skip
+
+
+@cache
+def _made(kind: str, name: str) -> tuple[Any, dict[str, Any]]:
+    """A report, and what its page needs besides."""
+    made = _MADE[kind, name]()
+    return (made[0], {"picture": made[1]}) if kind == "curves" else (made, {})
+
+
+def _page(kind: str, name: str) -> str:
+    made, besides = _made(kind, name)
+    return render_page(kind, made, **besides)
+
+
+def _text(kind: str, name: str, width: int) -> str:
+    return _TEXTS[kind](_made(kind, name)[0], width)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    f"{kind}: {name}": cache(partial(_page, kind, name)) for kind, name in _MADE
+}
+TEXTS: dict[str, Callable[[int], str]] = {
+    f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
+}

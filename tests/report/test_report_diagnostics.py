@@ -1,0 +1,338 @@
+"""Heat maps of error rates, confusion and similarity: in words, in the page, in the text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_samples import NASTY, Report, beliefs, crowd, domains, minimal, two_classes
+from test_report_html import Page
+from test_report_style import DARK, LIGHT, _contrast
+
+import fewlabels as fl
+import fewlabels.report
+from fewlabels.evaluation.details import MOST_CELLS
+from fewlabels.report import render_html, render_text
+from fewlabels.report.diagnostics import (
+    answered_by,
+    confusion_maps,
+    error_map,
+    partition,
+    reference_trust,
+    similarity_maps,
+)
+from fewlabels.report.text import brief_estimates
+from fewlabels.report.words import cell_width
+
+STYLE = Path(fewlabels.report.__file__).parent / "templates" / "heat_map.css"
+FAST = {"burn_in": 60, "sweeps": 120, "thin": 4, "chains": 2}
+
+
+def voted(n_domains: int, n_models: int, *, n: int = 60) -> fl.Predictions:
+    """Domains of two kinds; the last classifier never votes in the first domain."""
+    rng = np.random.default_rng(4)
+    domain = np.repeat(np.arange(n_domains), n)
+    truth = rng.integers(2, size=len(domain))
+    rate = np.where(domain[:, None] % 2, 0.05, 0.3) + np.linspace(0, 0.1, n_models)
+    votes = truth[:, None] ^ (rng.random((len(domain), n_models)) < rate)
+    votes[domain == 0, -1] = -1
+    names = np.array([f"d{k}" for k in range(n_domains)])[domain]
+    models = [f"m{k}" for k in range(n_models)]
+    return fl.Predictions(votes=votes, domain=names, models=models, classes=["no", "yes"])
+
+
+@pytest.fixture(scope="module")
+def coupled() -> fl.Estimates:
+    model = fl.models.ConfusionCBEE(**FAST)
+    return fl.estimate(voted(6, 4), model, "error_rate", confidence_level=0.9)
+
+
+def test_error_rates_are_those_of_the_posterior(coupled: fl.Estimates) -> None:
+    found = coupled.report["votes"]["error_rates"]
+    rates = coupled.posterior.vote_rates
+    assert rates is not None
+    assert found["domains"] == list(rates.domains)
+    assert found["models"] == list(coupled.models)
+    assert found["level"] == 0.9
+    first = found["domains"].index("d0")
+    assert (found["value"][first][-1], found["n_votes"][first][-1]) == (None, 0)
+    seen = np.array(found["n_votes"]) > 0
+    for part, wanted in (
+        ("value", rates.error_rates.mean(axis=0)),
+        ("low", np.quantile(rates.error_rates, 0.05, axis=0)),
+        ("high", np.quantile(rates.error_rates, 0.95, axis=0)),
+    ):
+        got = np.array(found[part], dtype=float)
+        np.testing.assert_allclose(got[seen], wanted[seen], rtol=1e-9)
+    assert np.array(found["n_votes"])[seen].tolist() == [60] * 23
+
+
+def test_confusion_is_a_distribution_over_votes(coupled: fl.Estimates) -> None:
+    found = coupled.report["votes"]["confusion"]
+    assert found["classes"] == ["no", "yes"]
+    assert [entry["model"] for entry in found["matrices"]] == list(coupled.models)
+    for entry in found["matrices"]:
+        matrix = np.array(entry["matrix"])
+        np.testing.assert_allclose(matrix.sum(axis=1), 1)
+        assert (np.diag(matrix) > 0.6).all()
+
+
+def test_those_alike_stand_side_by_side(coupled: fl.Estimates) -> None:
+    (found,) = coupled.report["votes"]["similarity"]
+    assert found["of"] == "domain"
+    kinds = [int(name[1:]) % 2 for name in found["names"]]
+    assert kinds in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+    given = np.array(coupled.diagnostics["domain_similarity"])
+    rates = coupled.posterior.vote_rates
+    assert rates is not None
+    places = [rates.domains.index(name) for name in found["names"]]
+    np.testing.assert_allclose(np.array(found["matrix"]), given[np.ix_(places, places)])
+
+
+def test_one_domain_shows_no_heat_map_and_one_rate_no_confusion() -> None:
+    one = fl.estimate(voted(1, 3), fl.models.BEE(**FAST), "error_rate").report
+    assert one["votes"] == {}
+    assert error_map(one) is None
+    other = fl.estimate(voted(1, 3), "majority-vote", "error_rate").report
+    assert other["votes"] == {}
+
+
+def test_of_many_the_worst_are_shown() -> None:
+    predictions = voted(MOST_CELLS + 2, 3, n=20)
+    report = fl.estimate(predictions, fl.models.BEE(**FAST), "error_rate").report
+    found = report["votes"]["error_rates"]
+    assert (len(found["domains"]), found["n_domains"]) == (MOST_CELLS, MOST_CELLS + 2)
+    left_out = {f"d{k}" for k in range(MOST_CELLS + 2)} - set(found["domains"])
+    assert all(int(name[1:]) % 2 for name in left_out)
+    chart = error_map(report)
+    assert chart is not None
+    assert chart.notes == ("the 30 of 32 domains with the largest mean error rate",)
+
+
+def test_cells_say_where_who_how_sure() -> None:
+    report = domains()
+    report["votes"]["error_rates"] |= {"models": ["a", "b"], "n_models": 2}
+    chart = error_map(report)
+    assert chart is not None
+    cell = chart.rows[1][1][0]
+    found = report["votes"]["error_rates"]
+    value, low, high = (found[part][1][0] for part in ("value", "low", "high"))
+    assert cell.text == f"{value:.3f}"
+    assert cell.title == (
+        f"domain number 1, a: {value:.3f}, 95% interval {low:.3f} to {high:.3f}; "
+        f"{found['n_votes'][1][0]:,} votes"
+    )
+    assert max(c.heat or 0 for _, cells in chart.rows for c in cells) <= 1
+
+
+def test_no_votes_are_a_dash() -> None:
+    chart = error_map(domains())
+    assert chart is not None
+    cell = chart.rows[0][1][-1]
+    assert (cell.text, cell.heat) == ("-", None)
+    assert cell.title.endswith(": no votes")
+
+
+def test_the_page_has_every_figure() -> None:
+    source = render_html(domains())
+    page = Page(source)
+    assert page.count("table", "heat") == 1 + 12 + 1
+    assert "the 30 of 60 classifiers with the largest mean error rate" in page.words
+    assert "The first 12 classifiers are shown, 48 are not." in page.words
+    assert "The most probable grouping has probability 64%." in page.words
+    assert "domain number 3 and domain number 4 share their error rates" in page.words
+    assert "25 other domains stand alone" in page.words
+    # What a figure shows is not listed again.
+    assert "domain similarity" not in page.words
+    assert "temperature" in page.words
+
+
+def test_the_page_without_votes_has_none() -> None:
+    assert Page(render_html(minimal())).count("table", "heat") == 0
+
+
+def test_nobody_alike_needs_no_matrix() -> None:
+    report = domains()
+    report["votes"]["similarity"][0]["matrix"] = np.eye(30).tolist()
+    assert similarity_maps(report) == ()
+
+
+def together(*blocks: list[str], share: float = 0.5) -> Report:
+    diagnostics = {"partition": list(blocks), "partition_probability": share}
+    return {"diagnostics": diagnostics | {"classifier_similarity": [[1.0]]}}
+
+
+def test_partition_in_words() -> None:
+    found = partition(together(["a"], ["b", "c", "d"], ["e", "f"]))
+    assert found is not None
+    assert found.heading == "the most probable grouping has probability 50%"
+    assert found.parts == (
+        "b, c and d share their error rates",
+        "e and f share their error rates",
+        "1 other classifier stands alone",
+    )
+    alone = partition(together(["a"], ["b"]))
+    assert alone is not None
+    assert alone.parts == ("no two classifiers share their error rates",)
+    unsettled = partition(together(["a", "b"], share=0.01))
+    assert unsettled is not None
+    assert unsettled.heading.startswith("no grouping of the classifiers stands out")
+    large = partition(together([str(k) for k in range(40)]))
+    assert large is not None
+    assert large.parts[0].endswith("10, 11 and 28 more share their error rates")
+    assert partition({"diagnostics": {}}) is None
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text_has_the_table_where_it_fits(coupled: fl.Estimates, width: int) -> None:
+    text = render_text(coupled.report, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "Error rates by domain and classifier (posterior mean)" in text
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("  d0 "))
+    assert row[-1] == "-"
+    assert len(row) == 5
+    assert "Error rates by domain" not in render_text(domains(), width)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_text_of_a_crowd_shows_the_best_and_the_worst(width: int) -> None:
+    report = crowd()
+    lines = render_text(report, width).splitlines()
+    assert max(map(len, lines)) <= width
+    start = next(i for i, line in enumerate(lines) if line.startswith("ece"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("auc"))
+    values = [float(m[1]) for line in lines[start:end] if (m := re.search(r" (0\.\d+) \[", line))]
+    known = [
+        row["value"]
+        for row in report["estimates"]
+        if (row["metric"], row["group"]) == ("ece", None) and row["value"] is not None
+    ]
+    best, worst = sorted(known)[:20], sorted(known)[-20:]
+    np.testing.assert_allclose(values, [*best, *worst], atol=5e-4)
+    assert any("260 of 300 classifiers are not shown" in line for line in lines[start:end])
+
+
+def test_the_page_of_a_crowd_folds_the_middle() -> None:
+    page = Page(render_html(crowd()))
+    assert "260 more classifiers between the best and the worst" in page.words
+    assert "and 270 more, in the JSON" in page.words
+    for k in range(300):
+        assert f"annotator {k}" in page.words
+
+
+def test_a_page_of_very_many_estimates_can_still_be_opened() -> None:
+    report = crowd()
+    group = [row for row in report["estimates"] if row["group"] == "site=a"]
+    report["estimates"] += [row | {"group": f"site={k}"} for k in range(20) for row in group]
+    source = render_html(report)
+    assert len(source) < 8e6
+    words = Page(source).words
+    assert "The 27,600 estimates are too many for a table on this page" in words
+    assert "more classifiers, in the JSON" in words
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_numbers_can_be_read_on_the_strongest_colour(dark: bool) -> None:
+    hues = re.findall(r"--heat: (\d+), (\d+), (\d+); --heat-most: ([\d.]+);", STYLE.read_text())
+    assert len(hues) == 2
+    *hue, most = map(float, hues[dark])
+    colours = DARK if dark else LIGHT
+    card = [int(colours["card"][k : k + 2], 16) for k in (1, 3, 5)]
+    mixed = [round(most * h + (1 - most) * c) for h, c in zip(hue, card, strict=True)]
+    cell = "#" + "".join(f"{part:02x}" for part in mixed)
+    assert _contrast(colours["ink"], cell) >= 4.5
+    assert _contrast(cell, colours["card"]) >= 1.5
+
+
+def test_confusion_of_nothing_is_nothing() -> None:
+    assert confusion_maps({}) == ((), 0)
+
+
+def block(report: Report, width: int) -> list[str]:
+    lines = render_text(report, width).splitlines()
+    start = lines.index("Which belief answered")
+    return lines[start : lines.index("", start)]
+
+
+def test_the_first_sentence_is_about_the_largest_share() -> None:
+    found = answered_by(beliefs())
+    assert found is not None
+    sentence, members = found
+    assert sentence == "the labels trust judge_3 alone: 82%"
+    assert [name for name, _ in members[:2]] == ["judge_3 alone", "all classifiers pooled"]
+    # The rest is one entry, and nothing is lost.
+    assert members[-1][0] == "4 others"
+    assert sum(share for _, share in members) == pytest.approx(0.92 + 0.01 * len(NASTY))
+
+
+def test_without_labels_nothing_is_said_to_trust_the_reference() -> None:
+    report = beliefs() | {"n_labeled": 0}
+    assert (reference_trust(report) or "").startswith("without labels nothing tests the reference")
+    assert reference_trust(report | {"n_annotated": 5}) == "the labels trust the reference: 62%"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_bars_of_plain_text(width: int) -> None:
+    title, sentence, first, second, *_ = block(beliefs(), width)
+    assert title == "Which belief answered"
+    assert sentence == "the labels trust judge_3 alone: 82%"
+    longest, shorter = (len(line) - len(line.rstrip("#")) for line in (first, second))
+    assert re.match(r"  judge_3 alone +82%  #+$", first)
+    assert re.match(r"  all classifiers pooled +10%  #+$", second)
+    assert 7 < longest / shorter < 9
+    assert all(cell_width(line) <= width for line in block(beliefs(), width))
+
+
+def test_the_page_draws_the_shares_once() -> None:
+    page = render_html(beliefs())
+    card = page[page.index('<h2 id="answered-by">') :]
+    card = card[: card.index("</section>")]
+    assert "The labels trust judge_3 alone: 82%." in card
+    assert '<rect class="share" x="0" y="30%" width="82%"' in card
+    assert card.index("judge_3 alone") < card.index("all classifiers pooled")
+    assert card.count("<rect") == 7
+    assert "judge_3 alone" not in page.replace(card, "")
+
+
+@pytest.mark.parametrize("report", [minimal(), two_classes()], ids=["minimal", "two classes"])
+def test_methods_without_members_show_no_block(report: Report) -> None:
+    assert answered_by(report) is None
+    assert reference_trust(report) is None
+    assert "Which belief answered" not in render_text(report) + render_html(report)
+    assert "reference" not in render_text(report).splitlines()[0]
+
+
+def test_a_few_members_are_all_shown() -> None:
+    report = beliefs()
+    members = [{"member": f"m{k}", "share": 1 / 7, "says": "so"} for k in range(7)]
+    report["diagnostics"]["answered_by"] = members
+    found = answered_by(report)
+    assert found is not None
+    assert [name for name, _ in found[1]] == [m["member"] for m in members]
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (0.62, "the labels trust the reference: 62%"),
+        (0.04, "the labels hardly trust the reference: 4%"),
+        (0.001, "the labels hardly trust the reference: <1%"),
+    ],
+)
+def test_how_far_the_labels_trust_the_reference(weight: float, said: str) -> None:
+    report = beliefs()
+    report["diagnostics"]["reference"] = {"weight": weight}
+    assert reference_trust(report) == said
+    assert f"  {said}" in render_text(report).splitlines()
+    assert said.replace("<", "&lt;") in render_html(report)
+
+
+def test_the_headline_counts_the_reference() -> None:
+    said = "1,020 items, 20 labeled, 1,200 reference items, 3 classifiers, 2 classes"
+    assert said in render_text(beliefs()).splitlines()[0]
+    assert said in brief_estimates("Estimates", beliefs())
+    page = render_html(beliefs())
+    assert "<dt>Reference</dt><dd>1,200</dd>" in page
+    assert "1,200 labeled items from elsewhere add what they say of the classifiers" in page

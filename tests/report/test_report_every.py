@@ -1,0 +1,83 @@
+"""What holds of every text and of every page, whatever they are about and whatever names hold."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from every_report import PAGES, TEXTS, TITLES
+from test_report_html import Page
+
+from fewlabels.report.words import cell_width
+
+every = pytest.mark.parametrize("name", PAGES)
+
+
+@every
+def test_text_keeps_to_its_width_and_is_plain(name: str) -> None:
+    for width in (40, 60, 80, 132):
+        text = TEXTS[name](width)
+        text.encode()
+        lines = text.split("\n")
+        assert max(map(cell_width, lines)) <= max(width, 60)
+        assert all(line == line.rstrip() for line in lines)
+        controls = {c for c in text if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}}
+        assert controls <= {"\n"}
+        assert "\u202e" not in text
+        assert "None" not in text
+        assert not re.search(r"\bnan\b", text.replace("naïve", ""))
+    assert TEXTS[name](10) == TEXTS[name](60)
+
+
+@every
+def test_nothing_can_run_and_nothing_is_fetched(name: str) -> None:
+    source = PAGES[name]()
+    page = Page(source)
+    assert source.startswith("<!DOCTYPE html>")
+    assert TITLES[name.partition(":")[0]] in page.words
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
+    for tag, attributes in page.elements:
+        assert not [key for key in attributes if key.startswith("on")], tag
+        assert not {"src", "srcset", "data", "action", "xlink:href"} & set(attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+        assert "url(" not in (attributes.get("style") or "")
+    (style,) = re.findall(r"<style>(.*?)</style>", source, re.DOTALL)
+    assert not re.search(r"url\(|@import|https?:|expression|src", style)
+    (policy,) = (
+        attributes["content"] or ""
+        for tag, attributes in page.elements
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert "script-src" not in policy
+
+
+@every
+def test_ids_are_unique_and_everything_has_a_name(name: str) -> None:
+    source = PAGES[name]()
+    page = Page(source)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    named = {a["aria-labelledby"] for _, a in page.elements if "aria-labelledby" in a}
+    linked = {(a["href"] or "")[1:] for _, a in page.elements if "href" in a}
+    assert named | linked <= set(ids)
+    for picture in re.findall(r"<svg [^>]*>.{0,8}", source, re.DOTALL):
+        inner = "<svg width" in picture and "preserveAspectRatio" in picture
+        assert inner or 'aria-hidden="true"' in picture or "><title>" in picture
+    assert page.count("table") == page.count("caption")
+    tables = [a for _, a in page.elements if a.get("role") == "table"]
+    assert all(a.get("aria-label") for a in tables)
+
+
+@every
+def test_no_number_is_nan_and_no_character_leaves_its_line(name: str) -> None:
+    source = PAGES[name]()
+    words = Page(source).words
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", source)
+    assert not {unicodedata.category(c) for c in words} & {"Cc", "Cs"}
+    assert not set(re.findall(r"[\w.]+", words)) & {"nan", "NaN", "inf"}
+    assert "None" not in words.replace("None of the", "")
+    assert not re.search(r'="-?(nan|inf|None)', source)
+    assert len(source) < 3_000_000
