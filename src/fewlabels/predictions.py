@@ -40,6 +40,7 @@ from fewlabels.kernels.counter_based import (
     hash_rows,
     hash_strings,
 )
+from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.votes import agreement, annotator_accuracy, by_class, count_votes, votes_of
 from fewlabels.report.shown import Shown
 
@@ -243,10 +244,8 @@ class Predictions(Shown):
         return round(float(self.times[rows].sum()))
 
     def effective_size(self, rows: Ints) -> float:
-        """How many items of equal weight these rows are worth: (sum w)^2 / sum w^2 (Kish 1965)."""
-        weight, times = self.weight[rows], self.times[rows]
-        squares = float(times @ weight**2)
-        return round(float(times @ weight) ** 2 / squares, 6) if squares else 0.0
+        """How many items of equal weight these rows are worth."""
+        return round(effective_size(self.weight[rows], self.times[rows]), 6)
 
     @property
     def size(self) -> int:

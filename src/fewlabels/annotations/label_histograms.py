@@ -52,11 +52,6 @@ class Scheme:
     agreement: bool = False
 
 
-def cell_fields(scheme: Scheme) -> int:
-    """How many sums a cell of a class has, F."""
-    return _CELL_FIELDS + 4 * scheme.dispersion
-
-
 class HistogramSums(NamedTuple):
     """Sums over items of each unit: `items` (U, 9), `cells` (U, F, K, B), `pairs` (U, F, 1, B).
 

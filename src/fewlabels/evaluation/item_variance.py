@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,6 +12,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.counter_based_counts import label_counts, weight_sums
+from fewlabels.kernels.importance import effective_size
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS
@@ -110,9 +112,10 @@ def _of_means(
 def design_effect(weight: Floats, times: Floats) -> float:
     """By how much unequal weights w of t items each inflate a variance (Kish 1965).
 
-    n sum t w^2 / (sum t w)^2, with n = sum t.
+    n / n_eff, with n = sum t; NaN where nothing weighs.
     """
-    return float(times.sum() * (times * weight**2).sum() / (times * weight).sum() ** 2)
+    worth = effective_size(weight, times)
+    return float(times.sum()) / worth if worth else math.nan
 
 
 def _of_influence(

@@ -16,6 +16,15 @@ LogDensity = Callable[[Floats], Floats]
 """Unnormalised log density of points (M, q): (M,)."""
 
 
+def effective_size(weights: Floats, times: Floats | float = 1.0) -> float:
+    """How many of equal weight these are worth: (sum w)^2 / sum w^2 (Kish 1965); 0 without weight.
+
+    Each counts `times`.
+    """
+    squares = float((times * weights**2).sum())
+    return float((times * weights).sum()) ** 2 / squares if squares > 0 else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """A mixture of multivariate Student's t: centres (C, q), roots (C, q, q), weights (C,).

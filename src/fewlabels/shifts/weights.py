@@ -8,6 +8,7 @@ import numpy as np
 
 from fewlabels.data.sampling_test import Split, beliefs, disagreement
 from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
 from fewlabels.predictions import Predictions
@@ -49,7 +50,7 @@ def importance(raw: Floats, labeled: Bools) -> ImportanceWeights:
     w = np.minimum(w, cap)
     w = w / w.mean()
     out[labeled] = w
-    return ImportanceWeights(out, len(w), float(w.sum() ** 2 / (w**2).sum()), capped)
+    return ImportanceWeights(out, len(w), effective_size(w), capped)
 
 
 def covariate_weights(predictions: Predictions) -> ImportanceWeights:

@@ -36,13 +36,6 @@ class Progress(NamedTuple):
         """Rows per second; NaN before any is done."""
         return self.rows / self.seconds if self.rows and self.seconds > 0 else float("nan")
 
-    @property
-    def seconds_left(self) -> float:
-        """At the pace so far; NaN before any is done."""
-        if not self.done_bytes:
-            return float("nan")
-        return self.seconds * (self.all_bytes - self.done_bytes) / self.done_bytes
-
 
 class State(Protocol):
     """What results of units are added to."""

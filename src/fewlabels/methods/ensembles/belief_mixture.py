@@ -48,20 +48,6 @@ SKEWED_UP_TO, CANDIDATES = 500, 8
 _NEVER_DRAWN = 1e-5
 
 
-DIAGNOSTICS = {
-    "slope": "by how much the pool is sharpened (above 1) or softened (below 1)",
-    "slope_sd": "how uncertain that slope is",
-    "log_pool_scale": "by how much the mean of the log probabilities is scaled to be as "
-    "confident as the mean of the probabilities",
-    "agreement": "how often two classifiers predict the same class",
-    "anchor": "the slope that this agreement suggests",
-    "component_weights": "how far the labels favour each of the beliefs",
-    "answered_by": "what the answer rests on: all classifiers pooled, one alone, all but one, or "
-    "what their agreement says without any label; and the share that the labels give it",
-    "parameter_draws": "how many draws of the coefficients the estimates average over",
-}
-"""What the diagnostics of a mixture with anchored beliefs mean."""
-
 IndexName = Literal[
     "raw",
     "calibrated",
