@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
-from test_rooms import SOURCE, modules
+from test_rooms import SOURCE, modules, tree
 
 # What is called -> the files that may call it.
 ONCE = {
@@ -24,22 +25,21 @@ ONCE = {
 LEVELS = {"kernels/interval_draws.py", "comparison/draws.py"}
 
 
-def calls(source: str) -> Iterator[tuple[str, ast.Call]]:
+@cache
+def calls(path: Path) -> list[tuple[str, ast.Call]]:
     """Every call, by the last part of its name."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            name = node.func
-            if isinstance(name, ast.Attribute):
-                yield name.attr, node
-            elif isinstance(name, ast.Name):
-                yield name.id, node
+    return [
+        (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id, node)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
+    ]
 
 
 def callers(name: str) -> set[str]:
     return {
         str(path.relative_to(SOURCE))
         for path in modules()
-        if any(name == called for called, _ in calls(path.read_text(encoding="utf-8")))
+        if any(name == called for called, _ in calls(path))
     }
 
 
@@ -52,9 +52,11 @@ def test_is_called_where_it_belongs(name: str) -> None:
 def test_one_place_takes_the_quantiles_of_a_level() -> None:
     found = set()
     for path in modules():
-        for name, call in calls(path.read_text(encoding="utf-8")):
+        for name, call in calls(path):
+            if name not in {"quantile", "nanquantile"}:
+                continue
             said = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
-            if name in {"quantile", "nanquantile"} and said & {
+            if said & {
                 "level",
                 "tails",
                 "confidence_level",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,12 @@ OUTSIDE = {
 
 def modules() -> list[Path]:
     return sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file, parsed once for all who look at it."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def room_of(path: Path) -> str:
@@ -134,7 +141,7 @@ def test_outside_packages_of_a_room(room: str) -> None:
     for path in modules():
         if room_of(path) != room:
             continue
-        tops = {name.partition(".")[0] for name, _ in imports(ast.parse(path.read_text("utf-8")))}
+        tops = {name.partition(".")[0] for name, _ in imports(tree(path))}
         foreign = tops - set(sys.stdlib_module_names) - {"fewlabels"} - OUTSIDE[room]
         assert not foreign, f"{path.name} imports {foreign}"
 
@@ -144,7 +151,7 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
     found = [
         f"{path.relative_to(SOURCE)} imports {name}"
         for path in modules()
-        for name, within in imports(ast.parse(path.read_text(encoding="utf-8")))
+        for name, within in imports(tree(path))
         if name.partition(".")[0] in heavy
         and not within
         and not _type_checking_only(path, name)
@@ -154,7 +161,7 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
 
 
 def _type_checking_only(path: Path, name: str) -> bool:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return any(found == name for found, _ in imports(node))
     return False

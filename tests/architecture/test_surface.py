@@ -11,6 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from test_rooms import tree
+
 import fewlabels as fl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,10 +62,10 @@ def test_public_objects_are_documented() -> None:
 def test_public_functions_and_methods_are_documented() -> None:
     bare = []
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        public = [node for node in tree.body if _is_public(node)]
+        of_file = tree(path)
+        public = [node for node in of_file.body if _is_public(node)]
         inner = [m for c in public if isinstance(c, ast.ClassDef) for m in c.body if _is_public(m)]
-        for node in [tree, *public, *inner]:
+        for node in [of_file, *public, *inner]:
             if not ast.get_docstring(node):  # type: ignore[arg-type]
                 bare.append(f"{path.relative_to(SOURCE)}: {getattr(node, 'name', 'module')}")
     assert bare == []

@@ -96,23 +96,17 @@ def _uninterrupted(path: Path, folder: Path, runs: int) -> Results:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
-@pytest.mark.parametrize(
-    ("kills", "runs"),
-    [(2, 3), pytest.param(10, 20, marks=pytest.mark.slow)],
-    ids=["twice", "ten times"],
-)
-def test_killed_and_resumed(
-    write: Write, tmp_path: Path, same: Same, kills: int, runs: int
-) -> None:
+@pytest.mark.slow
+def test_killed_ten_times_and_resumed(write: Write, tmp_path: Path, same: Same) -> None:
     path = write()
-    killed = _kill_and_resume(path, tmp_path / "killed", kills, runs)
-    assert same(killed, _uninterrupted(path, tmp_path / "whole", runs))
+    killed = _kill_and_resume(path, tmp_path / "killed", 10, 20)
+    assert same(killed, _uninterrupted(path, tmp_path / "whole", 20))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
 def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -> None:
     path, folder = write(), tmp_path / "killed"
-    started = _start(path, folder, 8)
+    started = _start(path, folder, 4)
     deadline = time.monotonic() + 300
     while _kept(folder) < 3:
         assert time.monotonic() < deadline
@@ -123,7 +117,7 @@ def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -
     os.kill(workers[0], signal.SIGKILL)
     _, said = started.communicate(timeout=60)
     assert (started.returncode, said) == (0, b"")
-    assert same(Results.load(folder), _uninterrupted(path, tmp_path / "whole", 8))
+    assert same(Results.load(folder), _uninterrupted(path, tmp_path / "whole", 4))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
@@ -180,6 +174,7 @@ def test_damaged_and_foreign_lines_are_left_out(tmp_path: Path) -> None:
     assert sorted(cell.run for cell in now.read()) == [0, 1, 3]
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told(write: Write, tmp_path: Path) -> None:
     call = f"run('ssme-binary', {str(write(n=3000))!r}, {str(tmp_path / 'out')!r}, workers=2, "
     script = tmp_path / "script.py"

@@ -23,8 +23,6 @@ def made(n: int, seed: int, bias: float = 0.0) -> fl.Predictions:
 
 
 def test_expected_metrics_are_those_of_many_drawn_labels() -> None:
-    from sklearn.metrics import roc_auc_score
-
     rng = np.random.default_rng(0)
     p, called = rng.beta(0.6, 1.2, 60), rng.random(60) < 0.4
     scores = np.round(p + rng.normal(0, 0.3, 60), 1)  # with ties
@@ -32,10 +30,11 @@ def test_expected_metrics_are_those_of_many_drawn_labels() -> None:
     drawn = rng.random((4000, 60)) < p
     positives = drawn.sum(axis=1)
     pairs = positives * (60 - positives)
-    areas = np.array([roc_auc_score(y, scores) for y in drawn])
+    above = (np.sign(scores[:, None] - scores) + 1) / 2
+    right = ((drawn @ above) * ~drawn).sum(axis=1)
     assert accuracy == pytest.approx((drawn == called).mean(), abs=0.004)
     # The expected area is that of pairs, over all labels at once.
-    assert area == pytest.approx((areas * pairs).sum() / pairs.sum(), abs=0.004)
+    assert area == pytest.approx(right.sum() / pairs.sum(), abs=0.004)
 
 
 def test_a_reference_alone_is_right_where_its_map_holds_and_only_there() -> None:

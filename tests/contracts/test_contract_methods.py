@@ -6,27 +6,40 @@ in its `exempt`.
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 from contract_methods import fresh, n_classes_of, quick, served
 
 import fewlabels as fl
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, Status
 from fewlabels.models import METHODS
 from fewlabels.posterior import first_block
 
 NAMES = list(METHODS)
+# Models of votes differ in how they are fitted; what is made of their draws is one and the same.
+AS_BEE = {"confusion-bee", "confusion-cbee", "cbee", "hcbee", "cbcc", "vote-selection"}
+JUDGED = [name for name in NAMES if name not in AS_BEE]
+N, KNOWN = 180, 40
 
 
-def world(n_classes: int = 2, n: int = 240, known: int = 40, seed: int = 0) -> fl.Predictions:
+def world(n_classes: int = 2) -> fl.Predictions:
     """Three classifiers of different skill; labels for the first items only."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(n_classes, size=n)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(n_classes, size=N)
     signal = 2.0 * np.eye(n_classes)[truth][:, None, :] * np.array([0.5, 1.0, 1.5])[:, None]
-    logits = signal + rng.normal(size=(n, 3, n_classes))
+    logits = signal + rng.normal(size=(N, 3, n_classes))
     p = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
-    labels = np.where(np.arange(n) < known, truth, -1)
+    labels = np.where(np.arange(N) < KNOWN, truth, -1)
     return fl.Predictions(p, labels, models=["weak", "fair", "good"])
+
+
+def estimate(predictions: fl.Predictions, method: str, metrics=None, **options) -> fl.Estimates:
+    """By a method that is fitted to these items once, without the parts that nobody asks for."""
+    metrics = metrics and served(method, metrics)
+    return fl.estimate(predictions, quick(method), metrics, **{"details": False} | options)
 
 
 def skip_if_exempt(method: str, what: str) -> None:
@@ -53,7 +66,7 @@ class TestPosterior:
                 *(q for _, part in posterior.soft_draws(7, 1) for q in part),
             ]
             for q in blocks:
-                assert q.shape == (240, n_classes)
+                assert q.shape == (N, n_classes)
                 assert (q >= 0).all()
                 np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
 
@@ -70,13 +83,8 @@ class TestPosterior:
         for j in range(3):
             assert (posterior.of(j).marginals()[rows, predictions.labels[rows]] == 1).all()
         draws = posterior.draws(5, 1)
-        assert draws.shape == (5, 240)
+        assert draws.shape == (5, N)
         assert (draws[:, rows] == predictions.labels[rows]).all()
-
-    def test_same_seed_same_bits(self, method, n_classes):
-        first, second = (make(method).infer(world(n_classes), 0) for make in (quick, fresh))
-        np.testing.assert_array_equal(first.marginals(), second.marginals())
-        np.testing.assert_array_equal(first.draws(4, 5), second.draws(4, 5))
 
     def test_order_of_items_is_irrelevant(self, method, n_classes):
         skip_if_exempt(method, "items")
@@ -96,7 +104,7 @@ class TestPosterior:
     def test_applies_to_part_of_the_items(self, method, n_classes):
         predictions = world(n_classes)
         fitted = quick(method).fit(predictions, np.random.default_rng(0))
-        rows = np.arange(0, 240, 3)
+        rows = np.arange(0, N, 3)
         whole = fitted.posterior(predictions).marginals()[rows]
         part = fitted.posterior(predictions.take(rows)).marginals()
         np.testing.assert_allclose(part, whole, rtol=1e-7, atol=1e-9)
@@ -104,31 +112,27 @@ class TestPosterior:
 
 @pytest.mark.parametrize("method", NAMES)
 class TestEstimates:
-    def test_input_is_untouched(self, method):
-        predictions = world()
-        before = predictions.probabilities.copy(), predictions.labels.copy()
-        fl.estimate(predictions, fresh(method), "accuracy", details=False)
-        np.testing.assert_array_equal(predictions.probabilities, before[0])
-        np.testing.assert_array_equal(predictions.labels, before[1])
-
     def test_order_of_items_is_irrelevant_to_estimates(self, method):
         base, rng = world(), np.random.default_rng(1)
         predictions = fl.Predictions(
-            base.probabilities.round(1), base.labels, weight=rng.gamma(1.0, size=240)
+            base.probabilities.round(1), base.labels, weight=rng.gamma(1.0, size=N)
         )
-        order = rng.permutation(240)
-        metrics = served(method, ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"])
-        straight = fl.estimate(predictions, quick(method), metrics)
-        shuffled = fl.estimate(predictions.take(order), quick(method), metrics)
-        for a, b in zip(straight.rows, shuffled.rows, strict=True):
+        metrics = ["accuracy", "ece", "roc_auc", "average_precision", "log_loss"]
+        straight, shuffled = (
+            estimate(predictions.take(order), method, metrics).rows
+            for order in (np.arange(N), rng.permutation(N))
+        )
+        for a, b in zip(straight, shuffled, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
-    @pytest.mark.parametrize("estimand", ["population", "sample"])
-    def test_workers_do_not_show(self, method, estimand):
-        predictions = world()
-        one, five = (
-            fl.estimate(predictions, fresh(method), estimand=estimand, workers=w) for w in (1, 5)
-        )
+    def test_same_seed_same_bits_with_any_workers_and_input_is_untouched(self, method):
+        predictions, same = (world(n_classes_of(method)) for _ in range(2))
+        metrics = served(method, ["accuracy", "auc"])
+        anew = fl.estimate(predictions, fresh(method), metrics, workers=5).to_dict()
+        assert anew == estimate(same, method, metrics, workers=1, details=True).to_dict()
+        np.testing.assert_array_equal(predictions.probabilities, same.probabilities)
+        np.testing.assert_array_equal(predictions.labels, same.labels)
+        one, five = (estimate(same, method, estimand="sample", workers=w) for w in (1, 5))
         assert one.to_dict() == five.to_dict()
 
     def test_relabelling_the_classes_relabels_the_answer(self, method):
@@ -144,25 +148,6 @@ class TestEstimates:
         # Parameter draws differ: the mean over 200 of them is off by a few hundredths at most.
         assert np.abs(straight - other).mean() < 0.01
 
-    def test_intervals_are_ordered_and_in_bounds(self, method):
-        for estimand in ("population", "sample"):
-            for row in fl.estimate(
-                world(n_classes_of(method)),
-                quick(method),
-                served(method, list(fl.metrics.METRICS)),
-                estimand=estimand,
-                details=False,
-            ).rows:
-                bounds = fl.metrics.METRICS[row.metric].bounds
-                assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
-                assert row.high > row.low, row
-
-    def test_metrics_that_are_not_served_say_so(self, method):
-        rows = fl.estimate(world(), quick(method), [*fl.metrics.METRICS], details=False).rows
-        defined = served(method, list(fl.metrics.METRICS))
-        for row in rows:
-            assert (row.status == "not-applicable") == (row.metric not in defined)
-
     def test_needs_are_said_in_one_line(self, method):
         needs = METHODS[method].needs
         if "two classes" in needs:
@@ -172,58 +157,176 @@ class TestEstimates:
             with pytest.raises(InputError, match="label"):
                 fl.estimate(world().with_labels(None), quick(method))
 
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_no_labels_and_one_class_of_labels(self, method, n_classes):
-        if n_classes == 3:
-            n_classes = n_classes_of(method)
-        predictions = world(n_classes)
-        metrics = served(method, ["accuracy", "roc_auc"])
+    def test_no_labels_and_one_class_of_labels(self, method):
+        predictions, metrics = world(n_classes_of(method)), ["accuracy", "roc_auc"]
         if "labels" not in METHODS[method].needs:
-            none = fl.estimate(predictions.with_labels(None), quick(method), metrics)
+            none = estimate(predictions.with_labels(None), method, metrics)
             assert {r.status for r in none.rows} <= {"assumption", "undefined", "not-converged"}
         one_class = np.where(predictions.labels == 0, 0, -1)
-        single = fl.estimate(predictions.with_labels(one_class), quick(method), metrics)
-        for row in single.rows:
+        for row in estimate(predictions.with_labels(one_class), method, metrics).rows:
             assert row.status in ("few-labels", "undefined", "not-converged"), row
             assert np.isnan(row.value) or row.high > row.low
 
-    def test_a_group_without_labels_keeps_its_rows(self, method):
-        base = world()
-        group = np.where(np.arange(240) < 200, "seen", "unseen")
-        predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
-        found = fl.estimate(predictions, quick(method), "accuracy", by="g")
-        row = found.get("model2", "accuracy", "g=unseen")
-        assert row.status in ("few-labels", "not-converged")
-        assert row.high > row.low
-
-    def test_missing_predictions(self, method):
+    def test_missing_predictions_and_votes_with_some_of_the_probabilities(self, method):
         base = world()
         p = base.probabilities.copy()
+        votes = p.argmax(axis=2)
         p[50:120, 1] = np.nan
-        p[100:110, :] = np.nan
-        metrics = served(method, ["accuracy", "ece", "auc"])
-        found = fl.estimate(fl.Predictions(p, base.labels), quick(method), metrics)
+        votes[60:120, 1] = -1
+        p[100:110], votes[100:110] = np.nan, -1
+        found = estimate(
+            fl.Predictions(p, base.labels, votes=votes), method, ["accuracy", "ece", "auc"]
+        )
         assert all(r.low <= r.value <= r.high for r in found.rows)
 
     def test_duplicate_items_count_twice(self, method):
-        base = world()
-        twice = base.take(np.repeat(np.arange(240), 2))
-        posterior = quick(method).infer(twice, 0)
-        assert posterior.marginals().shape == (480, 2)
-        assert np.isfinite(posterior.marginals()).all()
+        twice = world().take(np.repeat(np.arange(N), 2))
+        marginals = quick(method).infer(twice, 0).marginals()
+        assert marginals.shape == (2 * N, 2)
+        assert np.isfinite(marginals).all()
 
     def test_one_classifier_and_saturated_scores(self, method):
-        rng = np.random.default_rng(0)
-        p = np.where(rng.random(200) < 0.4, 1.0, 0.0)
+        p = np.where(np.random.default_rng(0).random(200) < 0.4, 1.0, 0.0)
         labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
-        found = fl.estimate(
-            fl.Predictions(p[:, None], labels),
-            quick(method),
-            served(method, ["accuracy", "auc", "log_loss"]),
+        found = estimate(
+            fl.Predictions(p[:, None], labels), method, ["accuracy", "auc", "log_loss"]
         )
         for row in found.rows:
             assert row.low <= row.value <= row.high
             assert row.high > row.low
+
+    def test_a_chunk_without_one_classifier(self, method):
+        base = world()
+        fitted = quick(method).fit(base, np.random.default_rng(0))
+        part = base.probabilities[100:].copy()
+        part[:, 1] = np.nan
+        found = fitted.posterior(
+            fl.Predictions(part, base.labels[100:], models=base.models)
+        ).marginals()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+    def test_annotators_histograms(self, method):
+        n, p = 30, world().probabilities[:30, 1:, 1]
+        truth = np.random.default_rng(0).integers(2, size=N)[:n]  # as in `world`
+        histogram = np.zeros((n, 2))
+        histogram[np.arange(n), truth] = 9
+        told = fl.Predictions(p, histogram=histogram)
+        found = estimate(told, method, ["accuracy"])
+        share = (found.posterior.marginals().argmax(axis=1) == truth).mean()
+        assert share > 0.99
+        if method == "labeled":
+            of_class = estimate(told, method, ["accuracy"], against="class")
+            assert any("does not use the histograms" in w for w in of_class.warnings)
+
+
+@pytest.mark.parametrize("method", JUDGED)
+class TestIntervals:
+    @pytest.mark.parametrize("estimand", ["population", "sample"])
+    def test_intervals_are_ordered_and_in_bounds(self, method, estimand):
+        predictions = world(n_classes_of(method))
+        for row in estimate(predictions, method, [*fl.metrics.METRICS], estimand=estimand).rows:
+            bounds = fl.metrics.METRICS[row.metric].bounds
+            assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
+            assert row.high > row.low, row
+
+    def test_metrics_that_are_not_served_say_so(self, method):
+        metrics = [*fl.metrics.METRICS]
+        defined = served(method, metrics)
+        asked = {"details": False, "confidence_level": None}
+        for row in fl.estimate(world(), quick(method), metrics, **asked).rows:
+            assert (row.status == "not-applicable") == (row.metric not in defined)
+
+    def test_a_group_without_labels_keeps_its_rows(self, method):
+        base, group = world(), np.where(np.arange(N) < N - 40, "seen", "unseen")
+        predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
+        row = estimate(predictions, method, ["accuracy"], by="g").get(
+            "model2", "accuracy", "g=unseen"
+        )
+        assert row.status in ("few-labels", "not-converged")
+        assert row.high > row.low
+
+    @pytest.mark.parametrize("estimand", ["population", "sample"])
+    def test_a_class_that_is_never_predicted(self, method, estimand):
+        if estimand == "sample" and method != "labeled":
+            pytest.skip("what is never predicted on these very items is known for certain")
+        base = world()
+        found = estimate(
+            fl.Predictions(base.probabilities[:, :, 1] * 0.4, base.labels),
+            method,
+            ["recall", "specificity", "f1", "error_rate"],
+            estimand=estimand,
+        )
+        for row in found.rows:
+            assert row.low <= row.value <= row.high
+            # Agreement alone says that those who always agree are never wrong; labels object.
+            assert row.high > row.low or row.status is Status.CONTRADICTED
+
+    def test_unit_of_the_weights_does_not_matter(self, method):
+        base, weight = world(), np.random.default_rng(1).exponential(size=N)
+        one, other = (
+            [
+                row
+                for estimand in ("population", "sample")
+                for row in estimate(
+                    fl.Predictions(base.probabilities, base.labels, weight=unit * weight),
+                    method,
+                    ["accuracy", "roc_auc"],
+                    estimand=estimand,
+                ).rows
+            ]
+            for unit in (1, 1000)
+        )
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
+
+    def test_a_users_function_is_weighted_like_the_rest(self, method):
+        if METHODS[method].serves == "means":
+            pytest.skip("a function is not known to be a mean")
+        base = world()
+        weight = np.where(base.labels == 1, 5.0, 1.0)
+
+        def share_right(y_true, y_proba):
+            return float(np.mean((y_proba > 0.5) == y_true))
+
+        found = fl.estimate(
+            fl.Predictions(base.probabilities, base.labels, weight=weight), quick(method),
+            [share_right, "accuracy"], details=False,
+        )  # fmt: skip
+        for model in found.models:
+            own, built_in = (found.get(model, m) for m in ("share_right", "accuracy"))
+            assert abs(own.value - built_in.value) < 0.3 * (built_in.high - built_in.low)
+
+    def test_only_a_classifiers_own_labels_count(self, method):
+        base = world()
+        p = base.probabilities[:, :, 1].copy()
+        p[3:, 0] = np.nan
+        row = estimate(fl.Predictions(p, base.labels), method, ["accuracy"]).rows[0]
+        assert row.status in ("few-labels", "ok", "not-converged", "assumption")
+        if method == "labeled":
+            assert row.status == "few-labels"
+
+    def test_intervals_of_higher_levels_hold_those_of_lower(self, method):
+        rows = [
+            estimate(world(), method, ["accuracy"], confidence_level=level).rows[0]
+            for level in (0.5, 0.9, 0.99, 0.999)
+        ]
+        assert len({row.value for row in rows}) == 1
+        lows, highs = [row.low for row in rows], [row.high for row in rows]
+        assert (lows, highs) == (sorted(lows, reverse=True), sorted(highs))
+        assert highs[3] - lows[3] > highs[2] - lows[2]
+
+    def test_without_intervals(self, method):
+        found = fl.estimate(world(), quick(method), confidence_level=None)
+        json.dumps(found.to_dict(), allow_nan=False)
+        gap = found.difference("weak", "fair", "accuracy")
+        assert np.isfinite(gap.value)
+        assert np.isnan(gap.low)
+
+    def test_estimates_can_be_sent_to_another_process(self, method):
+        found = fl.estimate(world(), quick(method), "accuracy")
+        again = pickle.loads(pickle.dumps(found))
+        assert again.to_dict() == found.to_dict()
+        assert again.report == found.report
 
 
 def test_registry_is_complete():

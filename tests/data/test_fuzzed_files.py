@@ -28,7 +28,7 @@ from fewlabels.data import Diagnosis, column_names, diagnose
 from fewlabels.data.binary import KEYS
 
 FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 
@@ -215,7 +215,7 @@ def test_any_objects_in_pandas(columns):
         message(read, frame)
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=100)
 @given(
     st.sampled_from(FILES),
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=4),

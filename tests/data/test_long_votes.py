@@ -282,7 +282,10 @@ CROWD = {
 }
 
 
-@pytest.mark.parametrize("name", CROWD)
+LARGE_TWICE = pytest.param("s5_adult", marks=pytest.mark.slow)  # the votes of adultcontent2
+
+
+@pytest.mark.parametrize("name", [LARGE_TWICE if name == "s5_adult" else name for name in CROWD])
 def test_crowd_data(name, data_folder):
     items, annotators, votes, classes, repeated = CROWD[name]
     folder = data_folder / "crowd"

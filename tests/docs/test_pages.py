@@ -122,7 +122,13 @@ def test_make_targets_that_pages_name_exist() -> None:
 EXAMPLES = [p for p in sorted((ROOT / "examples").glob("*.py")) if not p.stem.endswith("_recipe")]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+# Nearly all methods on real data take long.
+LONG = {"compare_methods": pytest.mark.slow}
+
+
+@pytest.mark.parametrize(
+    "example", [pytest.param(p, marks=LONG.get(p.stem, ()), id=p.stem) for p in EXAMPLES]
+)
 def test_examples_run(example: Path, as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(as_a_reader / "examples" / example.name), run_name="__main__")
     assert capsys.readouterr().out
@@ -171,7 +177,7 @@ def test_skeleton_method_keeps_the_contract(
         "estimand": ("population", "sample"),
     }
     ran = 0
-    for suite in (contract.TestPosterior(), contract.TestEstimates()):
+    for suite in (contract.TestPosterior(), contract.TestEstimates(), contract.TestIntervals()):
         for name, test in inspect.getmembers(suite, inspect.ismethod):
             parameters = inspect.signature(test).parameters
             if not name.startswith("test_") or not set(parameters) <= set(choices):

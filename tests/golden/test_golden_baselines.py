@@ -47,7 +47,7 @@ def truth(golden_folder):
     }
 
 
-@pytest.mark.parametrize("size", [0, pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("size", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 @pytest.mark.parametrize("method", BASELINES)
 def test_errors_of_accuracy_are_the_papers(golden_folder, civil, truth, method, size):
     scores, labels = civil

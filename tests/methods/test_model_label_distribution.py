@@ -213,7 +213,7 @@ class TestPosterior:
         p, _, h = world(200, np.r_[np.full(50, 3), np.zeros(150, dtype=int)])
         labels = np.full(200, -1)
         labels[60:80] = 1
-        found = fl.estimate(fl.Predictions(p, labels, histogram=h), metrics="accuracy")
+        found = quick(fl.Predictions(p, labels, histogram=h))
         assert found.against == "distribution"
         np.testing.assert_array_equal(found.posterior.marginals()[60:80], np.eye(3)[[1] * 20])
 
@@ -230,7 +230,7 @@ class TestPosterior:
     def test_items_of_no_weight_may_be_annotated(self):
         p, _, h = world(100, np.r_[np.full(30, 3), np.zeros(70, dtype=int)])
         weight = np.r_[np.zeros(30), np.ones(70)]
-        found = fl.estimate(fl.Predictions(p, histogram=h, weight=weight), metrics="accuracy")
+        found = quick(fl.Predictions(p, histogram=h, weight=weight))
         assert all(np.isfinite(r.value) for r in found.rows)
 
 
@@ -260,8 +260,11 @@ class TestEstimate:
             assert x.value == pytest.approx(y.value, abs=0.01)
         assert (a.n_labeled, a.n_annotated) == (40, 100)
 
-    @pytest.mark.parametrize("estimand", ["population", "sample"])
-    @pytest.mark.parametrize("method", ["auto", "labeled", "ensemble", "ssme-kde-marginal"])
+    @pytest.mark.parametrize(
+        ("method", "estimand"),
+        [("auto", "population"), ("labeled", "sample"), ("ensemble", "sample"),
+         ("ssme-kde-marginal", "sample")],
+    )  # fmt: skip
     def test_every_kind_of_method(self, method, estimand):
         p, q, h = world(300, np.r_[np.full(80, 4), np.zeros(220, dtype=int)], seed=4)
         found = fl.estimate(
@@ -313,7 +316,7 @@ class TestEstimate:
         def own(y_true, y_proba):
             return (y_proba.argmax(axis=1) == y_true).mean()
 
-        found = fl.estimate(told, metrics=["accuracy", own], by="site")
+        found = quick(told, metrics=["accuracy", own], by="site")
         for model in found.models:
             a, b = found.get(model, "accuracy"), found.get(model, "own")
             assert a.value == pytest.approx(b.value, abs=0.03)

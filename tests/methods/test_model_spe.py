@@ -291,7 +291,7 @@ def test_selection(selection):
 
 
 def test_components_and_truncation_and_short_names():
-    predictions, truth = normals(n=250)
+    predictions, truth = normals(n=120)
     model = SPE(families=("n", "f-r"), components=2, truncation="unit", selection="evidence")
     assert model.families == ("normal", "weibull-min")
     found = model.infer(predictions, 0)

@@ -47,8 +47,8 @@ def test_labels_are_found(n_classes, n, separation):
 
 def test_accuracy_is_nearer_than_the_labels_alone():
     errors = []
-    for seed in range(12):
-        predictions, truth = world(n=600, known=20, seed=seed)
+    for seed in range(6):
+        predictions, truth = world(n=300, known=20, seed=seed)
         own = predictions.hard[:, 0] == truth
         found = fl.estimate(predictions, SPE(), "accuracy", confidence_level=None).rows[0].value
         errors.append([abs(found - own.mean()), abs(own[:20].mean() - own.mean())])

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 
 import numpy as np
 import pytest
@@ -245,6 +246,7 @@ def test_the_ece_interval_of_a_calibrated_classifier_reaches_down():
 # odd data: never a crash, a Python warning (they are errors here) or a number out of bounds
 
 
+@cache
 def _odd() -> dict[str, fl.Predictions]:
     w = world(n=60, models=2, labeled=15, seed=1)
     some = np.r_[0, 1, np.full(28, -1)]

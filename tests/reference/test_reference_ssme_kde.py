@@ -17,9 +17,9 @@ def marginals(w: World, **options) -> np.ndarray:
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True], ids=["own-kernel", "leave-one-out"])
-@pytest.mark.parametrize("bandwidth", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("bandwidth", [0.3, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("epochs", [1, 2, 10])
+@pytest.mark.parametrize("epochs", [1, 6])
 def test_em_equals_the_double_loop(classes, bandwidth, leave_one_out, epochs):
     w = world(n=45, models=2, classes=classes, labeled=9, seed=3)
     got = marginals(w, bandwidth=bandwidth, epochs=epochs, leave_one_out=leave_one_out)

@@ -14,7 +14,7 @@ import fewlabels as fl
 from fewlabels.posterior import LabelPosterior
 from worlds import World, world
 
-SEEDS = 20
+SEEDS = 10
 DRAWS = 200
 
 
@@ -77,7 +77,7 @@ def posteriors(name: str) -> tuple[LabelPosterior, ...]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_marginals_are_the_posterior_mean(name):
-    """Mean over 20 seeds of 200 draws against 4000 draws of the reference: z-scores per entry."""
+    """Mean over 10 seeds of 200 draws against 2000 draws of the reference: z-scores per entry."""
     reference = reference_draws(name)
     got = np.mean([p.marginals() for p in posteriors(name)], axis=0)
     sd = reference.std(axis=0)
@@ -131,7 +131,7 @@ RANKED = ("accuracy", "roc_auc", "average_precision", "ece", "ece_quantile")
 )
 def test_point_estimate_is_the_average_of_mean_and_median(name, metrics):
     w = case(name)
-    size = 150
+    size = 60
     reference = reference_draws(name)[:size]
     estimates = [
         estimates_of(

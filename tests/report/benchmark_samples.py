@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
@@ -32,6 +33,21 @@ HOSTILE = (
 Trait = tuple[str, str, int, str, float]
 
 
+def _kept(make: Callable[..., Summary]) -> Callable[..., Summary]:
+    """What many tests ask for is made once; each has a copy of its own."""
+    known: dict[str, bytes] = {}
+
+    def again(**options: Any) -> Summary:
+        key = repr(options)
+        if key not in known:
+            known[key] = pickle.dumps(make(**options))
+        summary: Summary = pickle.loads(known[key])
+        return summary
+
+    return again
+
+
+@_kept
 def made(
     *,
     datasets: Sequence[str] = ("civilcomments",),

@@ -461,7 +461,7 @@ CELLS = st.sampled_from(
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n", ",", ',"'])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(CELLS, CELLS, ENDS), max_size=12), st.integers(1, 40))
 def test_any_rows_are_read_as_they_are_whole(
     tmp_path_factory: Any, rows: list[tuple[str, str, str]], size: int

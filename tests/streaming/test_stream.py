@@ -15,7 +15,7 @@ import fewlabels as fl
 from fewlabels.streaming import basis
 from worlds import items_table
 
-METRICS = ["accuracy", "ece", "auc", "auprc", "brier", "ece_quantile"]
+METRICS = ["accuracy", "ece", "auprc", "ece_quantile"]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def apart(a: fl.Estimates, b: fl.Estimates) -> float:
     return float(np.nanmax(gaps))
 
 
-@pytest.mark.parametrize("method", ["auto", "bayesian-calibration", "labeled"])
+@pytest.mark.parametrize("method", ["auto", "labeled"])
 def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
     table = items_table()
     one = fl.estimate_files(write(table, tmp_path / "a", 1), method, METRICS, by="place")
@@ -92,11 +92,12 @@ def within(metric: str, group: str | None, estimand: str) -> float:
 def test_a_control_variate_leaves_little_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write(items_table(8_000), tmp_path / "a", 2)
-    every = fl.estimate_files(folder, metrics=METRICS)
+    folder = write(items_table(4_000), tmp_path / "a", 2)
+    metrics = [*METRICS, "brier"]
+    every = fl.estimate_files(folder, metrics=metrics)
     assert every.diagnostics["stream"]["basis_error"] == 0
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
-    few = fl.estimate_files(folder, metrics=METRICS)
+    few = fl.estimate_files(folder, metrics=metrics)
     error = few.diagnostics["stream"]["basis_error"]
     assert 0 < error < 1e-3
     # Of means, a value averages the draws, and what is left out of each partly cancels.
