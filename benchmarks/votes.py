@@ -1,7 +1,7 @@
 """Error rates and labels from votes, measured against labels and known truth.
 
-    python benchmarks/votes.py all | nell | settings | coverage | crowd | speed ... [--data DIR]
-        [--work DIR] [--workers N] [--fresh] [--quick]
+    python benchmarks/votes.py all | nell | settings | coverage | crowd | honest | speed ...
+        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as
 JSON files in the folder --work, outside the repository; another run goes on where one stopped, and
@@ -22,6 +22,7 @@ from curves_parts import Part, Plan, run_part
 from paper import fill
 from votes_coverage import COVERAGE
 from votes_crowd import CROWD
+from votes_honest import HONEST
 from votes_nell import NELL
 from votes_settings import SETTINGS_PART
 from votes_speed import SPEED
@@ -32,12 +33,13 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 PARTS = {
     "nell": NELL,
+    "honest": HONEST,
     "settings": SETTINGS_PART,
     "coverage": COVERAGE,
     "crowd": CROWD,
     "speed": SPEED,
 }
-_NEED_DATA = {"nell", "crowd"}
+_NEED_DATA = {"nell", "crowd", "honest"}
 
 
 def _caption(name: str, part: Part, plan: Plan, seconds: float) -> str:

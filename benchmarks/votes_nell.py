@@ -55,10 +55,12 @@ class Nell(NamedTuple):
     labels: Ints
     target: Floats
 
+    models: tuple[str, ...] = tuple(_THRESHOLDS)
+
     def predictions(self) -> fl.Predictions:
         """Without the labels."""
         return fl.Predictions(
-            votes=self.votes, domain=self.domain, models=list(_THRESHOLDS), classes=(0, 1)
+            votes=self.votes, domain=self.domain, models=list(self.models), classes=(0, 1)
         )
 
     def sample(self, percent: int, rng: np.random.Generator) -> Nell:
@@ -70,7 +72,7 @@ class Nell(NamedTuple):
             own = rng.permutation(np.flatnonzero(self.domain == name))
             rows.append(np.sort(own[: round(len(own) * percent / 100)]))
         r = np.concatenate(rows)
-        return Nell(self.votes[r], self.domain[r], self.labels[r], self.target)
+        return self._replace(votes=self.votes[r], domain=self.domain[r], labels=self.labels[r])
 
 
 @lru_cache(maxsize=1)
@@ -84,6 +86,19 @@ def read_nell(data: Path) -> Nell:
     labels = found["label"].to_numpy().astype(np.int64)
     known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
     return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]))
+
+
+@lru_cache(maxsize=1)
+def read_brain(data: Path) -> Nell:
+    """Eleven regions of the brain, eleven classifiers; .5 is no vote."""
+    found = pyarrow.parquet.read_table(data / "brain_fmri" / "data.parquet")
+    models = tuple(f"c{j}" for j in range(1, 12))
+    p = np.stack([found[f"p__{m}__1"].to_numpy() for m in models], axis=1)
+    votes = np.where(p == 0.5, -1, p).astype(np.int64)
+    domain = np.array([str(d) for d in found["domain"].to_pylist()])
+    labels = found["label"].to_numpy().astype(np.int64)
+    known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
+    return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]), models)
 
 
 def nell_cells(plan: Plan) -> list[Arguments]:

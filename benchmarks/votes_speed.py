@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from scipy.special import expit
 
 import fewlabels as fl
@@ -220,6 +223,117 @@ def many_lines(data: Path, items: int, annotators: int) -> list[Record]:
     return out
 
 
+# --- thousands of annotators, from a file to its intervals ----------------------------------------
+
+
+def long_votes(votes: int, annotators: int, classes: int, prior: bool = False) -> Any:
+    """Five votes on each item: items, annotators, classes (E,), and the error rates (M,).
+
+    Rows of confusion matrices err by Beta(2, 6); with `prior` they are of the models' own prior.
+    """
+    rng, n, k = stream("votes", "speed", "long", votes, annotators, classes), votes // 5, classes
+    share = rng.dirichlet(np.full(k, 5.0))
+    error = rng.beta(*((1, 10) if prior else (2, 6)), size=(annotators, k))
+    spread = np.full(k - 1, 1 / (k - 1) if prior else 1.0)
+    other = rng.dirichlet(spread, size=(annotators, k)) * error[:, :, None]
+    confusion = np.zeros((annotators, k, k))
+    for c in range(k):
+        confusion[:, c, c] = 1 - error[:, c]
+        confusion[:, c, np.arange(k) != c] = other[:, c]
+    truth, item = rng.choice(k, n, p=share), np.repeat(np.arange(n), 5)
+    step = rng.integers(1, annotators // 5, n)[:, None] * np.arange(5)
+    who = ((rng.integers(annotators, size=n)[:, None] + step) % annotators).ravel()
+    said = np.empty(len(item), dtype=np.int64)
+    for part in range(0, len(item), 2**20):
+        rows = slice(part, part + 2**20)
+        below = confusion[who[rows], truth[item[rows]]].cumsum(axis=1)
+        said[rows] = (rng.random(len(below))[:, None] > below).sum(axis=1).clip(0, k - 1)
+    order = rng.permutation(len(item))
+    return item[order], who[order], said[order], error @ share
+
+
+def write_long(path: str, votes: int, annotators: int) -> None:
+    """Long votes of five classes as a Parquet file."""
+    item, who, said, _ = long_votes(votes, annotators, 5)
+    frame = pd.DataFrame({"item": item, "annotator": who, "label": np.array(list("abcde"))[said]})
+    frame["annotator"] = "a" + frame["annotator"].astype(str)
+    frame.to_parquet(path)
+
+
+def command(path: str, method: str) -> dict[str, float]:
+    """`fewlabels estimate FILE --votes --method METHOD` with its intervals, in this process."""
+    from fewlabels.cli import main
+
+    started = time.perf_counter()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(["estimate", path, "--votes", "--method", method, "--json", f"{path}.json"])
+    return {"seconds": time.perf_counter() - started, "peak": _peak()}
+
+
+def crowd_kit(path: str) -> dict[str, float]:
+    """crowd-kit's DawidSkene from a frame to its own convergence, point estimates alone."""
+    from crowdkit.aggregation import DawidSkene
+
+    frame = pd.read_parquet(path).rename(columns={"item": "task", "annotator": "worker"})
+    started = time.perf_counter()
+    fitted = DawidSkene(n_iter=100, tol=1e-5).fit(frame)
+    steps = len(fitted.loss_history_)
+    return {"seconds": time.perf_counter() - started, "steps": steps, "peak": _peak()}
+
+
+def scale_lines(data: Path, sizes: list[list[int]], methods: list[str]) -> list[Record]:
+    """Whole commands on long votes of many annotators, each in a process of its own."""
+    out = []
+    for votes, annotators in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/votes.parquet"
+            _elsewhere(f"votes_speed.write_long({path!r}, {votes}, {annotators})")
+            rival = _elsewhere(f"votes_speed.crowd_kit({path!r})")
+            for method in methods:
+                ours = _elsewhere(f"votes_speed.command({path!r}, {method!r})", **_ONE_THREAD)
+                out.append(
+                    line(
+                        f"`{method}`, {votes:,} votes of {annotators:,} annotators, 5 classes; "
+                        "Parquet file to intervals and JSON",
+                        f"{ours['seconds']:.0f} s, peak {ours['peak']:.0f} MB",
+                        f"{rival['seconds']:.0f} s, peak {rival['peak']:.0f} MB (crowd-kit's "
+                        f"Dawid-Skene, {rival['steps']} steps, no intervals)",
+                    )
+                )
+    return out
+
+
+def variational_lines(data: Path, sizes: list[list[int]], sweeps: int) -> list[Record]:
+    """Chains beside variational inference: how often 95% intervals hold, and their widths."""
+    out = []
+    for votes, annotators in sizes:
+        item, who, said, error = long_votes(votes, annotators, 5, prior=True)
+        table = scipy.sparse.csr_matrix((said + 1, (item, who)), (votes // 5, annotators))
+        told = []
+        for inference in ("variational", "gibbs"):
+            model = fl.models.ConfusionBEE(
+                inference=inference, burn_in=sweeps // 2, sweeps=sweeps, thin=5, chains=2
+            )
+            started = time.perf_counter()
+            fitted = model.fit(fl.Predictions(votes=table), np.random.default_rng(0)).pooled()
+            passed = time.perf_counter() - started
+            right = np.einsum("tmkk,tk->tm", fitted.rates, fitted.shares[:, 0])
+            low, high = np.quantile(1 - right, [0.025, 0.975], axis=0)
+            held, width = ((low <= error) & (error <= high)).mean(), (high - low).mean()
+            told.append(f"{passed:.1f} s, {held:.3f} held, width {width:.4f}")
+        out.append(
+            line(
+                f"`confusion-bee`, {votes:,} votes of {annotators:,} annotators drawn from its "
+                "prior: variational inference instead of chains",
+                *told,
+            )
+        )
+    return out
+
+
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
 def _peak() -> float:
     """Peak memory of this process image in MB."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
@@ -246,6 +360,19 @@ LINES: dict[str, tuple[Callable[..., list[Record]], Arguments, Arguments]] = {
         many_lines,
         {"items": 100_000, "annotators": 1000},
         {"items": 1_000, "annotators": 100},
+    ),
+    "scale": (
+        scale_lines,
+        {
+            "sizes": [[100_000, 3_000], [1_000_000, 10_000], [10_000_000, 10_000]],
+            "methods": ["dawid-skene", "confusion-bee"],
+        },
+        {"sizes": [[5_000, 100]], "methods": ["dawid-skene"]},
+    ),
+    "variational": (
+        variational_lines,
+        {"sizes": [[3_000, 30], [20_000, 1_000], [100_000, 1_000]], "sweeps": 1_000},
+        {"sizes": [[1_000, 20]], "sweeps": 50},
     ),
 }
 """Rows by topic: what makes them, in full and in a quick run."""

@@ -272,7 +272,8 @@ class Estimates(Estimated):
         draws = self.draws_of(metric, group)
         if (metric, group) in self.paired:
             return self.paired[metric, group]
-        values = np.array([self.get(model, metric, group).value for model in self.models])
+        of = {r.model: r.value for r in self.rows if (r.metric, r.group) == (metric, group)}
+        values = np.array([of[model] for model in self.models])
         return Paired(values, draws, None)
 
     def contradicted(self, metric: str, group: str | None) -> frozenset[str]:

@@ -114,9 +114,9 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of some, answer it.
 
-        Not where rows stand for several items, a metric is a function of all items, a correction
-        for shift is asked for, labels of these very items are to be drawn, or some items weigh so
-        much that a sample may miss them.
+        Not of sparse votes, where rows stand for several items, a metric is a function of all
+        items, a correction for shift is asked for, labels of these very items are to be drawn, or
+        some items weigh so much that a sample may miss them.
         """
         known = METHODS.get(setup.name)
         return (
@@ -126,6 +126,7 @@ class Question:
             and self.shift is None
             and items.multiplicity is None
             and items.repeated_votes is None
+            and not items.is_sparse
             and design_effect(items.weight, items.times) <= MOST_DESIGN_EFFECT
             and not any(metric.in_memory for metric in setup.metrics.values())
         )
@@ -336,7 +337,7 @@ def reference_facts(reference: Predictions | None) -> Reference | None:
     """How much reference data there is; None if none."""
     if reference is None:
         return None
-    gives = np.flatnonzero((reference.has_hard | reference.provides("ranking")).any(axis=0))
+    gives = np.flatnonzero(reference.gives("hard") | reference.gives("ranking"))
     return Reference(reference.n_labeled, tuple(reference.models[j] for j in gives))
 
 
@@ -432,8 +433,7 @@ def _borrowed(
     """The values of all items, for the classifiers that have predictions in the group."""
     out = {}
     for name, found in everything.items():
-        given = evaluator.predictions.provides(evaluator.metrics[name].needs)[group.rows]
-        there = given.any(axis=0)
+        there = evaluator.predictions.take(group.rows).gives(evaluator.metrics[name].needs)
         out[name] = Measured(
             np.where(there, found.value, np.nan),
             np.where(there, found.draws, np.nan),

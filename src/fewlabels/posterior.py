@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import computed_once, map_blocks, spans
 from fewlabels.kernels.counter_based import uniforms
 
-_LABELS_SALT = 0x1ABE1
+_LABELS_SALT, _DOUBTS_SALT = 0x1ABE1, 0xD0B7
 _CELLS = 2**21
 """Probabilities of a block of items, class by class and draw by draw, when draws are averaged."""
 
@@ -159,7 +161,8 @@ class LabelPosterior:
     marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
     the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
     for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
-    where they are known to lie too close.
+    where they are known to lie too close. `allowance` is by how much, in log-odds (a standard
+    deviation), the model may be wrong about any bounded metric: see `doubts`.
     `observed`, where given, marks the only items that the method speaks about (the labeled ones,
     for `labeled`).
 
@@ -180,6 +183,7 @@ class LabelPosterior:
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
     inflation: float = 1.0
+    allowance: float = 0.0
     observed: Bools | None = None
     label_spread: LabelSpread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
@@ -213,6 +217,20 @@ class LabelPosterior:
     def of(self, j: int) -> LabelPosterior:
         """The posterior by which classifier j is judged."""
         return (self.per_model[j] if self.per_model else None) or self
+
+    def doubts(self, who: Sequence[str], size: int) -> Floats | None:
+        """What the `allowance` adds to log-odds of metrics of some classifiers, (size, M).
+
+        Half of the variance is the same for all of them. None where the model is not doubted.
+        """
+        if not self.allowance:
+            return None
+        names = np.array([zlib.crc32(name.encode()) for name in ("", *who)], dtype=np.uint64)
+        # Strata of (0, 1), each classifier's in an order of its own: spread as a normal is.
+        order = np.argsort(uniforms(names, np.arange(size), self.salt ^ _DOUBTS_SALT), axis=1)
+        z = ndtri((np.argsort(order, axis=1) + 0.5) / size).T
+        out: Floats = self.allowance * (z[:, :1] + z[:, 1:]) / np.sqrt(2)
+        return out
 
     def prepare(self) -> None:
         """Have done once, before there are threads, what parameter draws do once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from fewlabels.checks.arrays import (
     class_index,
     class_indices,
     class_names,
+    dense_votes,
     known_labels,
     model_names,
     one_of_classes,
@@ -28,6 +29,7 @@ from fewlabels.checks.arrays import (
     refuse_beside_mapping,
     refuse_index,
     sampling_weight,
+    sparse_votes,
     votes_again,
 )
 from fewlabels.errors import InputError, UsageError, unknown
@@ -41,8 +43,21 @@ from fewlabels.kernels.counter_based import (
     hash_strings,
 )
 from fewlabels.kernels.importance import effective_size
-from fewlabels.kernels.votes import agreement, annotator_accuracy, by_class, count_votes, votes_of
+from fewlabels.kernels.votes import (
+    agreement,
+    annotator_accuracy,
+    as_ballots,
+    by_class,
+    count_votes,
+    votes_of,
+)
 from fewlabels.report.shown import Shown
+
+Needs = Literal["hard", "probabilities", "ranking"]
+"""What a metric may need of a classifier."""
+
+MOST_CELLS = 2**22
+"""Votes of so many items times annotators are no burden as a dense table."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -62,7 +77,8 @@ class Predictions(Shown):
         Class index per item, shape (n,); -1 (or NaN) = unknown. Strings are looked up in `classes`.
     votes
         Hard predictions, shape (n, M); -1 = missing. They win over the argmax of `probabilities`.
-        Kept in the smallest integers that hold the classes.
+        Kept in the smallest integers that hold the classes. Of thousands of annotators a SciPy
+        sparse matrix (n, M) of class + 1, nothing where there is no vote: it stays sparse.
     scores
         Real-valued scores of two-class classifiers, shape (n, M), larger = more positive (more
         likely of the class `positive`); NaN = missing.
@@ -106,7 +122,7 @@ class Predictions(Shown):
     """
 
     probabilities: Floats | None
-    votes: Array | None
+    given_votes: Array | scipy.sparse.csr_matrix | None
     scores: Floats | None
     labels: Ints
     histogram: Floats | None
@@ -156,27 +172,37 @@ class Predictions(Shown):
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, said)
         s = None if scores is None else matrix("scores", scores)
+        ballots: scipy.sparse.csr_matrix | None = None
+        if scipy.sparse.issparse(votes):
+            ballots, votes = sparse_votes(votes), None
+            if p is not None or s is not None or np.prod(ballots.shape) <= MOST_CELLS:
+                ballots, votes = None, dense_votes(ballots)
         v = None if votes is None else class_indices("votes", votes, 2)
         h = (
             None
             if histogram is None
             else whole_counts(np.nan_to_num(matrix("histogram", histogram)))
         )
-        if p is None and s is None and v is None:
+        if p is None and s is None and v is None and ballots is None:
             raise InputError(
                 "no predictions given; pass `probabilities`, `votes` or `scores` (in a file: "
                 "columns p__<model>__<class>, y__<model> or s__<model>)"
             )
-        called = class_names(classes, p, v, s, h, labels)
+        seen = v if ballots is None else ballots.data.astype(np.int64)[:, None] - 1
+        called = class_names(classes, p, seen, s, h, labels)
         k = len(called)
-        n = next(len(a) for a in (p, v, s) if a is not None)
+        n = next(a.shape[0] for a in (p, v, s, ballots) if a is not None)
         check_shapes(n, k, len(names), p, v, s, h)
-        if v is not None and v.size and v.max() >= k:
-            refuse_index("votes", int(v.max()), called)
+        if seen is not None and seen.size and seen.max() >= k:
+            refuse_index("votes", int(seen.max()), called)
+        small = np.min_scalar_type(-k - 1)
+        given: Any = v if ballots is None else ballots.astype(small)
+        if v is not None:
+            given = v.astype(np.min_scalar_type(-k), copy=False)
         y = known_labels(labels, n, called)
         self._set(
             probabilities=p,
-            votes=None if v is None else v.astype(np.min_scalar_type(-k), copy=False),
+            given_votes=given,
             scores=s,
             labels=y,
             histogram=h,
@@ -203,13 +229,17 @@ class Predictions(Shown):
 
     def summary(self, width: int = 80) -> str:
         """How many items and labels there are, and what each classifier gives, as text."""
-        kinds = {"probabilities": self.probabilities, "hard": self.votes, "scores": self.scores}
+        kinds = {"probabilities": self.probabilities, "scores": self.scores}
+        if not self.is_sparse:
+            kinds["hard"] = self.votes
         has = {
             kind: (block >= 0 if kind == "hard" else ~np.isnan(block)).reshape(
                 self.n_items, self.n_models, -1
             ).any(axis=(0, 2)).tolist()
             for kind, block in kinds.items() if block is not None
         }  # fmt: skip
+        if self.is_sparse:
+            has["hard"] = self.gives("hard").tolist()
         return report.render_predictions(
             {
                 "n_items": self.size,
@@ -234,7 +264,7 @@ class Predictions(Shown):
         """Number of items, n; where rows stand for several, number of rows (see `size`)."""
         return len(self.labels)
 
-    @property
+    @computed_once
     def times(self) -> Floats:
         """How many items each row stands for, shape (n,)."""
         return np.ones(self.n_items) if self.multiplicity is None else self.multiplicity
@@ -251,6 +281,11 @@ class Predictions(Shown):
     def size(self) -> int:
         """How many items all rows stand for."""
         return self.size_of(slice(None))
+
+    @computed_once
+    def place(self) -> dict[str, int]:
+        """Place of every classifier among them, by its name."""
+        return {name: j for j, name in enumerate(self.models)}
 
     @property
     def n_models(self) -> int:
@@ -300,12 +335,20 @@ class Predictions(Shown):
             classes=(other, self.classes[k]),
             positive=self.classes[k],
             labels=index(self.labels),
-            votes=None if self.votes is None else index(self.votes),
+            given_votes=self._votes_as(index),
             scores=self.scores if name == self.positive or self.scores is None else -self.scores,
             probabilities=None if self.probabilities is None else rest(self.probabilities),
             histogram=None if self.histogram is None else rest(self.histogram),
             repeated_votes=None if again is None else np.c_[again[:, :2], again[:, 2] == k],
         )
+
+    def _votes_as(self, index: Callable[[Array], Array]) -> Array | scipy.sparse.csr_matrix | None:
+        """The votes with other indices of their classes."""
+        given: Any = self.given_votes
+        if not self.is_sparse:
+            return None if given is None else index(given)
+        data = index(given.data - 1) + 1
+        return scipy.sparse.csr_matrix((data, given.indices, given.indptr), given.shape)
 
     @computed_once
     def labeled(self) -> Bools:
@@ -338,8 +381,69 @@ class Predictions(Shown):
     def has_probabilities(self) -> Bools:
         """Where classifier j gives probabilities for item i, shape (n, M)."""
         if self.probabilities is None:
-            return np.zeros((self.n_items, self.n_models), dtype=bool)
+            return np.broadcast_to(np.False_, (self.n_items, self.n_models))
         return ~np.isnan(self.probabilities[:, :, 0])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether votes are all there is, and so many annotators give them that they are sparse."""
+        return bool(scipy.sparse.issparse(self.given_votes))
+
+    @computed_once
+    def votes(self) -> Array | None:
+        """The votes as they were given, shape (n, M); -1 = missing. None where there are none."""
+        if not self.is_sparse:
+            return self.given_votes
+        return dense_votes(self.given_votes)
+
+    @computed_once
+    def ballots(self) -> scipy.sparse.csr_matrix:
+        """Hard predictions, shape (n, M), as class + 1; nothing where there are none."""
+        return self.given_votes if self.is_sparse else as_ballots(self.hard)
+
+    @computed_once
+    def _by_model(self) -> scipy.sparse.csc_matrix:
+        """The same by classifier."""
+        out = self.ballots.tocsc()
+        out.sort_indices()
+        return out
+
+    def gives(self, needs: Needs) -> Bools:
+        """Which classifiers give any item what a metric needs, shape (M,)."""
+        if needs not in self._givers:
+            of_votes = self.is_sparse and needs == "hard"
+            columns = np.bincount(self.ballots.indices, minlength=self.n_models) if of_votes else 0
+            nothing = self.is_sparse or (self.probabilities is None and needs == "probabilities")
+            self._givers[needs] = (
+                np.broadcast_to(np.asarray(columns) > 0, self.n_models)
+                if nothing
+                else np.asarray(self.provides(needs).any(axis=0))
+            )
+        return self._givers[needs]
+
+    @computed_once
+    def _givers(self) -> dict[str, Bools]:
+        return {}
+
+    def given_by(self, needs: Needs, j: int) -> Ints:
+        """Which items classifier j gives what a metric needs, ascending."""
+        if not (self.is_sparse and needs == "hard"):
+            return np.flatnonzero(self.provides(needs)[:, j])
+        columns = self._by_model
+        out: Ints = columns.indices[columns.indptr[j] : columns.indptr[j + 1]].astype(np.int64)
+        return out
+
+    def hard_of(self, rows: Ints, j: int) -> Array:
+        """Hard predictions of classifier j for these items, in the order of `rows`; -1 = none."""
+        if not self.is_sparse:
+            return self.hard[rows, j]
+        columns = self._by_model
+        part = slice(columns.indptr[j], columns.indptr[j + 1])
+        own, said = columns.indices[part], columns.data[part]
+        place = np.minimum(np.searchsorted(own, rows), max(len(own) - 1, 0))
+        if not len(own):
+            return np.full(len(rows), UNKNOWN)
+        return np.where(own[place] == rows, said[place] - 1, UNKNOWN)
 
     @computed_once
     def hard(self) -> Array:
@@ -365,9 +469,9 @@ class Predictions(Shown):
     @computed_once
     def vote_counts(self) -> scipy.sparse.csr_matrix:
         """How often classifier j calls item i class l: row i, column j K + l, shape (n, M K)."""
-        return count_votes(self.hard, self.n_classes, self.repeated_votes)
+        return count_votes(self.ballots, self.n_classes, self.repeated_votes)
 
-    def provides(self, needs: Literal["hard", "probabilities", "ranking"]) -> Bools:
+    def provides(self, needs: Needs) -> Bools:
         """Where classifier j gives item i what a metric needs, shape (n, M).
 
         A ranking goes by probabilities where the classifier has any, else by its scores.
@@ -432,12 +536,14 @@ class Predictions(Shown):
     def identity(self) -> UInts:
         """Identity of each item, shape (n,): a hash of its predictions, label and domain."""
         columns: list[Array] = [self.labels]
-        for block in (self.probabilities, self.votes, self.scores, self.histogram):
-            if block is not None:
+        for block in (self.probabilities, self.given_votes, self.scores, self.histogram):
+            if scipy.sparse.issparse(block):
+                columns.append(hash_rows(self.vote_counts))
+            elif block is not None:
                 columns.extend(block.reshape(len(block), -1).T)
         if self.domain is not None:
             columns.append(hash_strings(self.domain))
-        if self.repeated_votes is not None:
+        if self.repeated_votes is not None and not self.is_sparse:
             columns.append(hash_rows(self.vote_counts))
         return hash_columns(columns, self.n_items)
 
@@ -446,7 +552,7 @@ class Predictions(Shown):
 
         Weights are renormalised.
         """
-        per_item = ("probabilities", "labels", "votes", "scores", "histogram", "domain")
+        per_item = ("probabilities", "labels", "given_votes", "scores", "histogram", "domain")
         changes = {
             name: None if (block := getattr(self, name)) is None else block[rows]
             for name in (*per_item, "multiplicity")
@@ -586,7 +692,7 @@ class Predictions(Shown):
                 raise InputError(f"classifier {name!r} has no probabilities to cut at a threshold")
             sure = self.probabilities[given, j, k] >= cut
             votes[given, j] = np.where(sure, k, 1 - k)
-        return self._with(votes=votes)
+        return self._with(given_votes=votes)
 
     def select_models(self, models: Sequence[str]) -> Predictions:
         """The same items with some of the classifiers, in the order given.
@@ -596,15 +702,16 @@ class Predictions(Shown):
         UsageError
             If a classifier is unknown.
         """
+        place = self.place
         for name in models:
-            if name not in self.models:
+            if name not in place:
                 raise UsageError(unknown("model", name, self.models))
         if tuple(models) == self.models:
             return self
-        columns = [self.models.index(m) for m in models]
+        columns = [place[m] for m in models]
         changes = {
             name: None if (block := getattr(self, name)) is None else block[:, columns]
-            for name in ("probabilities", "votes", "scores")
+            for name in ("probabilities", "given_votes", "scores")
         }
         if self.repeated_votes is not None:
             chosen = np.array(columns, dtype=np.int64)

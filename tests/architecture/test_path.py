@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 80, 655
+FILES, FUNCTIONS = 80, 665
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line."""
 
 PRINTING = 59

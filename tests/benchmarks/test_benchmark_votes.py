@@ -16,6 +16,7 @@ DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
 MARKS = (
     "nell",
     "figure4",
+    "honest",
     "settings",
     "coverage",
     "crowd",

@@ -260,3 +260,19 @@ def test_python_keeps_its_own_words(predictions_file: Path) -> None:
 def test_words(line: str, wanted: str) -> None:
     assert in_options(line, app.commands["estimate"]) == wanted
     assert in_options(line, None) == line
+
+
+def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
+    """Learned by the sampler or chosen by held-out likelihood, as in Python."""
+    file = tmp_path / "votes.csv"
+    rows = [f"{i},{name},{int(i % 3 == k % 2)}" for i in range(24) for k, name in enumerate("abcd")]
+    file.write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
+    options = "--votes --method hcbee --option concentration=held-out --option burn_in=20"
+    options += " --option top_concentration=learned --option sweeps=40 --option chains=2"
+    code, out, _ = cli("estimate", file, *options.split(), "--json", "-")
+    assert code == 0
+    assert '"concentration":' in out
+    code, _, said = cli("estimate", file, "--votes", "--method", "hcbee", "--option",
+                        "concentration=guess")  # fmt: skip
+    assert code != 0
+    assert "learned or held-out" in said

@@ -40,7 +40,7 @@ def votes_table(rng, n, n_classes, tied):
         evidence=evidence,
         informs=np.where(np.arange(n) % 11, 1.0, 0.0),
         free=np.array([True]) if tied else np.array([True, True, False]),
-        class_of=class_of,
+        row_of=class_of,
     )
 
 
@@ -55,7 +55,7 @@ def draws(rules, burn_in_rules, n_classes, *, one_rate, tied=False):
     runs = []
     for n in (30, 45):
         table = votes_table(rng, n, n_classes, tied)
-        share = np.ones((len(table.free), len(table.class_of)))
+        share = np.ones((len(table.free), len(table.row_of)))
         prior = VotePrior(share, rates)
         runs.append(Run(table, prior, DOMAINS * MODELS, (1.0, 1.0), rng))
     found = run_chains(runs, rules, burn_in_rules, Schedule(SWEEPS, SWEEPS, 3, 2))

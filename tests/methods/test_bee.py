@@ -9,8 +9,19 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
+from fewlabels.methods.bee.gibbs import Run, orient, run_chains
 from fewlabels.methods.bee.selection import held_out, log_predictive
-from fewlabels.models import BEE, CBEE, HCBEE, ConfusionBEE, ConfusionCBEE, Constraints
+from fewlabels.methods.bee.table import Schedule, States, VoteData, VotePrior, VoteTable
+from fewlabels.models import (
+    BEE,
+    CBCC,
+    CBEE,
+    HCBEE,
+    ConfusionBEE,
+    ConfusionCBEE,
+    ConfusionHCBEE,
+    Constraints,
+)
 
 FEW = {"burn_in": 200, "sweeps": 1200, "thin": 4, "chains": 2}
 
@@ -149,7 +160,7 @@ class TestSelection:
         found = fl.estimate(fl.Predictions(votes=votes.astype(int)), metrics="error_rate")
         assert found.method == "vote-selection"
         assert found.diagnostics["chosen"].startswith("confusion")
-        assert any("held-out votes the largest likelihood" in w for w in found.warnings)
+        assert any("by the likelihood of held-out votes" in w for w in found.warnings)
         assert (
             max(found.diagnostics["held_out"], key=found.diagnostics["held_out"].get)
             == (found.diagnostics["chosen"])
@@ -321,6 +332,99 @@ class TestWhatVotesCannotTell:
         assert not np.isnan(list(coupled["three"].values())).any()
 
 
+class TestWhichWayRound:
+    @pytest.mark.parametrize("prior", [(1, 1), (2, 2)])
+    def test_names_are_traded_whatever_sweeps_are_kept(self, prior):
+        """A symmetric prior says nothing: both sides are seen, half of the time each."""
+        predictions, _ = world((0.15, 0.3, 0.25), n=60, missing=0.0, seed=1)
+        for thin in (2, 3, 10):
+            model = BEE(error_prior=prior, burn_in=200, sweeps=600 * thin, thin=thin, chains=2)
+            found = model.infer(predictions, 0).vote_rates.error_rates[:, 0]
+            assert abs((found[:, 0] > 0.5).mean() - 0.5) < 0.1, thin
+            np.testing.assert_allclose(found.mean(axis=0), 0.5, atol=0.05)
+
+    @pytest.mark.parametrize("make", [BEE, ConfusionBEE, CBCC, HCBEE, ConfusionHCBEE, CBEE])
+    def test_one_bad_voice_does_not_turn_the_answer(self, make):
+        """Three good classifiers may share one rate, and still outweigh a bad one."""
+        for seed in range(4):
+            predictions, truth = world((0.1, 0.15, 0.2, 0.9), n=60, missing=0.0, seed=seed)
+            posterior = make(**FEW).infer(predictions, seed)
+            assert (posterior.marginals().argmax(axis=1) == truth).mean() > 0.8, seed
+
+    @pytest.mark.parametrize("make", [HCBEE, ConfusionHCBEE, CBEE])
+    def test_labels_that_are_known_are_not_turned(self, make):
+        """Worse than a guess, and known: in a domain that shares their rates it is seen too."""
+        base, truth = world((0.8, 0.8, 0.8), n=400, missing=0.0)
+        domain = np.where(np.arange(400) < 200, "known", "shares")
+        labels = np.where(np.arange(400) < 200, truth, -1)
+        predictions = fl.Predictions(votes=base.votes, labels=labels, domain=domain)
+        posterior = make(**FEW).infer(predictions, 0)
+        assert posterior.vote_rates.error_rates[:, 0].mean() > 0.7
+
+    def test_draws_of_the_mirrored_prior(self):
+        """A draw stays with h = q / (q + mirrored q), unit by unit, and takes its domain along."""
+        table = VoteTable(
+            start=np.arange(3), unit=np.array([0, 2]), vote=np.zeros(2, int), times=np.ones(2),
+            items=np.ones(2, int), group=np.array([0, 1]), evidence=np.zeros((2, 2)),
+            informs=np.ones(2), free=np.array([True, True]),
+            row_of=np.tile(np.arange(2)[:, None], (1, 2)),
+        )  # fmt: skip
+        prior = VotePrior(np.array([[1.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 3.0]]))
+        n = 40_000
+        rates = np.tile(np.array([0.6, 0.4]), (n, 4, 1, 1))
+        shares = np.tile(np.array([0.3, 0.7]), (n, 2, 1))
+        atom = np.tile(np.array([0, 1, 0, 1]), (n, 1))
+        orient(table, prior, rates, shares, atom, np.random.default_rng(0))
+        # Only units 0 and 2 vote: (2/3)^2 each, and (7/3)^2 of the second domain's shares.
+        odds = np.array([4 / 9, 4 / 9 * 49 / 9])
+        turned = rates[:, ::2, 0, 0] == 0.4
+        np.testing.assert_allclose(1 - turned.mean(axis=0), odds / (1 + odds), atol=0.01)
+        np.testing.assert_array_equal(rates[:, 1::2, 0, 0] == 0.4, turned)
+        np.testing.assert_array_equal(shares[:, :, 0] == 0.7, turned)
+        np.testing.assert_array_equal(atom[:, 0] == atom[:, 2], turned[:, 0] == turned[:, 1])
+        table = table._replace(free=np.array([False, True]))
+        before = rates.copy()
+        orient(table, prior, rates, shares, atom % 4, np.random.default_rng(0))
+        np.testing.assert_array_equal(rates, before)
+
+
+class TestConvergence:
+    def test_chains_that_do_not_agree_go_on_with_as_many_draws(self):
+        """Ten draws of a sampler that remembers: four times the sweeps, and a word."""
+        predictions, _ = world((0.1, 0.2, 0.3), n=300)
+        model = HCBEE(burn_in=0, sweeps=40, thin=1, chains=4)
+        seen: list[tuple[int, int]] = []
+        found = fl.estimate(
+            predictions, model, "error_rate", progress=lambda *told: seen.append(told)
+        )
+        assert (4 * 160, 4 * 160) in seen
+        assert found.posterior.status == "not-converged"
+        assert any("not-converged: the chains do not agree" in w for w in found.warnings)
+        assert len(found.posterior.vote_rates.error_rates) == 4 * 40
+
+    def test_longer_runs_keep_every_second_draw_of_shorter_ones(self):
+        predictions, _ = world((0.1, 0.2, 0.3), n=60)
+        kept = []
+        for sweeps, accept in ((9, lambda *_: False), (36, None)):
+            model = BEE(burn_in=5, sweeps=sweeps, thin=1, chains=2)
+            states = States.of(2, (None,), None)
+            table = VoteData.of(predictions, (None,), states).table
+            run = Run(table, model.prior(states, 2), 3, (1.0, 1.0), np.random.default_rng(0))
+            schedule = Schedule(5, sweeps, 1, 2)
+            (draws,) = run_chains([run], *model.rules(), schedule, accept=accept)
+            kept.append(draws.rates)
+        np.testing.assert_array_equal(kept[0], kept[1][3::4])
+
+    def test_ordinary_votes_converge(self):
+        predictions, _ = world((0.1, 0.2, 0.3, 0.15), n=300)
+        for model in (BEE(), HCBEE()):
+            found = model.infer(predictions, 0)
+            assert found.status == "assumption"
+            told = found.diagnostics
+            assert told["r_hat"] < 1.03
+            assert min(told["effective_draws"], told["effective_draws_tail"]) >= 400
+
+
 class TestRates:
     def test_a_domain_has_the_posterior_mean_and_all_items_the_average(self):
         base, _ = world((0.1, 0.2, 0.3), n=300)
@@ -407,6 +511,17 @@ class TestHyperparameters:
         ]
         np.testing.assert_allclose(rates[1], rates[0], atol=0.015)
         np.testing.assert_allclose(rates[2], rates[0], atol=0.015)
+
+    @pytest.mark.parametrize("make", [HCBEE, CBCC])
+    def test_a_burn_in_with_the_rates_integrated_out_changes_no_answer(self, make):
+        base, _ = world((0.1, 0.2, 0.3), n=90)
+        predictions = fl.Predictions(votes=base.votes, domain=["a", "b", "c"] * 30)
+        many = {"burn_in": 300, "sweeps": 3000, "thin": 3, "chains": 2}
+        rates = [
+            make(sampler=kind, **many).infer(predictions, 0).vote_rates.error_rates.mean(axis=0)
+            for kind in ("collapsed", "collapsed then uncollapsed")
+        ]
+        np.testing.assert_allclose(rates[1], rates[0], atol=0.015)
 
     def test_progress_is_reported(self):
         base, _ = world((0.1, 0.2, 0.3), n=60)

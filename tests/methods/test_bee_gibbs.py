@@ -107,7 +107,7 @@ def test_items_of_one_row_are_as_items_of_their_own(collapsed_labels):
             evidence=np.zeros((rows, 2)),
             informs=np.ones(rows),
             free=np.ones(1, dtype=bool),
-            class_of=np.array([[0], [1]]),
+            row_of=np.array([[0], [1]]),
         )
         prior = VotePrior(np.full((1, 2), 4.0), np.array([[6.0, 9.0]]))
         state = new_state(table, prior, 3, 1.0, 1.0)

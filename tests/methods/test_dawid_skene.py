@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.methods.em import expectation_maximisation
 from fewlabels.methods.votes.dawid_skene import FLOOR, DawidSkene
 
 
@@ -318,3 +319,46 @@ def test_a_classifier_without_votes_in_a_domain_has_no_rate_there():
     found = DawidSkene(by_domain=True).infer(whole, 0).diagnostics["error_rate"]
     assert np.isnan(found["x"]["model3"])
     assert 0 <= found["y"]["model3"] <= 1
+
+
+@pytest.mark.parametrize("rates", ["confusion", "one"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_extrapolated_steps_reach_the_fixed_point_of_plain_ones(rates, smoothing):
+    table = fl.Predictions(votes=crowd(seed=4, skill=(0.8, 0.7, 0.7, 0.6))[0])
+    options = {"rates": rates, "smoothing": smoothing, "replicates": 3}
+    plain = DawidSkene(iterations=3000, tolerance=0.0, **options).fit(
+        table, np.random.default_rng(0)
+    )
+    quick = DawidSkene(iterations=3000, tolerance=1e-13, **options).fit(
+        table, np.random.default_rng(0)
+    )
+    assert np.allclose(quick.rates.confusion, plain.rates.confusion, atol=1e-8)
+    assert np.allclose(quick.refits.shares, plain.refits.shares, atol=1e-7)
+    loose = DawidSkene(iterations=3000, tolerance=1e-8, **options).fit(
+        table, np.random.default_rng(0)
+    )
+    assert loose.result.iterations < steps_of_plain_em(loose, 1e-8)
+
+
+def steps_of_plain_em(fitted, tolerance):
+    """How many steps EM takes that does not extrapolate."""
+    table, counts = fitted.table, fitted.counts
+    return expectation_maximisation(
+        lambda w: table.expect(table.maximise(w, counts)),
+        fitted.start,
+        iterations=5000,
+        tolerance=tolerance,
+        counts=counts,
+    ).iterations
+
+
+def test_extrapolated_steps_never_lose_likelihood():
+    table = fl.Predictions(votes=crowd(seed=5)[0])
+    likely = [
+        fitted.table.likelihood(fitted.rates, fitted.counts)[1][0]
+        for steps in range(2, 30, 2)
+        for fitted in [
+            DawidSkene(iterations=steps, tolerance=1e-300).fit(table, np.random.default_rng(0))
+        ]
+    ]
+    assert (np.diff(likely) >= -1e-9 * np.abs(likely[0])).all()

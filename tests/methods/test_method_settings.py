@@ -53,7 +53,7 @@ def test_methods_with_settings() -> None:
         ("ssme-kde[replicates=99999999999]", r"whole numbers to 10,000,000.*got '99999999999'"),
         ("ssme-flow[noise=1e300]", r"noise must be a number \(.* between 1e-30 and 1e\+30\)"),
         ("ssme-kde[init=soft,draw]", "init must be draw or soft; got 'soft,draw'"),
-        ("bee[error_prior=1]", "error_prior must be two numbers; got '1'"),
+        ("bee[error_prior=1]", "error_prior must be two numbers or learned; got '1'"),
         ("bee[constraints=x]", "unknown setting 'constraints'"),
         ("labeled[x=1]", "unknown setting 'x'; there are none"),
         ("ssme-kde]", r"a method is NAME or NAME\[SETTING=VALUE,..\]"),

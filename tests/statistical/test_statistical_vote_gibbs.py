@@ -50,7 +50,7 @@ def votes_table(n_classes: int, rng: np.random.Generator) -> VoteTable:
         evidence=np.zeros((n, n_classes)),
         informs=np.ones(n),
         free=np.ones(N_DOMAINS, dtype=bool),
-        class_of=np.tile(np.arange(n_classes)[:, None], (1, N_DOMAINS)),
+        row_of=np.tile(np.arange(n_classes)[:, None], (1, N_DOMAINS)),
     )
 
 
@@ -83,12 +83,13 @@ def prior_atoms(coupling: int, concentration: np.ndarray, rng: np.random.Generat
 
 def draw_votes(
     table: VoteTable, rates: np.ndarray, labels: np.ndarray, rng: np.random.Generator
-) -> None:
-    """Fresh votes, in place, from P(vote | class) (units, K, K) and labels (rows,)."""
+) -> VoteTable:
+    """Fresh votes from P(vote | class) (units, K, K) and labels (rows,)."""
     label = np.repeat(labels, np.diff(table.start))
     p = rates[table.unit, label]
-    table.vote[:] = (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
-    np.minimum(table.vote, rates.shape[2] - 1, out=table.vote)
+    votes = (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    # A table keeps arrays that it has made of its votes: other votes, another table.
+    return table._replace(vote=np.minimum(votes, rates.shape[2] - 1))
 
 
 def spread(phi: np.ndarray, n_classes: int) -> np.ndarray:
@@ -137,7 +138,7 @@ def geweke(coupling, prior_rates, n_classes, rules, seed) -> np.ndarray:
 
     independent = np.array([functionals(*from_prior()) for _ in range(SWEEPS)])
     state = new_state(table, prior, N_DOMAINS * N_MODELS, 0.8, 1.3)
-    start(table, state, from_prior(), coupling, rng)
+    table = start(table, state, from_prior(), coupling, rng)
     chain = np.empty_like(independent)
     for t in range(SWEEPS):
         advance(table, prior, state, rules, 1, rng)
@@ -145,7 +146,7 @@ def geweke(coupling, prior_rates, n_classes, rules, seed) -> np.ndarray:
         if rules.collapsed_labels:
             redraw_rates(prior, state, rng)
         rates = spread(state.phi[state.atom], n_classes)
-        draw_votes(table, rates, labels, rng)
+        table = draw_votes(table, rates, labels, rng)
         recount(table, state, labels)
         chain[t] = functionals(
             state.atom, state.phi[state.atom], state.shares, state.concentration, labels
@@ -167,15 +168,16 @@ def redraw_rates(prior: VotePrior, state: VoteState, rng) -> None:
             state.phi[a, q] = np.maximum(rng.dirichlet(row + sums[a, q]), 1e-12)
 
 
-def start(table: VoteTable, state: VoteState, drawn, coupling: int, rng) -> None:
+def start(table: VoteTable, state: VoteState, drawn, coupling: int, rng) -> VoteTable:
     """Labels and votes of a draw from the prior; seats are those of a new state."""
     _, rates, shares, _, labels = drawn
     state.labels[:] = 0
     state.labels[np.arange(len(labels)), labels] = 1
     state.shares[:] = shares
     state.phi[:] = rates
-    draw_votes(table, spread(rates, table.evidence.shape[1]), labels, rng)
+    table = draw_votes(table, spread(rates, table.evidence.shape[1]), labels, rng)
     recount(table, state, labels)
+    return table
 
 
 def recount(table: VoteTable, state: VoteState, labels: np.ndarray) -> None:
@@ -209,7 +211,9 @@ THREE_ROWS = np.array([[4.0, 0.5, 0.5], [0.5, 4.0, 0.5], [0.5, 0.5, 4.0]])
         pytest.param(FRANCHISE, ONE_RATE, 2, True, False, True, id="hcbee-learned"),
         pytest.param(FRANCHISE, ONE_RATE, 2, False, False, False, id="hcbee-uncollapsed"),
         pytest.param(FRANCHISE, THREE_ROWS, 3, True, False, True, id="confusion-hcbee"),
+        pytest.param(FRANCHISE, ONE_RATE, 2, True, True, False, id="hcbee-collapsed-labels"),
         pytest.param(TABLES, ONE_RATE, 2, True, False, True, id="cbcc-learned"),
+        pytest.param(TABLES, ONE_RATE, 2, True, True, False, id="cbcc-collapsed-labels"),
         pytest.param(TABLES, TWO_ROWS, 2, False, False, False, id="cbcc-uncollapsed"),
     ],
 )

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.checks.arguments import SUM_ROUNDING, SUM_TOLERANCE, matrix, one_per, refuse
 from fewlabels.checks.class_words import (
@@ -400,6 +401,47 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
         raise InputError(
             f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
         )
+    return out
+
+
+def sparse_votes(value: Any) -> scipy.sparse.csr_matrix:
+    """Votes (n, M) as a CSR matrix of class + 1 in sorted rows, each once."""
+    out = scipy.sparse.csr_matrix(value)
+    if out.dtype.kind not in "iu" or (out.data < 0).any():
+        raise InputError(
+            "`votes` as a sparse matrix hold class + 1, whole numbers from 1; nothing where there "
+            "is no vote"
+        )
+    if not out.has_canonical_format or not out.data.all():
+        stored = out.nnz
+        out = out.copy()
+        out.sum_duplicates()
+        if out.nnz < stored:
+            raise InputError("`votes` name a classifier twice on one item: give `repeated_votes`")
+        out.eliminate_zeros()
+    return out
+
+
+_MOST_DENSE = 2**32
+"""Cells of a dense table of votes, a byte or two each, beyond which it is refused."""
+
+
+def dense_votes(ballots: scipy.sparse.csr_matrix) -> Array:
+    """The reverse of `as_ballots`, in the integers of the matrix.
+
+    Raises
+    ------
+    InputError
+        If that would not fit in memory.
+    """
+    if np.prod(ballots.shape, dtype=np.float64) > _MOST_DENSE:
+        n, m = ballots.shape
+        raise InputError(
+            f"{n:,} items x {m:,} annotators are too many for what takes a table of all of them; "
+            "take a method of votes ('dawid-skene', 'confusion-bee', 'majority-vote')"
+        )
+    out: Array = ballots.toarray()
+    out -= 1
     return out
 
 

@@ -290,8 +290,10 @@ class List(Record):
     """Which items `fewlabels label-next` lists."""
 
     size: int = option(CHOICE, "How many items to list.", default=10, at_least=1)
-    kind: Literal["precision-recall", "roc"] = option(
-        CHOICE, "The curve whose band is to become narrow.", default="precision-recall"
+    kind: Literal["precision-recall", "roc", "error-rates", "labels"] = option(
+        CHOICE,
+        "The curve whose band is to become narrow, or, of votes, what is to become known.",
+        default="precision-recall",
     )
 
 
@@ -300,11 +302,11 @@ class List(Record):
 @takes("wanted", List)
 @takes("output", Output, "json", out="Write the list; .csv or .parquet.")
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
-    """List the items of FILE whose labels would narrow the band of a curve the most.
+    """List the items of FILE whose labels would tell the most: of a curve, or of votes.
 
     Rows count from 1, after the header; `items` of the JSON count from 0, its `rows` from 1. The
-    gain is the share of the band's variance that an item's label is expected to remove, those
-    above it in the list being known.
+    gain is the share of the variance (of the curve's band, of the error rates, of all labels) that
+    an item's label is expected to remove, those above it in the list being known.
     """
     output.check(chosen.source)
 
@@ -315,7 +317,8 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     report = answer.report()
     shown = {**report, "rows": [item + 1 for item in report["items"]]}
     names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
-    numbers = {key: shown[key] for key in ("score", "probability", "gain")}
+    of_item = "likeliest" if "likeliest" in shown else "score"
+    numbers = {key: shown[key] for key in (of_item, "probability", "gain")}
     columns = {"row": shown["rows"], **names, **numbers}
     output.save_all(lambda: shown, out=table_writer(output.out, lambda: columns))
     output.show(lambda: shown, partial(render_label_next, report))

@@ -23,7 +23,12 @@ def probability_best(goodness: Floats) -> Floats:
     out = np.zeros(goodness.shape[1])
     if not there.any():
         return np.full_like(out, np.nan)
-    out[there] = Ranks.of(goodness[:, there]).top[:, 0]
+    # As the first column of `Ranks.top`, without the others: those are squares of thousands.
+    drawn = goodness[np.isfinite(goodness).any(axis=1)]
+    first = drawn == np.nanmax(drawn, axis=1, keepdims=True)
+    extra = _one_more(drawn[:, there])
+    won = np.einsum("d,dm->m", 1 / first.sum(axis=1), first)[there]
+    out[there] = (won + extra / there.sum()) / (len(drawn) + extra)
     return out
 
 

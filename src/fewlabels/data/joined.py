@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse
 
 from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.classes import Classes
@@ -111,10 +112,14 @@ class LongVotes:
         if repeated.any() and self.duplicates == "refuse":
             self._refuse_repeated(votes, repeated)
         first, again, notes = votes.settled(repeated, self.duplicates)
-        block = np.full((len(rows), len(models)), UNKNOWN, dtype=label.dtype)
-        if wide["votes"] is not None:
-            block[: len(keys), : len(wide["models"])] = wide["votes"]
-        block[first.item, first.annotator] = first.label
+        entries = [(first.item, first.annotator, first.label.astype(np.int64))]
+        if (given := wide["votes"]) is not None:
+            place = np.nonzero(given >= 0)
+            entries.append((*place, given[place]))
+        row, column, said = (np.concatenate(part) for part in zip(*entries, strict=True))
+        shape = (len(rows), len(models))
+        small = np.min_scalar_type(-int(said.max()) - 1)
+        ballots = scipy.sparse.csr_matrix(((said + 1).astype(small), (row, column)), shape)
         if keys and item.min() >= len(keys):
             notes.append(f"no item of {self.name} is in the other file; are the items the same?")
         grown = _grown(wide, len(keys), len(rows), len(models))
@@ -124,7 +129,7 @@ class LongVotes:
         return {
             **wide,
             **grown,
-            "votes": block,
+            "votes": ballots,
             "models": models,
             "repeated_votes": None
             if again is None

@@ -319,7 +319,7 @@ def _confusion(predictions: Predictions, rates: VoteRates) -> dict[str, Any]:
     """P(vote | class) of the first classifiers, over the domains that they vote in."""
     matrices = []
     for j in range(min(len(rates.models), _MOST_MATRICES)):
-        joint = rates.joint(np.flatnonzero(predictions.has_hard[:, j]), j)
+        joint = rates.joint(predictions.given_by("hard", j), j)
         given = joint / np.maximum(joint.sum(axis=0), np.finfo(float).tiny)
         matrices.append({"model": rates.models[j], "matrix": given.mean(axis=2).T.tolist()})
     return {

@@ -50,7 +50,7 @@ from fewlabels.kernels.blocks import (
 )
 from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
-from fewlabels.kernels.interval_draws import PSEUDO_MASS, pseudo_observations
+from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
 from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
@@ -476,8 +476,13 @@ class LabelWeights:
         return item[index], predicted[index], mass[index]
 
     @cached_property
+    def unseen(self) -> PseudoObservations:
+        """The pseudo-observations before they are of any items: the same of all."""
+        return pseudo_observations(self._generator(_PSEUDO), self.n_classes, self.n_draws)
+
+    @cached_property
     def _pseudo(self) -> tuple[Ints, Ints, Floats]:
-        drawn = pseudo_observations(self._generator(_PSEUDO), self.n_classes, self.n_draws)
+        drawn = self.unseen
         place = (drawn.place * self.size).astype(np.int64)
         if self.times is not None:  # from the place among the items to that among the rows
             place = np.searchsorted(np.cumsum(self.times[self.by_key]), place, side="right")

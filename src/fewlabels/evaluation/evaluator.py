@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fewlabels.evaluation.crowd import Crowd, judged_together
 from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
     LabelWeights,
@@ -25,7 +26,13 @@ from fewlabels.evaluation.draws import (
 )
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
-from fewlabels.kernels.interval_draws import above_noise_floor, inflated, over_draws, point_value
+from fewlabels.kernels.interval_draws import (
+    above_noise_floor,
+    doubted,
+    inflated,
+    over_draws,
+    point_value,
+)
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import (
@@ -102,6 +109,10 @@ class Evaluator:
 
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
+        parts = self.patterns(rows[self.predictions.weight[rows] > 0])
+        crowd = self._crowd(parts) if self.posterior.vote_rates is None else None
+        if crowd is not None and len(crowd.columns) == self.predictions.n_models:
+            return self._together(crowd)  # their draws are large: no copy
         out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
 
         def enter(columns: Ints, found: dict[str, Measured]) -> None:
@@ -111,9 +122,7 @@ class Evaluator:
                 out[name].undefined[columns] = part.undefined
 
         rest: list[_Part] = []
-        for posterior, chosen, columns, own in self.patterns(
-            rows[self.predictions.weight[rows] > 0]
-        ):
+        for posterior, chosen, columns, own in parts:
             known: dict[str, Measured] = {}
             if posterior.vote_rates is not None and self.estimand == "population":
                 known = _of_rates(self, posterior.vote_rates, chosen, own, columns)
@@ -121,8 +130,40 @@ class Evaluator:
             left = {name: metric for name, metric in chosen.items() if name not in known}
             if left:
                 rest.append((posterior, left, columns, own))
+        crowd = crowd or self._crowd(rest)
+        if crowd is not None:
+            enter(crowd.columns, self._together(crowd))
+            return out
         for part, found in zip(rest, self._found(rest), strict=True):
             enter(part[2], found)
+        return out
+
+    def _crowd(self, parts: list[_Part]) -> Crowd | None:
+        """All annotators of these parts, where they can be judged together."""
+        if len(parts) < MANY or self.estimand != "population":
+            return None
+        posterior, metrics = parts[0][:2]
+        alike = all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
+        if not (alike and judged_together(self.predictions, posterior, metrics)):
+            return None
+        self._prepare(posterior)
+        rows = np.unique(np.concatenate([own for *_, own in parts]))
+        columns = np.sort(np.concatenate([columns for _, _, columns, _ in parts]))
+        return Crowd(
+            self.predictions, posterior, metrics, rows, columns, self.n_draws, self.progress
+        )
+
+    def _together(self, crowd: Crowd) -> dict[str, Measured]:
+        """What is measured of annotators together."""
+        values, out = crowd.values(), {}
+        drawn = crowd.draws() if self.n_draws else {}
+        for name, metric in crowd.metrics.items():
+            draws = drawn.pop(name, np.empty((0, len(crowd.columns))))
+            if self.n_draws:
+                draws = draws_around(values[name], draws, metric.bounds, crowd.posterior.inflation)
+                few = np.flatnonzero(crowd.sizes[0] < _TOO_FEW)
+                draws[:, few] = _ties_widened(metric, draws[:, few], values[name][few])
+            out[name] = Measured(values[name], draws, np.isnan(draws).sum(axis=0))
         return out
 
     def noise(self) -> dict[str, Floats]:
@@ -183,7 +224,17 @@ class Evaluator:
     def patterns(self, rows: Ints) -> list[_Part]:
         """Posterior, metrics, classifiers and items provided for: what shares its draws."""
         groups: dict[tuple[int, bytes, tuple[str, ...]], tuple[Chosen, list[int], Ints]] = {}
+        inside = np.zeros(self.predictions.n_items, dtype=bool)
+        inside[rows] = True
         for j in range(self.predictions.n_models):
+            if self.predictions.is_sparse:
+                # Votes alone: what needs more applies to nobody.
+                votes = self.predictions.given_by("hard", j)
+                own = votes[inside[votes]]
+                chosen = {n: m for n, m in self.metrics.items() if m.needs == "hard"}
+                pattern = (id(self.posterior.of(j)), own.tobytes(), tuple(chosen))
+                groups.setdefault(pattern, (chosen, [], own))[1].append(j)
+                continue
             masks = {
                 needs: self.predictions.provides(needs)[rows, j]
                 for needs in {metric.needs for metric in self.metrics.values()}
@@ -233,11 +284,14 @@ def _of_rates(
     # Neighbours in a chain resemble each other: take some of the draws at random.
     mixed = np.random.default_rng(0).permutation(rates.size)
     index = mixed[np.arange(evaluator.n_draws) % rates.size]
-    found = metrics_of_rates(rates, metrics, rows, columns)
-    return {
-        name: Measured(over_draws(np.nanmean, e), e[index], np.isnan(e[index]).sum(axis=0))
-        for name, e in found.items()
-    }
+    names = [evaluator.predictions.models[int(j)] for j in columns]
+    doubts = evaluator.posterior.doubts(names, evaluator.n_draws)
+    out = {}
+    for name, e in metrics_of_rates(rates, metrics, rows, columns).items():
+        value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
+        drawn = draws_around(value, e[index], bounds, 1.0, doubts=doubts)
+        out[name] = Measured(value, drawn, np.isnan(drawn).sum(axis=0))
+    return out
 
 
 def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
@@ -256,17 +310,29 @@ def draws_around(
     bounds: tuple[Any, Any],
     inflation: float,
     gap: Floats | None = None,
+    doubts: Floats | None = None,
 ) -> Floats:
     """The last steps to interval draws (D, M) around values (M,).
 
     Draws below the value lose the gap (M,) that noise alone shows; then all are moved away from
-    the value by the posterior's `inflation`, within bounds.
+    the value by the posterior's `inflation`, and by its `doubts` (D, M), within bounds.
     """
     if gap is not None:
         drawn = above_noise_floor(drawn, value, gap)
     if inflation != 1:
         drawn = inflated(drawn, value, inflation)
-    return np.clip(drawn, *bounds)
+    if doubts is not None:
+        drawn = doubted(drawn, bounds, doubts)
+    return np.clip(drawn, *bounds, out=drawn)
+
+
+def _ties_widened(metric: Metric, drawn: Floats, value: Floats) -> Floats:
+    """Draws (D, M) of so few items that they may all tie; see `_Task`."""
+    if np.isfinite(metric.bounds[0]):
+        stuck = np.ptp(drawn, axis=0) == 0
+        high = np.minimum(metric.bounds[1], np.nan_to_num(value[stuck]) + 1)
+        drawn[:, stuck] = np.linspace(metric.bounds[0], high, len(drawn))
+    return drawn
 
 
 class _Task:
@@ -282,6 +348,8 @@ class _Task:
         predictions = evaluator.predictions
         self.weights = LabelWeights.of(predictions, posterior, rows, evaluator.n_draws, shared)
         self.views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
+        names = [predictions.models[int(j)] for j in columns]
+        self.doubts = posterior.doubts(names, evaluator.n_draws)
         self.exact = self.weights.size <= EXACT_ITEMS
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
@@ -347,7 +415,9 @@ class _Task:
         elif self.population:
             gaps = self._recentred(out, biased)
         out = {
-            n: draws_around(values[n], out[n], m.bounds, self.posterior.inflation, gaps.get(n))
+            n: draws_around(
+                values[n], out[n], m.bounds, self.posterior.inflation, gaps.get(n), self.doubts
+            )
             for n, m in metrics.items()
         }
         if self.population and self.weights.size < _TOO_FEW:
@@ -365,10 +435,7 @@ class _Task:
     def _widen_ties(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
         for name, metric in self.metrics.items():
-            if np.isfinite(metric.bounds[0]):
-                stuck = np.ptp(drawn[name], axis=0) == 0
-                high = np.minimum(metric.bounds[1], np.nan_to_num(values[name][stuck]) + 1)
-                drawn[name][:, stuck] = np.linspace(metric.bounds[0], high, len(drawn[name]))
+            drawn[name] = _ties_widened(metric, drawn[name], values[name])
 
     def _centred_at_values(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen

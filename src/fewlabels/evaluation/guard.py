@@ -184,8 +184,10 @@ class Guard:
     def _labels(self, metric: str, rows: Ints) -> Floats:
         """Of how many labeled items, of equal weight, each classifier (M,) says what is needed."""
         predictions, needs = self.evaluator.predictions, self.evaluator.metrics[metric].needs
-        provided = predictions.provides(needs)[rows]
-        return np.array([predictions.effective_size(rows[own]) for own in provided.T])
+        inside = np.zeros(predictions.n_items, dtype=bool)
+        inside[rows] = True
+        given = (predictions.given_by(needs, j) for j in range(predictions.n_models))
+        return np.array([predictions.effective_size(own[inside[own]]) for own in given])
 
     def _uniform(self, size: int) -> Floats:
         """A uniform per draw, the same for all classifiers, metrics and groups."""
@@ -198,7 +200,7 @@ class Guard:
         """Rows of a group, contradicted where the labels say so; why goes to `reasons`."""
         out = []
         for row in rows:
-            j = self.evaluator.predictions.models.index(row.model)
+            j = self.evaluator.predictions.place[row.model]
             if self.contradicts(guarded, row.metric)[j]:
                 reasons.add(self._reason(row.metric, group), row.model)
                 row = row._replace(status=Status.CONTRADICTED)

@@ -84,7 +84,7 @@ def facts(
         what = "probabilities" if known is None else known.learns_from
         silent = []
         if what != "everything":
-            gives = predictions.provides(_LEARNED_FROM[what]).any(axis=0)
+            gives = predictions.gives(_LEARNED_FROM[what])
             silent = [predictions.models[j] for j in np.flatnonzero(~gives)]
         if silent:
             sentences.append(
@@ -129,17 +129,21 @@ def below_chance(predictions: Predictions) -> list[str]:
     Of two classes the order of the items decides where a classifier gives one, else how often it
     agrees with the labels.
     """
-    found = []
-    times = predictions.times
+    found: list[str] = []
+    times, known = predictions.times, predictions.labeled
+    if not known.any():
+        return found
     for j, model in enumerate(predictions.models):
         p_values = []
-        ranked = predictions.labeled & predictions.provides("ranking")[:, j]
-        if predictions.n_classes == 2 and predictions.multiplicity is None and ranked.any():
+        ranked = predictions.given_by("ranking", j)
+        ranked = ranked[known[ranked]]
+        if predictions.n_classes == 2 and predictions.multiplicity is None and ranked.size:
             scores = score_of(predictions, j)[ranked]
             p_values.append(below_chance_by_rank(scores, predictions.labels[ranked] == 1))
-        voted = predictions.labeled & predictions.has_hard[:, j]
-        if voted.any() and (predictions.n_classes > 2 or not ranked.any()):
-            labels, hard = predictions.labels[voted], predictions.hard[voted, j]
+        voted = predictions.given_by("hard", j)
+        voted = voted[known[voted]]
+        if voted.size and (predictions.n_classes > 2 or not ranked.size):
+            labels, hard = predictions.labels[voted], predictions.hard_of(voted, j)
             k = predictions.n_classes
             p_values.append(below_chance_by_agreement(labels, hard, times[voted], k))
         if min(p_values, default=1.0) < _SURELY:
@@ -165,12 +169,20 @@ def _copies(predictions: Predictions) -> list[str]:
     """Classifiers that say the same of every item, and of enough not to do so by chance."""
     first: dict[bytes, str] = {}
     sentences = []
-    given = predictions.has_hard | predictions.provides("ranking")
+    blocks: list[Array | None] = []
+    if not predictions.is_sparse:
+        blocks = [predictions.probabilities, predictions.votes, predictions.scores]
+        given = predictions.has_hard | predictions.provides("ranking")
     for j, model in enumerate(predictions.models):
-        if predictions.size_of(given[:, j]) < _FEWEST_TO_COPY:
-            continue
         print_ = hashlib.blake2b(digest_size=16)
-        for block in (predictions.probabilities, predictions.votes, predictions.scores):
+        if predictions.is_sparse:
+            own = predictions.given_by("hard", j)
+            print_.update(own.tobytes() + predictions.hard_of(own, j).tobytes())
+        else:
+            own = np.flatnonzero(given[:, j])
+        if predictions.size_of(own) < _FEWEST_TO_COPY:
+            continue
+        for block in blocks:
             print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
         twin = first.setdefault(print_.digest(), model)
         if twin != model:

@@ -339,4 +339,5 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         return values, np.tile(values, (size, 1))
     make, _, whole = weights.of_intervals(population=population)
     drawn = over(size, make, whole=whole)
-    return values, draws_around(values, drawn, votes.bounds, posterior.inflation)
+    doubts = posterior.doubts([str(c) for c in range(drawn.shape[1])], size)
+    return values, draws_around(values, drawn, votes.bounds, posterior.inflation, doubts=doubts)

@@ -69,9 +69,9 @@ def judge(
 
     not-applicable, undefined, not-converged, few-labels, assumption, ok.
     """
-    posterior = posterior.of(predictions.models.index(model))
-    provided = predictions.provides(metric.needs)[:, predictions.models.index(model)]
-    if not provided.any():
+    j = predictions.place[model]
+    posterior = posterior.of(j)
+    if not predictions.gives(metric.needs)[j]:
         return Verdict(
             Status.NOT_APPLICABLE,
             f"not-applicable: {metric.name} needs {_NEEDS[metric.needs]}, which some do not give",
@@ -93,7 +93,9 @@ def judge(
         return Verdict(posterior.status)  # the posterior's own warnings say why
     labels_only = posterior.observed is not None
     item, label = predictions.named
-    seen = provided[item] if labels_only else np.ones(len(item), dtype=bool)
+    seen = np.ones(len(item), dtype=bool)
+    if labels_only:
+        seen = np.isin(item, predictions.given_by(metric.needs, j))
     few = _few(item[seen], label[seen], predictions, group, metric, labels_only=labels_only)
     if few:
         return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=not seen.all())

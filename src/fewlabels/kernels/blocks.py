@@ -6,6 +6,7 @@ Also progress of what takes long, and values computed once, without waiting for 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -98,10 +99,10 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
             yield from map(function, blocks)
             return
         with ThreadPoolExecutor(workers) as pool:
-            jobs = [pool.submit(copy_context().run, function, block) for block in blocks]
+            jobs = deque(pool.submit(copy_context().run, function, block) for block in blocks)
             try:
-                for job in jobs:
-                    yield job.result()
+                while jobs:  # what was handed on is not held
+                    yield jobs.popleft().result()
             finally:
                 for job in jobs:
                     job.cancel()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
 
 from fewlabels.kernels.arrays import Floats
 
@@ -152,27 +154,60 @@ def effective_size(draws: Floats) -> Floats:
     """Effective number of draws (q,) of chains (T, C, q): autocorrelations of halves, paired.
 
     Source: Gelman et al., Bayesian Data Analysis, section 11.5; the sum stops where a pair turns
-    negative (Geyer 1992).
+    negative, and pairs never rise (Geyer 1992).
     """
     halves = _halves(draws)
-    t, chains, q = halves.shape
+    t, chains, _ = halves.shape
     within = halves.var(axis=0, ddof=1).mean(axis=0)
     total = (t - 1) / t * within + halves.mean(axis=0).var(axis=0, ddof=1)
-    centred = halves - halves.mean(axis=0)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * t, axis=0)) ** 2
-    autocovariance = np.fft.irfft(spectrum, 2 * t, axis=0)[:t].mean(axis=1) / t
-    out = np.empty(q)
-    for k in range(q):
-        if not total[k] > 0:
-            out[k] = float(t * chains)
-            continue
-        rho = 1 - (within[k] - autocovariance[:, k]) / total[k]
-        pairs = rho[: t - t % 2].reshape(-1, 2).sum(axis=1)
-        negative = np.flatnonzero(pairs < 0)
-        pairs = pairs[: negative[0]] if len(negative) else pairs
-        tau = max(2 * pairs.sum() - 1, 1 / np.log10(max(t * chains, 10)))
-        out[k] = t * chains / tau
-    return out
+    length = next_fast_len(2 * t, real=True)
+    spectrum = np.abs(rfft(halves - halves.mean(axis=0), length, axis=0)) ** 2
+    autocovariance = irfft(spectrum, length, axis=0)[:t].mean(axis=1) / t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1 - (within - autocovariance) / total
+    rho[0] = 1.0
+    size = 2 * max((t - 1) // 2, 1)
+    even, odd = rho[:size:2], rho[1:size:2]
+    pairs = np.minimum.accumulate(even + odd)
+    counts = np.logical_and.accumulate(pairs > 0, axis=0)
+    counts[-1] = False
+    # Of the pair after the last that counts, half of what is positive.
+    after = np.take_along_axis(even, counts.sum(axis=0)[None], axis=0)[0]
+    tau = 2 * np.where(counts, pairs, 0.0).sum(axis=0) - 1 + np.maximum(after, 0.0)
+    tau = np.maximum(tau, 1 / np.log10(max(t * chains, 10)))
+    return np.asarray(t * chains / np.where(total > 0, tau, 1.0))
+
+
+def rank_r_hat(draws: Floats) -> Floats:
+    """The larger split R-hat (q,) of ranks and of ranks of the distances from the median.
+
+    Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021), Rank-normalization, folding, and
+    localization, section 3.2; draws (T, C, q).
+    """
+    far = np.abs(draws - np.median(draws, axis=(0, 1)))
+    return np.maximum(split_r_hat(_normal_scores(draws)), split_r_hat(_normal_scores(far)))
+
+
+def bulk_size(draws: Floats) -> Floats:
+    """Effective number of draws (T, C, q) of ranks, (q,). Source: as of `rank_r_hat`."""
+    return effective_size(_normal_scores(draws))
+
+
+def tail_size(draws: Floats) -> Floats:
+    """Effective number of draws (T, C, q) of the 5% and 95% quantiles, the lesser, (q,)."""
+    low, high = np.quantile(draws, [0.05, 0.95], axis=(0, 1))
+    sizes = [effective_size((draws <= end).astype(np.float64)) for end in (low, high)]
+    return np.minimum(*sizes)
+
+
+def _normal_scores(draws: Floats) -> Floats:
+    """Normal quantiles of the ranks over the halves of all chains, (T, C, q)."""
+    from scipy.stats import rankdata  # slow to load
+
+    half = len(draws) // 2
+    kept = np.concatenate([draws[:half], draws[-half:]]).reshape(-1, draws.shape[2])
+    out = ndtri((rankdata(kept, axis=0) - 0.375) / (len(kept) + 0.25))
+    return np.asarray(out).reshape(2 * half, *draws.shape[1:])
 
 
 def _halves(draws: Floats) -> Floats:

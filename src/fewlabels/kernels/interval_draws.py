@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from fewlabels.kernels.arrays import Floats, Ints
 
@@ -72,6 +73,21 @@ def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
 def inflated(drawn: Floats, value: Floats, factor: float) -> Floats:
     """Draws (D, M) moved away from the values (M,) by a factor; as they are where it is NaN."""
     moved: Floats = np.where(np.isnan(value), drawn, value + factor * (drawn - value))
+    return moved
+
+
+_LEAST_SHARE = 1e-4
+"""Nearest that a metric is taken to be to its bounds, as a share of the way, in log-odds."""
+
+
+def doubted(drawn: Floats, bounds: tuple[Any, Any], doubts: Floats) -> Floats:
+    """Draws (D, M) of a bounded metric moved by `doubts` (D, M) in the log-odds of its range."""
+    low, high = bounds
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return drawn
+    width = np.where(np.equal(low, high), 1.0, np.subtract(high, low))
+    share = np.clip((drawn - low) / width, _LEAST_SHARE, 1 - _LEAST_SHARE)
+    moved: Floats = low + width * expit(logit(share) + doubts)
     return moved
 
 

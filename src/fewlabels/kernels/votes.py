@@ -102,20 +102,31 @@ def class_votes(
     return np.bincount(said, weights=votes, minlength=n_classes).astype(np.float64)
 
 
-def count_votes(votes: Array, n_classes: int, again: Ints | None = None) -> scipy.sparse.csr_matrix:
-    """Votes (n, M) as rows of counts, (n, M K): column j K + l is classifier j voting for class l.
+def as_ballots(hard: Array) -> scipy.sparse.csr_matrix:
+    """Hard predictions (n, M), -1 = missing, as class + 1 where there is one."""
+    item, classifier = np.nonzero(hard >= 0)
+    start = np.searchsorted(item, np.arange(len(hard) + 1))
+    data = hard[item, classifier].astype(np.int64) + 1
+    return scipy.sparse.csr_matrix((data, classifier, start), hard.shape)
+
+
+def count_votes(
+    ballots: scipy.sparse.csr_matrix, n_classes: int, again: Ints | None = None
+) -> scipy.sparse.csr_matrix:
+    """Ballots (n, M) as counts, (n, M K): column j K + l is classifier j voting for class l.
 
     `again` (E, 3) holds further votes: item, classifier, class.
     """
-    n, m = votes.shape
-    item, classifier = np.nonzero(votes >= 0)
-    column = classifier * n_classes + votes[item, classifier]
+    shape = (ballots.shape[0], ballots.shape[1] * n_classes)
+    column = ballots.indices.astype(np.int64) * n_classes
+    column += ballots.data
+    column -= 1
+    counts = scipy.sparse.csr_matrix((np.ones(len(column)), column, ballots.indptr), shape)
     if again is not None:
-        item = np.concatenate([item, again[:, 0]])
-        column = np.concatenate([column, again[:, 1] * n_classes + again[:, 2]])
-    counts = scipy.sparse.csr_matrix(
-        (np.ones(len(item)), (item, column)), shape=(n, m * n_classes), dtype=np.float64
-    )
+        others = again[:, 1] * n_classes + again[:, 2]
+        counts = counts + scipy.sparse.csr_matrix(
+            (np.ones(len(again)), (again[:, 0], others)), shape
+        )
     counts.sum_duplicates()
     return counts
 

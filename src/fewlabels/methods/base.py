@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from fewlabels.errors import InputError, Status, UsageError
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.simplex import softmax
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -54,7 +54,7 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     """
     served = _givers(
         predictions,
-        predictions.has_probabilities,
+        predictions.gives("probabilities"),
         f"method {method!r} needs class probabilities (columns p__<model>__<class>), and no "
         "classifier gives any; provide them, or use a method for hard predictions "
         "('dawid-skene', 'majority-vote') or 'labeled'",
@@ -63,8 +63,8 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     return served, served.probabilities
 
 
-def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions, Array]:
-    """The classifiers that give hard predictions, and these (n, M); -1 = missing.
+def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
+    """The classifiers that give hard predictions.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def with_hard_votes(predictions: Predictions, method: str) -> tuple[Predictions,
     """
     served = _givers(
         predictions,
-        predictions.has_hard,
+        predictions.gives("hard"),
         f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
         "no classifier gives any; use method 'labeled', or provide predictions",
     )
-    return served, served.hard
+    return served
 
 
 def with_scores(predictions: Predictions, method: str) -> Predictions:
@@ -90,16 +90,15 @@ def with_scores(predictions: Predictions, method: str) -> Predictions:
     """
     return _givers(
         predictions,
-        predictions.provides("ranking"),
+        predictions.gives("ranking"),
         f"method {method!r} needs scores (columns s__<model>) or class probabilities (columns "
         "p__<model>__<class>), and no classifier gives any; provide them, or use a method for "
         "hard predictions ('dawid-skene', 'majority-vote') or 'labeled'",
     )
 
 
-def _givers(predictions: Predictions, given: Bools, refusal: str) -> Predictions:
-    """The classifiers that give something (n, M) for some item; an error if there is none."""
-    gives = given.any(axis=0)
+def _givers(predictions: Predictions, gives: Bools, refusal: str) -> Predictions:
+    """The classifiers that give something, (M,), for some item; an error if there is none."""
     if not gives.any():
         raise InputError(refusal)
     if gives.all():

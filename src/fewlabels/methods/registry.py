@@ -152,7 +152,7 @@ def _with_reference(model: LabelModel, name: str, reference: Predictions | None)
 
 def _automatic(predictions: Predictions) -> str:
     """What the data allow: one mixture for all, curves for one classifier, a model of votes."""
-    votes, ranks = predictions.has_hard.any(axis=0), predictions.provides("ranking").any(axis=0)
+    votes, ranks = predictions.gives("hard"), predictions.gives("ranking")
     informants = int((votes | ranks).sum())
     known = predictions.n_labeled or predictions.n_annotated
     several = predictions.multiplicity is not None

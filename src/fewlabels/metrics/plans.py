@@ -91,8 +91,11 @@ def _collect(
 
 def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
     """What classifier j provides on all of the rows."""
+    said = predictions.hard_of(rows, j)
 
     def on_all(needs: Needs) -> bool:
+        if needs == "hard":
+            return bool((said >= 0).all())
         return bool(predictions.provides(needs)[rows, j].all())
 
     probabilities, scores = None, None
@@ -100,7 +103,7 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
         probabilities = predictions.probabilities[rows, j]
     elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
-    hard = predictions.hard[rows, j].astype(np.int64) if on_all("hard") else None
+    hard = said.astype(np.int64) if on_all("hard") else None
     times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
     return ScoreView(predictions.n_classes, probabilities, hard, scores, times=times)
 

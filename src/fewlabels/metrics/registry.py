@@ -47,10 +47,10 @@ def defaults(predictions: Predictions) -> tuple[str, ...]:
     Probabilities have an accuracy, calibration and ranking; scores rank; votes alone err, and
     agree with the truth more than chance would.
     """
-    if predictions.has_probabilities.any():
+    if predictions.gives("probabilities").any():
         return ("accuracy", "ece", "roc_auc", "average_precision")
-    votes = ("error_rate", "cohen_kappa") if predictions.has_hard.any() else ()
-    ranks = predictions.provides("ranking").any()
+    votes = ("error_rate", "cohen_kappa") if predictions.gives("hard").any() else ()
+    ranks = predictions.gives("ranking").any()
     return ("roc_auc", "average_precision", *votes) if ranks else ("error_rate", "cohen_kappa")
 
 

@@ -1,4 +1,4 @@
-"""label_next(): the items whose labels would narrow a curve's band the most.
+"""label_next(): the items whose labels would narrow a curve's band, or what votes say, the most.
 
 Learning y_i takes Cov(f, y_i)^2 / Var(y_i) from the variance of a curve's value f: by the law of
 total variance it is Var(E[f | y_i]), and E[f | y_i] is a line, since y_i has two values. With h_i
@@ -8,8 +8,9 @@ total variance it is Var(E[f | y_i]), and E[f | y_i] is a line, since y_i has tw
 
 what the label tells of the parameters, and what the item itself adds to the curve of these items.
 A batch is chosen greedily, f and the labels conditioned on each pick as if jointly normal, so that
-no two picks ask the same. Labels enter only through the posterior: what is chosen depends on
-scores and on labels already known, never on the label to come.
+no two picks ask the same. For votes f is the error rates of all classifiers, or all labels, and y_i
+whether an item is of its likeliest class. Labels enter only through the posterior: what is chosen
+depends on scores, votes and labels already known, never on the label to come.
 """
 
 from __future__ import annotations
@@ -18,19 +19,35 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels import report
-from fewlabels.checks.arguments import whole
-from fewlabels.errors import InputError, UsageError, listed
+from fewlabels.checks.arguments import seed_of, whole
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import (
+    InputError,
+    UsageError,
+    gravest_first,
+    listed,
+    plain_name,
+    unknown,
+)
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.blocks import Progress, map_blocks, using_workers
-from fewlabels.methods.base import LabelModel
-from fewlabels.methods.registry import METHODS
-from fewlabels.questions.counts import GRID, Counts, CutCounts, Kind
-from fewlabels.questions.curve import chosen_kinds
+from fewlabels.kernels.blocks import Progress, map_blocks, spans, using_workers
+from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import METHODS, resolve
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.questions.counts import GRID, KINDS, Counts, CutCounts, Kind
 from fewlabels.questions.question import Answer, OneClassifier
 from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
+
+OF_VOTES = ("error-rates", "labels")
+"""What votes are asked for, beside the curves of scores."""
+
+_LABEL_CANDIDATES, _PART = 2_000, 4_096
+"""Candidates where all labels are asked for, since each tells of each; items at a time."""
 
 CANDIDATES = 5_000
 """Of more unlabeled items, so many that spread evenly over the quantiles of the score."""
@@ -55,9 +72,12 @@ class LabelNext(Answer):
     score, probability
         Score of each item in the units of the file, and P(positive).
     kind
-        The kind of curve.
+        The kind of curve, or "error-rates" or "labels".
     statement
         Which methods may learn from labels of items chosen so.
+    likeliest
+        For error rates and labels: the likeliest class of each item, whose probability
+        `probability` then is (`score` is NaN).
     """
 
     items: Ints
@@ -66,12 +86,13 @@ class LabelNext(Answer):
     probability: Floats
     kind: str
     statement: str
+    likeliest: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Items, gains, scores and probabilities as lists."""
         names = ("items", "gain", "score", "probability")
         out: dict[str, Any] = plain({name: getattr(self, name) for name in names})
-        return out
+        return out | ({"likeliest": list(self.likeliest)} if self.likeliest else {})
 
     def report(self) -> dict[str, Any]:
         """Everything, as a dictionary of plain values."""
@@ -84,7 +105,8 @@ class LabelNext(Answer):
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row per item: item, score, probability, gain ("pandas", "polars" or "pyarrow")."""
-        columns = {"item": self.items, "score": self.score}
+        columns: dict[str, Any] = {"item": self.items}
+        columns |= {"likeliest": self.likeliest} if self.likeliest else {"score": self.score}
         return frame(columns | {"probability": self.probability, "gain": self.gain}, backend)
 
 
@@ -101,13 +123,16 @@ def label_next(
     progress: Progress | None = None,
     columns: Any = None,
 ) -> LabelNext:
-    """Choose the items to label next, so that the band of a curve narrows the most.
+    """Choose the items to label next, so that what is known of an answer grows the most.
 
     Parameters
     ----------
     size
         How many items; fewer where fewer are unlabeled.
-    predictions, model, method, kind, positive, random_state, workers, progress, columns
+    kind
+        The curve whose band is to narrow ("precision-recall", "roc"), or, of hard predictions and
+        votes, "error-rates": those of all classifiers or of `model`; "labels": of all items.
+    predictions, model, method, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`.
 
     Raises
@@ -129,7 +154,15 @@ def label_next(
     True
     """
     whole("size", size)
-    chosen = chosen_kinds(kind)[kind]
+    if kind in OF_VOTES:
+        with using_workers(workers):
+            return _of_votes(
+                predictions_of(predictions, columns, positive, against_rest=False),
+                model, size, method, kind, seed_of(random_state),
+            )  # fmt: skip
+    if kind not in KINDS:
+        raise UsageError(unknown("kind", kind, [*KINDS, *OF_VOTES]))
+    chosen = KINDS[kind]
     with using_workers(workers):
         question = OneClassifier.of(
             predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
@@ -306,3 +339,107 @@ def greedy(covariance: Floats, chance: Floats, size: int) -> tuple[Ints, Floats]
         left = np.maximum(left - factor**2, 0.0)
         factors = np.vstack([factors, factor])
     return np.array(picks, dtype=np.int64), np.array(gains)
+
+
+# --- votes ---------------------------------------------------------------------------------------
+
+
+def _of_votes(
+    predictions: Predictions,
+    model: str | None,
+    size: int,
+    method: str | LabelModel,
+    kind: str,
+    seed: int,
+) -> LabelNext:
+    """Items whose labels tell most of the error rates of classifiers, or of all labels."""
+    refuse_multiplicity(predictions, "this question")
+    if model is not None and model not in predictions.models:
+        raise UsageError(unknown("model", model, predictions.models))
+    who = [model] if model is not None else list(predictions.models)
+    ballots = predictions.select_models(who).ballots
+    given = np.diff(ballots.indptr) > 0
+    if not given.any():
+        raise InputError(
+            f"kind {kind!r} is of votes, hard predictions or probabilities, and there are none of "
+            f"{listed(who, 3)}; ask for the curve of its scores (kind 'precision-recall')"
+        )
+    called, label_model = resolve(method, predictions)
+    posterior = label_model.infer(predictions, np.random.default_rng(seed))
+    if posterior.means is not None or posterior.observed is not None:
+        raise UsageError(
+            f"method {called!r} says nothing of items without a label, so it cannot choose among "
+            "them; use 'auto' or 'bee'"
+        )
+    open_rows = np.flatnonzero(~predictions.labeled & given)
+    if not len(open_rows):
+        raise InputError("every item with a vote is labeled; there is none to choose")
+    most = CANDIDATES if kind == "error-rates" else _LABEL_CANDIDATES
+    rows = open_rows[np.argsort(predictions.keys[open_rows])[:most]]
+    draws = np.arange(min(posterior.parameters.size, _MOST_DRAWS))
+    block = posterior.parameters.block(draws, rows)
+    best = block.mean(axis=2).argmax(axis=1)
+    chance = block[np.arange(len(rows)), best]
+    if kind == "labels":
+        centred = chance - chance.mean(axis=1, keepdims=True)
+        covariance = centred @ centred.T / len(draws)
+        covariance[np.diag_indices(len(rows))] += (chance * (1 - chance)).mean(axis=1)
+        total = float(np.trace(covariance))
+    else:
+        covariance, total = _with_error_rates(posterior, ballots, rows, draws, block, best)
+    picks, removed = greedy(covariance, chance, min(size, len(rows)))
+    known = np.minimum(np.cumsum(removed) / total, 1.0) if total > 0 else np.zeros(len(picks))
+    few = f"only {len(picks)} items are unlabeled and have a vote" if len(picks) < size else None
+    names = tuple(plain_name(c) for c in predictions.classes)
+    return LabelNext(
+        model=model or f"{len(np.unique(ballots.indices))} classifiers",
+        positive=names[-1], classes=names,
+        method=called, estimand="sample", confidence_level=_LEVEL, seed=seed,
+        n_items=int(given.sum()), n_labeled=predictions.n_labeled,
+        n_labeled_positive=int((predictions.labels == len(names) - 1).sum()), unit="class",
+        items=rows[picks], gain=np.diff(known, prepend=0.0),
+        score=np.full(len(picks), np.nan), probability=chance[picks].mean(axis=1),
+        kind=kind, statement=_statement(called), likeliest=tuple(names[k] for k in best[picks]),
+        status=posterior.status,
+        warnings=tuple(dict.fromkeys([*gravest_first(posterior.warnings), *filter(None, [few])])),
+        diagnostics=posterior.diagnostics,
+    )  # fmt: skip
+
+
+def _with_error_rates(
+    posterior: LabelPosterior,
+    ballots: scipy.sparse.csr_matrix,
+    rows: Ints,
+    draws: Ints,
+    block: Floats,
+    best: Ints,
+) -> tuple[Floats, float]:
+    """Covariance (M, C) of error rates with whether items are of their class `best`; variance.
+
+    Ballots (n, M) are class + 1 of all items; block (C, K, D) is P(label) of the items `rows`.
+    """
+    n, m = ballots.shape
+    n_votes = np.maximum(np.bincount(ballots.indices, minlength=m), 1)
+    wrong, noise = np.zeros((m, len(draws))), np.zeros(m)
+    for part in spans(n, _PART):
+        own = ballots[part]
+        item = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+        right = posterior.parameters.block(draws, part)[item, own.data - 1]
+        of_model = scipy.sparse.csr_matrix(
+            (np.ones(own.nnz), (own.indices, np.arange(own.nnz))), (m, own.nnz)
+        )
+        wrong += of_model @ (1 - right)
+        noise += of_model @ (right * (1 - right)).mean(axis=1)
+    error = wrong / n_votes[:, None]
+    chance = block[np.arange(len(rows)), best]
+    centred = error - error.mean(axis=1, keepdims=True)
+    covariance = centred @ chance.T / len(draws)
+    own = ballots[rows]
+    item = np.repeat(np.arange(len(rows)), np.diff(own.indptr))
+    vote, of_best = own.data - 1, chance[item]
+    # Being of the class makes a vote for it right, and any other wrong.
+    moved = np.where(
+        (vote == best[item])[:, None], -of_best * (1 - of_best), of_best * block[item, vote]
+    )
+    np.add.at(covariance, (own.indices, item), moved.mean(axis=1) / n_votes[own.indices])
+    return covariance, float((error.var(axis=1) + noise / n_votes**2).sum())

@@ -319,7 +319,7 @@ class OneClassifier:
 
 def _classifier(predictions: Predictions, model: str | None) -> str:
     """The classifier that is meant."""
-    ranks = predictions.provides("ranking").any(axis=0)
+    ranks = predictions.gives("ranking")
     names = [predictions.models[j] for j in np.flatnonzero(ranks)]
     if model is not None and model not in predictions.models:
         raise UsageError(unknown("model", model, predictions.models))

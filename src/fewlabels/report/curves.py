@@ -402,20 +402,28 @@ def render_label_next(report: Report, width: int = 80) -> str:
     width = max(width, NARROWEST)
     kind = report["kind"].replace("roc", "ROC")
     number = plural(len(report["items"]), "item")
-    scored = report["unit"] == "probability"
-    rows = [["row", "score", "P(positive)", "gain"]]
+    scored, of_votes = report["unit"] == "probability", "likeliest" in report
+    if of_votes:
+        heads, texts = ("likeliest", "P(likeliest)"), [clean(c) for c in report["likeliest"]]
+        aim = {"error-rates": "error rates", "labels": "labels of all items"}[kind]
+        gain = f"The gain is the share of the variance of the {aim} that a label is expected"
+    else:
+        heads = ("score", "P(positive)")
+        texts = [score_text(score, scored) for score in report["score"]]
+        aim = f"{kind} curve"
+        gain = "The gain is the share of the band's variance that a label is expected"
+    rows = [["row", *heads, "gain"]]
     rows += [
-        [count(item + 1), score_text(score, scored), probability(chance),
-         "-" if gain is None else f"{100 * gain:.1f}%"]
-        for item, score, chance, gain in zip(
-            *(report[key] for key in ("items", "score", "probability", "gain")), strict=True
+        [count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}"]
+        for item, text, chance, gained in zip(
+            report["items"], texts, report["probability"], report["gain"], strict=True
         )
-    ]  # fmt: skip
-    gain = "The gain is the share of the band's variance that a label is expected to remove."
+    ]
+    gain += " to remove."
     return as_text(
         [
             *wrap(who(report), width),
-            *wrap(f"{clean(report['model'])}: label {number} for the {kind} curve", width),
+            *wrap(f"{clean(report['model'])}: label {number} for the {aim}", width),
             "",
             *aligned(rows, "r"),
             "",

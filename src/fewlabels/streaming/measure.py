@@ -170,7 +170,8 @@ class Measurer:
                 gap = None
                 if self.estimand == "population":
                     gap = noise_alone(metric, of_intervals)
-                drawn = draws_around(value, drawn, metric.bounds, posterior.inflation, gap)
+                doubts = posterior.doubts([self.samples.sample.models[j]], len(drawn))
+                drawn = draws_around(value, drawn, metric.bounds, posterior.inflation, gap, doubts)
                 out[name].draws[:, j] = drawn[:, 0]
                 out[name].undefined[j] = np.isnan(drawn).sum()
 

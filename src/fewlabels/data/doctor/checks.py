@@ -46,6 +46,10 @@ _MANY_CLASSES = 50
 _FEW_TO_SAY_THE_SAME = 5
 """With fewer votes it is no wonder that all of them are of one class."""
 
+_COMPARED, _TOGETHER, _SAME, _FURTHER = 200, 50, 0.95, 0.1
+"""Most annotators that are compared, the busiest; votes on the same items that this takes; how
+often copies agree, and how much more often than with others."""
+
 _IDENTIFIED = 3
 """From so many classifiers on, votes on the same items determine error rates."""
 
@@ -136,6 +140,39 @@ def annotators(evidence: Evidence) -> Iterator[Finding]:
             "look at their votes; a confusion matrix (dawid-skene) discounts them, one error rate "
             "does not",
         )
+
+
+@check
+def copied_votes(evidence: Evidence) -> Iterator[Finding]:
+    """Annotators who nearly always say the same as each other, and much less often as others."""
+    if evidence.annotators is None:
+        return
+    counts, k = evidence.some.vote_counts, evidence.some.n_classes
+    busy = np.bincount(counts.indices // k, minlength=evidence.some.n_models)
+    busy[: evidence.annotators] = 0
+    who = np.sort(np.argsort(-busy, kind="stable")[:_COMPARED])
+    who = who[busy[who] >= _TOGETHER]
+    if len(who) < 3:
+        return
+    votes = counts[:, (who[:, None] * k + np.arange(k)).ravel()].astype(np.float64)
+    voted = votes @ scipy.sparse.kron(scipy.sparse.eye(len(who)), np.ones((k, 1))).tocsr()
+    common = (voted.T @ voted).toarray()
+    agree = sum((votes[:, c::k].T @ votes[:, c::k]).toarray() for c in range(k))
+    np.fill_diagonal(common, 0.0)
+    np.fill_diagonal(agree, 0.0)
+    typical = agree.sum(axis=1) / np.maximum(common.sum(axis=1), 1)
+    share = np.where(common >= _TOGETHER, agree / np.maximum(common, 1), 0.0)
+    linked = (share >= _SAME) & (share >= np.maximum.outer(typical, typical) + _FURTHER)
+    number, of = scipy.sparse.csgraph.connected_components(linked, directed=False)
+    for group in (np.flatnonzero(of == c) for c in range(number)):
+        if len(group) > 1:
+            yield Finding(
+                "warning",
+                f"say the same on up to {share[np.ix_(group, group)].max():.1%} of the items that "
+                "two of them vote on, and much less often the same as others",
+                _plural("annotator", [evidence.some.models[j] for j in who[group]], 20),
+                "keep one of them if they are copies: `auto` counts them as about one",
+            )
 
 
 @check

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from time import perf_counter
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from fewlabels.checks.arguments import chosen_from, positive, whole
 from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import LabelModel, with_hard_votes
 from fewlabels.methods.bee.constraints import Constraints
-from fewlabels.methods.bee.fitted import FittedVoteModel
+from fewlabels.methods.bee.fitted import FittedVoteModel, Mixing
+from fewlabels.methods.bee.rates_prior import EASY, HARD
 from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
@@ -29,11 +31,17 @@ from fewlabels.methods.bee.table import (
     Schedule,
     States,
     VoteData,
+    VoteDraws,
     VotePrior,
+    VoteTable,
 )
 from fewlabels.methods.votes.data import domains_of
-from fewlabels.methods.votes.warnings import announce_wait
+from fewlabels.methods.votes.dependence import Counted
+from fewlabels.methods.votes.warnings import VARIATIONAL, announce_wait
 from fewlabels.predictions import Predictions
+
+if TYPE_CHECKING:
+    from fewlabels.methods.bee.gibbs import Run
 
 Strength = float | Literal["learned", "held-out"]
 """A concentration: given, drawn under a Gamma(1, 1) prior, or chosen by held-out likelihood."""
@@ -44,6 +52,18 @@ SELECTIONS: tuple[Selection, ...] = ("folds", "split")
 
 Rates = Literal["one", "confusion"]
 """What a classifier has: an error rate, or a confusion matrix."""
+
+Inference = Literal["auto", "gibbs", "variational"]
+"""Chains, or one deterministic fit."""
+
+MANY_VOTES = 600_000
+"""More distinct votes than these are for variational inference unless chains are asked for."""
+
+MOST_VISITS = 1_000_000_000
+"""Votes times sweeps that take some minutes; of more, there are fewer sweeps."""
+
+_FEWEST_SWEEPS, _KEPT = 50, 2**25
+"""Sweeps of a chain there are at least, and numbers of all draws together."""
 
 _CONCENTRATIONS = ("concentration", "top_concentration")
 
@@ -57,7 +77,7 @@ class VoteModel(LabelModel):
     """
 
     class_prior: float = 1.0
-    error_prior: tuple[float, float] = (1.0, 10.0)
+    error_prior: tuple[float, float] | Literal["learned"] = (1.0, 10.0)
     burn_in: int = 1000
     sweeps: int = 2000
     thin: int = 10
@@ -65,6 +85,8 @@ class VoteModel(LabelModel):
     labeled_at_random: bool = True
     flip: bool = True
     constraints: Constraints | None = None
+    levels: int = 1
+    inference: Inference = "auto"
 
     name: ClassVar[str]
     shared: ClassVar[int]
@@ -81,12 +103,26 @@ class VoteModel(LabelModel):
                 "`sweeps` must be at least `thin`, the sweeps per kept draw; got "
                 f"{self.sweeps} and {self.thin}"
             )
+        chosen_from("inference", self.inference, get_args(Inference))
+        if self.inference == "variational" and self.shared != ALONE:
+            raise UsageError(
+                f"`inference` 'variational' is for models that share no rates (BEE, ConfusionBEE); "
+                f"{self.name!r} does: leave it out"
+            )
         positive("class_prior", self.class_prior)
         pair = self.error_prior
-        if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise UsageError(f"`error_prior` must be two numbers, (errors, hits); got {pair!r}")
-        for value in pair:
-            positive("error_prior", value)
+        if pair != "learned":
+            if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+                raise UsageError(
+                    f"`error_prior` must be two numbers, (errors, hits), or 'learned'; got {pair!r}"
+                )
+            for value in pair:
+                positive("error_prior", value)
+        whole("levels", self.levels)
+        if self.levels > 1 and (self.rates == "one" or self.shared != ALONE or self.constraints):
+            raise UsageError(
+                "`levels` of difficulty are for confusion-bee without constraints; leave it at 1"
+            )
         if self.constraints is not None and not isinstance(self.constraints, Constraints):
             raise UsageError(
                 "`constraints` must be fewlabels.models.Constraints; got "
@@ -116,8 +152,9 @@ class VoteModel(LabelModel):
         sampler = getattr(self, "sampler", "collapsed")
         collapsed = sampler in ("collapsed", "partially collapsed")
         # Where rules tell classes apart, a mirror image is not as likely.
-        flip = self.flip and self.constraints is None
-        after = Rules(self.shared, flip, collapsed, False, alpha, gamma)
+        flip = self.flip and self.constraints is None and self.levels == 1
+        learned = self.error_prior == "learned"
+        after = Rules(self.shared, flip, collapsed, False, alpha, gamma, learned)
         if sampler == "collapsed then uncollapsed":
             # Burn-in integrates the rates out of the labels too.
             return after._replace(collapsed=True, collapsed_labels=True), after
@@ -133,12 +170,17 @@ class VoteModel(LabelModel):
 
     def prior(self, states: States, n_classes: int) -> VotePrior:
         """Dirichlet priors; every row of a confusion matrix errs as often as a single rate does."""
-        wrong, right = self.error_prior
+        wrong, right = EASY if isinstance(self.error_prior, str) else self.error_prior
         if self.rates == "one":
             rates = np.array([[wrong, right]], dtype=np.float64)
         else:
-            rates = np.full((n_classes, n_classes), wrong / (n_classes - 1), dtype=np.float64)
-            np.fill_diagonal(rates, right)
+            same = np.eye(n_classes)
+            rates = np.concatenate(
+                [
+                    (1 - same) * errors / (n_classes - 1) + same * hits
+                    for errors, hits in [(wrong, right), *[HARD] * (self.levels - 1)]
+                ]
+            )
         # States that a group does not have never get an item; a Dirichlet needs them positive.
         weights = np.where(states.weights > 0, states.weights, 1.0)
         return VotePrior(weights * float(self.class_prior), rates)
@@ -159,32 +201,48 @@ class VoteModel(LabelModel):
         samples: Sequence[Predictions],
         generators: Sequence[np.random.Generator],
         ahead: int = 0,
+        counted: Counted | None = None,
     ) -> list[FittedVoteModel]:
         """Fit to every one of some samples, as `fit` does; together that is quicker.
 
-        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes.
+        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes;
+        `counted` says how much the votes of classifiers that share mistakes count.
         """
         # Compilers are slow to load: not before there is something to sample.
         from fewlabels.methods.bee.gibbs import Run, run_chains
 
-        fits, runs = [], []
+        fits: list[tuple[Predictions, tuple[str | None, ...], States, Floats | None]] = []
+        runs: list[Run] = []
         for predictions, rng in zip(samples, generators, strict=True):
-            served, _ = with_hard_votes(predictions, self.name)
+            served = with_hard_votes(predictions, self.name)
             model = self.with_strengths(served, rng)
             # In the order of their names, so that the order of the items does not matter.
             domains = tuple(sorted(domains_of(served), key=str))
-            states = States.of(served.n_classes, domains, self.constraints)
+            states = States.of(served.n_classes, domains, self.constraints, self.levels)
+            weights = None if counted is None else counted.of(domains, served.models)
             data = VoteData.of(
-                served, domains, states, self.constraints, labeled_at_random=self.labeled_at_random
-            )
+                served, domains, states, self.constraints,
+                labeled_at_random=self.labeled_at_random, counted=weights,
+            )  # fmt: skip
             alpha, gamma = (1.0 if isinstance(s, str) else float(s) for s in model.strengths)
             n_units = len(domains) * served.n_models
             prior = self.prior(states, served.n_classes)
             runs.append(Run(data.table, prior, n_units, (alpha, gamma), rng))
-            fits.append((served, domains, states))
+            fits.append((served, domains, states, weights))
         # Concentrations that were chosen are given ones; whether others are learned is the same.
         burn_in, after = self.rules()
-        schedule = Schedule(self.burn_in, self.sweeps, self.thin, self.chains)
+        cast = [_votes(run.table, run.n_units) for run in runs]
+        votes = max(len(run.table.vote) for run in runs)
+        schedule, notes = self.schedule(votes, max(r.n_units * r.prior.rates.size for r in runs))
+
+        def accept(place: int, draws: VoteDraws) -> bool:
+            return not Mixing.of(draws, fits[place][2], cast[place]).wants_more
+
+        if self.is_variational(votes):
+            every, notes = self._variational(runs, votes)
+        else:
+            judge = accept if self.chains > 1 and not notes else None
+            every = run_chains(runs, after, burn_in, schedule, ahead, announce_wait, judge)
         return [
             FittedVoteModel(
                 constraints=self.constraints,
@@ -194,16 +252,68 @@ class VoteModel(LabelModel):
                 domains=domains,
                 states=states,
                 draws=draws,
-                voted=np.bincount(run.table.unit, minlength=run.n_units) > 0,
+                votes=given,
                 salt=int(run.rng.integers(2**63)),
+                counted=weights,
+                notes=notes,
             )
-            for (served, domains, states), run, draws in zip(
-                fits,
-                runs,
-                run_chains(runs, after, burn_in, schedule, ahead, announce_wait),
-                strict=True,
+            for (served, domains, states, weights), run, given, draws in zip(
+                fits, runs, cast, every, strict=True
             )
         ]
+
+    def is_variational(self, votes: int) -> bool:
+        """Whether so many distinct votes are fitted without chains."""
+        many = self.inference == "auto" and self.shared == ALONE and votes > MANY_VOTES
+        return many or self.inference == "variational"
+
+    def schedule(self, votes: int, cells: int) -> tuple[Schedule, tuple[str, ...]]:
+        """Sweeps for so many distinct votes and rates, and what to say where they are fewer."""
+        given = Schedule(self.burn_in, self.sweeps, self.thin, self.chains)
+        share = MOST_VISITS / max(votes * self.work, 1)
+        said: tuple[str, ...] = ()
+        if share < 1 and self.inference == "auto":
+            burn_in, sweeps = (
+                min(max(int(n * share), _FEWEST_SWEEPS), n) for n in (self.burn_in, self.sweeps)
+            )
+            given = Schedule(burn_in, sweeps, min(max(sweeps // 50, 1), self.thin), self.chains)
+            said = (
+                f"{votes:,} votes are sampled in {burn_in:,} + {sweeps:,} sweeps of each of "
+                f"{self.chains} chains, of {self.burn_in:,} + {self.sweeps:,}: more would take "
+                "long; `effective_draws` says what they are worth, inference='gibbs' takes all",
+            )
+        # Draws of the rates of thousands of annotators are large.
+        kept = max(_KEPT // max(cells * self.chains, 1), 10)
+        thin = max(given.thin, -(-given.sweeps // kept))
+        return Schedule(given.burn_in, given.sweeps, thin, given.chains), said
+
+    def _variational(
+        self, runs: Sequence[Run], votes: int
+    ) -> tuple[list[VoteDraws], tuple[str, ...]]:
+        """Draws around a variational fit to each, and what to say of them."""
+        from fewlabels.methods.bee.variational import draw_variational, fit_variational, n_draws
+
+        every, said = [], dict[str, None]()
+        for run in runs:
+            fit, prior = fit_variational(
+                run.table, run.prior, run.n_units, learned=self.error_prior == "learned"
+            )
+            size = n_draws(fit.cells.size, len(run.table.vote))
+            every.append(draw_variational(fit, run.table, prior, size, run.rng))
+            if not fit.converged:
+                said[
+                    f"not-converged: after {fit.iterations} variational steps P(label) still "
+                    f"changes by {fit.change:.2g} on average"
+                ] = None
+        why = f" as there are {votes:,} votes" if self.inference == "auto" else ""
+        said[f"{VARIATIONAL}{why}; inference='gibbs' samples chains"] = None
+        return every, tuple(said)
+
+
+def _votes(table: VoteTable, n_units: int) -> Floats:
+    """Votes of every unit, (units,)."""
+    items = np.repeat(table.items, np.diff(table.start))
+    return np.bincount(table.unit, table.times * items, n_units).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -220,10 +330,12 @@ class BEE(VoteModel):
         Count of every class in the Dirichlet (two classes: Beta) prior of the class shares.
     error_prior
         Counts (alpha_e, beta_e) of errors and hits in the Beta prior of an error rate. The paper's
-        (1, 10) expects classifiers to be good; it weighs as much as eleven labels.
+        (1, 10) expects classifiers to be good; it weighs as much as eleven labels. "learned": drawn
+        with the rates, for every row of the rates by itself (`rates_prior`).
     burn_in, sweeps, thin, chains
         Sweeps of each chain before the first draw, sweeps after it, sweeps per kept draw, and
-        chains. The paper: one chain, 4000, 2000, 10.
+        chains. Where the chains do not agree after `sweeps`, they go on up to four times as long,
+        with as many draws kept. The paper: one chain, 4000, 2000, 10.
     labeled_at_random
         Whether known labels are of a random sample of the items; else they are left out of the
         class shares.
@@ -232,6 +344,13 @@ class BEE(VoteModel):
         mirror image of the answer.
     constraints
         Logic between the labels of one item in several domains.
+    levels
+        2: an item is an easy or a hard one, and a classifier has a confusion matrix for each
+        (confusion-bee alone).
+    inference
+        "gibbs": the chains above. "variational": a mean-field fit and draws around it, for
+        millions of votes. "auto": chains, of fewer sweeps where votes times sweeps are many, and
+        variational beyond 600,000 distinct votes; warnings say so.
     """
 
     name = "bee"
@@ -261,7 +380,7 @@ class CoupledVoteModel(VoteModel):
     sampler: str = "collapsed"
 
     rates: ClassVar[Rates] = "one"
-    samplers: ClassVar[tuple[str, ...]] = ("collapsed", "uncollapsed")
+    samplers: ClassVar[tuple[str, ...]] = ("collapsed", "uncollapsed", "collapsed then uncollapsed")
 
 
 @dataclass(frozen=True)
@@ -318,10 +437,12 @@ class CBCC(CoupledVoteModel):
     concentration, selection
         As in `CBEE`.
     sampler
-        "collapsed": clusters with the rates integrated out; "uncollapsed": under current rates.
+        "collapsed": clusters with the rates integrated out; "uncollapsed": under current rates;
+        "collapsed then uncollapsed": burn-in with the rates integrated out of labels too, as in
+        the paper.
     """
 
-    sampler: Literal["collapsed", "uncollapsed"] = "collapsed"
+    sampler: Literal["collapsed", "uncollapsed", "collapsed then uncollapsed"] = "collapsed"
 
     name = "cbcc"
     shared = TABLES

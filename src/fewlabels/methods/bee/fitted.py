@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import chdtri
 
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import index_blocks, map_blocks
-from fewlabels.kernels.hmc import effective_size, split_r_hat
+from fewlabels.kernels.hmc import bulk_size, rank_r_hat, tail_size
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.base import FittedLabelModel
 from fewlabels.methods.bee.constraints import Constraints
@@ -28,11 +29,20 @@ from fewlabels.methods.bee.table import (
 )
 from fewlabels.methods.votes.data import VoteRates, by_domain, domain_texts, domains_of
 from fewlabels.methods.votes.warnings import INDEPENDENT, not_identified, straddling, told_wait
-from fewlabels.posterior import LabelPosterior
+from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
-CONVERGED = 1.1
-"""Largest split R-hat of a run whose chains agree."""
+_LEAST = 100
+"""Effective draws per chain that a run needs, and half of those kept where these are fewer."""
+
+_CHANCE = 0.01
+"""How often the largest R-hat of chains that agree may be over the limit."""
+
+_JUDGED = 200
+"""Error rates, and class shares, whose chains are compared: those of the most votes."""
+
+_COUNTS = 0.1
+"""Weight in a mixture from which on a model's chains have to agree."""
 
 _FEWEST = 4
 """Draws of a chain whose halves can be compared."""
@@ -120,11 +130,80 @@ class LabelDraws:
         return self.data.labels_of(found[place], rows, k)
 
 
+class Mixing(NamedTuple):
+    """Whether chains agree: largest R-hat and least effective draws, and what they have to be."""
+
+    r_hat: float
+    bulk: float
+    tail: float
+    most_r_hat: float
+    least: float
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether more sweeps may help: not where draws are too few to tell."""
+        return self.r_hat > self.most_r_hat or min(self.bulk, self.tail) < self.least
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree; half the effective draws that are asked for will do."""
+        return self.r_hat <= self.most_r_hat and min(self.bulk, self.tail) >= self.least / 2
+
+    @staticmethod
+    def of(draws: VoteDraws, states: States, votes: Floats) -> Mixing:
+        """Of error rates and class shares of draws; of those with most votes (units,) if many.
+
+        The limit of R-hat allows for their number P: R-hat^2 of chains in m parts that agree is
+        about 1 + chi^2(m - 1) / ((m - 1) e), e effective draws per part, at least 50 (Vehtari et
+        al. 2021). The largest of P is below the quantile 1 - .01 / (2 P) of that; 1.01 is within
+        reach of chance. A quarter of the draws will do where hard items have rates of their own:
+        what is allowed for there (`VoteSelection`) is more than what chains leave open.
+        """
+        t, c = draws.rates.shape[:2]
+        if draws.independent:
+            return Mixing(1.0, float(t * c), float(t * c), 1.0, 0.0)
+        if t < _FEWEST:
+            return Mixing(*[float("nan")] * 5)
+        values = _judged(draws, states, votes)
+        parts, least = 2 * c, min(_LEAST * c, t * c / 2) / (4 if states.levels > 1 else 1)
+        chi = chdtri(parts - 1, _CHANCE / (2 * values.shape[2])) / (parts - 1)
+        return Mixing(
+            float(rank_r_hat(values).max()),
+            float(bulk_size(values).min()),
+            float(tail_size(values).min()),
+            float(np.sqrt(1 + chi * parts / least)),
+            least,
+        )
+
+
+def _judged(draws: VoteDraws, states: States, votes: Floats) -> Floats:
+    """Error rates and class shares of the units and domains with the most votes, (T, C, q)."""
+    t, c, n_units = draws.rates.shape[:3]
+    n_domains = len(states.group)
+    units = np.sort(np.argsort(-votes, kind="stable")[:_JUDGED])
+    by_domain = votes.reshape(n_domains, -1).sum(axis=1)
+    domains = np.sort(np.argsort(-by_domain, kind="stable")[:_JUDGED])
+    rates = draws.rates[:, :, units]
+    k = int(states.class_of.max()) + 1
+    shares = states.of_draws(draws.shares).reshape(t * c, *draws.shares.shape[2:])
+    if rates.shape[3] > 1:
+        every = draws.rates.reshape(t * c, *draws.rates.shape[2:])
+        by_class = states.class_rates(every, shares)[:, units]
+        rates = by_class.reshape(t, c, *by_class.shape[1:])
+    shares = states.class_shares(shares, k).reshape(t, c, n_domains, -1)
+    errors = rates[..., 0, 0]
+    if rates.shape[3] > 1:
+        own = shares[:, :, units // (n_units // n_domains)]
+        errors = 1 - np.einsum("tcuk,tcukk->tcu", own, rates)
+    return np.concatenate([errors, shares[:, :, domains, 1:].reshape(t, c, -1)], axis=2)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedVoteModel(FittedLabelModel):
     """Draws of a model of votes, which apply to any items of the same domains.
 
-    voted (units,) says which classifier votes in which domain of the items it was fitted on.
+    votes (units,) says how often a classifier votes in a domain of the items it was fitted on;
+    counted (units,) how much one of its votes counts, where that is not 1 for all.
     """
 
     constraints: Constraints | None
@@ -134,8 +213,9 @@ class FittedVoteModel(FittedLabelModel):
     domains: tuple[str | None, ...]
     states: States
     draws: VoteDraws
-    voted: Bools
+    votes: Floats
     salt: int
+    counted: Floats | None = None
     notes: tuple[str, ...] = ()
 
     def after(self, seconds: float) -> FittedVoteModel:
@@ -148,12 +228,13 @@ class FittedVoteModel(FittedLabelModel):
         """Draws of all chains, in turns."""
         d = self.draws
         size = d.rates.shape[0] * d.rates.shape[1]
-        shares = d.shares.reshape(size, *d.shares.shape[2:]) * (self.states.weights > 0)
-        shares /= shares.sum(axis=2, keepdims=True)
+        shares = self.states.of_draws(d.shares).reshape(size, *d.shares.shape[2:])
         return RateDraws(d.rates.reshape(size, *d.rates.shape[2:]), shares, len(self.classes))
 
     def _data(self, predictions: Predictions) -> VoteData:
-        return VoteData.of(predictions, self.domains, self.states, self.constraints)
+        return VoteData.of(
+            predictions, self.domains, self.states, self.constraints, counted=self.counted
+        )
 
     def log_predictive(self, predictions: Predictions) -> Floats:
         """Log P(votes, evidence) of every item, the mean over the draws, (n,)."""
@@ -168,7 +249,8 @@ class FittedVoteModel(FittedLabelModel):
         # Fitted in the order of their names, shown in that of the items.
         names = dict.fromkeys((*domains_of(served), *self.domains))
         order = np.array([self.domains.index(name) for name in names if name in self.domains])
-        by_unit = draws.rates.reshape(draws.size, len(order), -1, *draws.rates.shape[2:])
+        by_class = self.states.class_rates(draws.rates, draws.shares)
+        by_unit = by_class.reshape(draws.size, len(order), -1, *by_class.shape[2:])
         rates = VoteRates(
             served.models,
             tuple(self.domains[d] for d in order),
@@ -178,9 +260,9 @@ class FittedVoteModel(FittedLabelModel):
             np.argsort(order)[data.domain],
             served,
         )
-        voted = self.voted.reshape(len(self.domains), -1)[order]
-        r_hat, effective = self._mixing(rates)
-        status = Status.ASSUMPTION if r_hat <= CONVERGED else Status.NOT_CONVERGED
+        voted = self.votes.reshape(len(self.domains), -1)[order] > 0
+        mixing = self._mixing
+        status = Status.ASSUMPTION if mixing.converged else Status.NOT_CONVERGED
         if predictions.labeled.all() and status is Status.ASSUMPTION:
             status = Status.OK  # there is nothing left to assume
         return LabelPosterior(
@@ -191,24 +273,16 @@ class FittedVoteModel(FittedLabelModel):
             value_from="draws",
             vote_rates=rates,
             status=status,
-            warnings=self._warnings(served, data, rates, voted, r_hat),
-            diagnostics=self._diagnostics(rates, data, voted, r_hat, effective)
+            warnings=self._warnings(served, data, rates, voted),
+            diagnostics=self._diagnostics(rates, data, voted)
             | self._clusters(rates.domains, order),
         )
 
-    def _mixing(self, rates: VoteRates) -> tuple[float, float]:
-        """Largest R-hat and least effective number of draws of error rates and class shares."""
-        t, c = self.draws.rates.shape[:2]
-        values = np.concatenate(
-            [rates.error_rates.reshape(t, c, -1), rates.shares.reshape(t, c, -1)], axis=2
-        )
-        if t < _FEWEST:
-            return float("nan"), float("nan")
-        return float(split_r_hat(values).max()), float(effective_size(values).min())
+    @cached_property
+    def _mixing(self) -> Mixing:
+        return Mixing.of(self.draws, self.states, self.votes)
 
-    def _diagnostics(
-        self, rates: VoteRates, data: VoteData, voted: Bools, r_hat: float, effective: float
-    ) -> dict[str, Any]:
+    def _diagnostics(self, rates: VoteRates, data: VoteData, voted: Bools) -> dict[str, Any]:
         mean, share = rates.error_rates.mean(axis=0), rates.shares.mean(axis=0)
         if self.coupling == ALONE:
             # Where nobody lends rates, those of a classifier that does not vote are its prior.
@@ -218,8 +292,9 @@ class FittedVoteModel(FittedLabelModel):
             "class_share": by_domain(share, rates.domains, self.classes),
             "vote_patterns": len(data.table.items),
             "chains": self.draws.rates.shape[1],
-            "r_hat": r_hat,
-            "effective_draws": effective,
+            "r_hat": self._mixing.r_hat,
+            "effective_draws": self._mixing.bulk,
+            "effective_draws_tail": self._mixing.tail,
         }
 
     def _clusters(self, domains: Sequence[str | None], order: Ints) -> dict[str, Any]:
@@ -241,7 +316,6 @@ class FittedVoteModel(FittedLabelModel):
         data: VoteData,
         rates: VoteRates,
         voted: Bools,
-        r_hat: float,
     ) -> tuple[str, ...]:
         said = list(not_identified(predictions, data.domain, self.domains))
         doubt = straddling(rates.error_rates, voted, rates.domains)
@@ -249,14 +323,98 @@ class FittedVoteModel(FittedLabelModel):
             said.append(doubt)
         if not predictions.labeled.all():
             said.append(INDEPENDENT)
-        if np.isnan(r_hat):
+        mixing = self._mixing
+        if np.isnan(mixing.r_hat):
             said.append("not-converged: too few draws to tell whether the chains agree; keep more")
-        elif r_hat > CONVERGED:
+        elif not mixing.converged:
             said.append(
-                f"not-converged: the chains do not agree (R-hat {r_hat:.2f}, should be below "
-                f"{CONVERGED}); use more sweeps, or get labels"
+                f"not-converged: the chains do not agree (R-hat {mixing.r_hat:.2f}, should be "
+                f"below {mixing.most_r_hat:.2f}; worth {min(mixing.bulk, mixing.tail):.0f} "
+                f"independent draws, should be {mixing.least / 2:.0f}); use more sweeps, or get "
+                "labels"
             )
         return (*said, *self.notes)
+
+
+# --- several models -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureDraws:
+    """P(label) of items, each draw by one of several models (`ParameterDraws`).
+
+    part and place (T,): whose draw it is, and which of its draws.
+    """
+
+    parts: tuple[ParameterDraws, ...]
+    part: Ints
+    place: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of draws."""
+        return len(self.part)
+
+    def block(self, index: Ints, rows: Ints | slice) -> Floats:
+        """P(label) of these items in these draws, (n, K, D)."""
+        whose, place = self.part[index], self.place[index]
+        out: Floats | None = None
+        for m in np.unique(whose):
+            own = np.flatnonzero(whose == m)
+            found = self.parts[m].block(place[own], rows)
+            if out is None:
+                out = np.empty((*found.shape[:2], len(index)))
+            out[:, :, own] = found
+        return self.parts[0].block(index, rows) if out is None else out
+
+
+def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> LabelPosterior:
+    """The posterior of a mixture of models of votes, fitted to the same items.
+
+    As many draws as a model has, of each its share; the status is the gravest of those that weigh
+    a tenth or more.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    size = min(part.parameters.size for part in parts)
+    shares = np.floor(np.cumsum(weights) * size + 0.5).astype(np.int64)
+    whose = np.searchsorted(shares, np.arange(size), side="right").clip(max=len(parts) - 1)
+    rng = np.random.default_rng(salt)
+    whose = rng.permutation(whose)
+    place = rng.integers(0, [part.parameters.size for part in parts], (size, len(parts)))
+    place = place[np.arange(size), whose]
+    every = [part.vote_rates for part in parts if isinstance(part.vote_rates, VoteRates)]
+    picked = [np.flatnonzero(whose == m) for m in range(len(parts))]
+    order = np.argsort(np.concatenate(picked))
+    grave = [Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK]
+    return replace(
+        parts[0],
+        given=sum(w * part.probabilities for w, part in zip(weights, parts, strict=True)),
+        parameters=MixtureDraws(tuple(part.parameters for part in parts), whose, place),
+        salt=salt,
+        vote_rates=replace(
+            every[0],
+            rates=np.concatenate(
+                [r.confusion[place[own]] for r, own in zip(every, picked, strict=True)]
+            )[order],
+            shares=np.concatenate(
+                [r.shares[place[own]] for r, own in zip(every, picked, strict=True)]
+            )[order],
+        ),
+        status=min(
+            (p.status for w, p in zip(weights, parts, strict=True) if w >= _COUNTS), key=grave.index
+        ),
+    )
+
+
+def mean_rates(rates: VoteRates) -> dict[str, Any]:
+    """Mean error rates of who votes, and class shares, by domain, as they go into a result."""
+    error = np.where(rates.n_votes > 0, rates.error_rates.mean(axis=0), np.nan)
+    classes = tuple(map(str, rates.predictions.classes))
+    return {
+        "error_rate": by_domain(error, rates.domains, rates.models),
+        "class_share": by_domain(rates.shares.mean(axis=0), rates.domains, classes),
+    }
 
 
 # --- who shares rates with whom ---------------------------------------------------------------

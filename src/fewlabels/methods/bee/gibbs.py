@@ -19,12 +19,15 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, report, spans
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.bee.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
+from fewlabels.methods.bee.rates_prior import draw_rates_prior
 from fewlabels.methods.bee.seating import (
+    count_distinct,
     draw_concentration,
     draw_rates,
     pick,
@@ -35,6 +38,7 @@ from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
     FRANCHISE,
+    TABLES,
     Rules,
     Schedule,
     VoteArrays,
@@ -50,6 +54,15 @@ _CERTAIN = 50.0
 _BATCH = 2**16
 """Votes of chains that one thread samples where nothing is compiled: more threads for fewer votes
 would wait for each other."""
+
+_LONGEST = 4
+"""Times the sweeps that were asked for, at most, where chains do not agree before."""
+
+_LEARNED_EVERY = 4
+"""Sweeps per draw of the prior of the rates, where it is learned: it moves slowly."""
+
+_EXTREME = 0.1
+"""What smaller rates count as where the prior decides which way round classes are."""
 
 _ENOUGH = 0.3
 """Seconds of sampling that show how long the rest will take."""
@@ -85,9 +98,11 @@ def new_state(
     table: VoteTable, prior: VotePrior, n_units: int, alpha: float, gamma: float
 ) -> VoteState:
     """Arrays of one chain, everyone in a group of their own."""
-    n_states, n_domains = table.class_of.shape
+    n_states, n_domains = table.row_of.shape
     n_models = n_units // n_domains
-    n_classes = max(int(table.class_of.max()) + 1, prior.rates.shape[1])
+    n_rows, n_classes = prior.rates.shape
+    if n_rows == 1:  # right or wrong, whatever the class
+        n_rows = n_classes = max(int(table.row_of.max()) + 1, 2)
     units = np.arange(n_units)
     size = (n_units, *prior.rates.shape)
     return VoteState(
@@ -96,7 +111,7 @@ def new_state(
         cells=np.zeros(size),
         atom=units.copy(),
         phi=np.zeros(size),
-        log_rates=np.zeros((n_units, n_classes, n_classes)),
+        log_rates=np.zeros((n_units, n_rows, n_classes)),
         concentration=np.array([alpha, gamma]),
         cluster=np.arange(n_domains),
         table=np.tile(np.arange(n_models), (n_domains, 1)),
@@ -114,6 +129,50 @@ class Run(NamedTuple):
     rng: np.random.Generator
 
 
+class _Chain:
+    """A chain, and the last draws that it has kept: rates, shares, atoms, concentration."""
+
+    def __init__(self, run: Run, rng: np.random.Generator, start: Start, size: int) -> None:
+        # A prior that is learned is each chain's own.
+        own = run.prior._replace(rates=run.prior.rates.copy())
+        self.run, self.rng, self.start = run._replace(prior=own), rng, start
+        self.size, self.done = size, 0
+        self.state = new_state(run.table, run.prior, run.n_units, *run.concentration)
+        state = self.state
+        kinds = (state.phi, state.shares, state.atom, state.concentration)
+        self.kept = [np.empty((size, *kind.shape), dtype=kind.dtype) for kind in kinds]
+
+    def burn_in(self, rules: Rules, sweeps: int, add: Callable[[int], None]) -> None:
+        """Start, and forget where."""
+        run = self.run
+        start_state(run.table, run.prior, self.state, self.rng, self.start)
+        # Without a compiler a sweep may take long, and is worth a word.
+        for part in spans(sweeps, max(sweeps // 20, 1) if IS_COMPILED else 1):
+            advance(run.table, run.prior, self.state, rules, part.stop - part.start, self.rng)
+            add(part.stop - part.start)
+
+    def sample(self, rules: Rules, thin: int, add: Callable[[int], None]) -> None:
+        """Sample on until every `thin`-th sweep since the burn-in makes as many draws as fit.
+
+        Where there are draws already they were one in `thin / 2` sweeps: half of them stay.
+        """
+        run, state, rng = self.run, self.state, self.rng
+        held = self.size // 2 if self.done else 0
+        for kind in self.kept:
+            kind[:held] = kind[1::2][:held].copy()
+        for t in range(held, self.size):
+            sweeps = (t + 1) * thin - self.done
+            advance(run.table, run.prior, state, rules, sweeps, rng)
+            now = (state.phi[state.atom], state.shares, state.atom, state.concentration)
+            for kind, value in zip(self.kept, now, strict=True):
+                kind[t] = value
+            self.done += sweeps
+            add(sweeps)
+        if rules.flip and rules.coupling in (FRANCHISE, TABLES) and len(run.table.row_of) == 2:
+            rates, shares, atom, _ = (kind[held:] for kind in self.kept)
+            orient(run.table, run.prior, rates, shares, atom, rng)
+
+
 def run_chains(
     runs: Sequence[Run],
     rules: Rules,
@@ -121,69 +180,149 @@ def run_chains(
     schedule: Schedule,
     ahead: int = 0,
     expect: Callable[[float], None] | None = None,
+    accept: Callable[[int, VoteDraws], bool] | None = None,
 ) -> list[VoteDraws]:
     """Draws of every run, each chain with a generator of its own.
 
-    The answer depends neither on the threads nor on what else runs. Where loops are not compiled
-    `expect` is told how many seconds this will take, with `ahead` more sweeps like these to come.
+    The answer depends neither on the threads nor on what else runs. A run whose draws `accept`
+    refuses (it gets the run's place) samples on, twice as long and again, with as many draws kept
+    of as many more sweeps. Where loops are not compiled `expect` is told how many seconds this will
+    take, with `ahead` more sweeps like these to come.
     """
-    kept = schedule.sweeps // schedule.thin
+    kept, chains = schedule.sweeps // schedule.thin, schedule.chains
     each = schedule.burn_in + kept * schedule.thin
-    progress = _Progress(len(runs) * schedule.chains * each, ahead, None if IS_COMPILED else expect)
-    # Without a compiler a sweep may take long, and is worth a word.
-    step = max(schedule.burn_in // 20, 1) if IS_COMPILED else 1
-
-    def sample(run: Run, rng: np.random.Generator) -> tuple[Floats, Floats, Ints, Floats]:
-        state = new_state(run.table, run.prior, run.n_units, *run.concentration)
-        start_state(run.table, run.prior, state, rng)
-        for part in spans(schedule.burn_in, step):
-            sweeps = part.stop - part.start
-            advance(run.table, run.prior, state, burn_in_rules, sweeps, rng)
-            progress.add(sweeps)
-        rates = np.empty((kept, *state.phi.shape))
-        shares = np.empty((kept, *state.shares.shape))
-        atom = np.empty((kept, *state.atom.shape), dtype=np.int64)
-        concentration = np.empty((kept, 2))
-        for t in range(kept):
-            advance(run.table, run.prior, state, rules, schedule.thin, rng)
-            progress.add(schedule.thin)
-            rates[t], shares[t] = state.phi[state.atom], state.shares
-            atom[t], concentration[t] = state.atom, state.concentration
-        return rates, shares, atom, concentration
-
-    batches: list[list[tuple[Run, np.random.Generator]]] = []
-    votes = 0
-    for run in runs:
-        for rng in run.rng.spawn(schedule.chains):
-            votes += len(run.table.vote)
-            if IS_COMPILED or not batches or votes > _BATCH:
-                batches.append([])
-                votes = len(run.table.vote)
-            batches[-1].append((run, rng))
-    parts = [
-        part
-        for batch in map_blocks(lambda batch: [sample(*chain) for chain in batch], batches)
-        for part in batch
+    progress = _Progress(len(runs) * chains * each, ahead, None if IS_COMPILED else expect)
+    flips = rules.flip and schedule.burn_in > 0
+    made = [
+        [
+            _Chain(run, rng, Start.of(c, chains, run.table, flips), kept)
+            for c, rng in enumerate(run.rng.spawn(chains))
+        ]
+        for run in runs
     ]
-    out = []
-    for own in spans(len(parts), schedule.chains):
-        stacked = (np.stack(kind, axis=1) for kind in zip(*parts[own], strict=True))
-        out.append(VoteDraws(*stacked))
+    out: dict[int, VoteDraws] = {}
+    thin, left = schedule.thin, list(range(len(runs)))
+    while left:
+
+        def sample(batch: list[_Chain], thin: int = thin) -> None:
+            for chain in batch:
+                if not chain.done:
+                    chain.burn_in(burn_in_rules, schedule.burn_in, progress.add)
+                chain.sample(rules, thin, progress.add)
+
+        list(map_blocks(sample, _batches([chain for place in left for chain in made[place]])))
+        for place in left:
+            kinds = zip(*(chain.kept for chain in made[place]), strict=True)
+            out[place] = VoteDraws(*(np.stack(kind, axis=1) for kind in kinds))
+        if accept is None or chains == 1 or thin >= _LONGEST * schedule.thin:
+            break
+        left = [place for place in left if not accept(place, out[place])]
+        progress.total += len(left) * chains * kept * thin
+        thin *= 2
+    return [out[place] for place in range(len(runs))]
+
+
+def _batches(chains: list[_Chain]) -> list[list[_Chain]]:
+    """Chains that one thread samples."""
+    out: list[list[_Chain]] = []
+    votes = 0
+    for chain in chains:
+        own = len(chain.run.table.vote)
+        votes += own
+        if IS_COMPILED or not out or votes > _BATCH:
+            out.append([])
+            votes = own
+        out[-1].append(chain)
     return out
 
 
+class Start(NamedTuple):
+    """Where a chain starts: how many labels are random instead of what most votes say, (share).
+
+    Or the classes traded. Chains that start apart and end together have found all there is.
+    """
+
+    random: float = 0.0
+    mirrored: bool = False
+
+    @staticmethod
+    def of(number: int, chains: int, table: VoteTable, flips: bool) -> Start:
+        """The first of several chains starts from the majority, the last from its mirror image.
+
+        The mirror image only where the classes may trade names.
+        """
+        last = number > 0 and number == chains - 1
+        if last and flips and len(table.row_of) == 2 and bool(table.free.all()):
+            return Start(0.0, True)
+        return Start(number / chains)
+
+
 def start_state(
-    table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
+    table: VoteTable,
+    prior: VotePrior,
+    state: VoteState,
+    rng: np.random.Generator,
+    start: Start = Start(),  # noqa: B008
 ) -> None:
     """Labels that most votes agree with, ties at random; everyone has the rates that follow."""
-    arrays = table.arrays(len(state.atom), state.log_rates.shape[1], state.phi.shape[1] == 1)
+    arrays = table.arrays(len(state.atom), state.log_rates.shape[2], state.phi.shape[1])
     hits = np.zeros(state.cells.shape)  # which cells count votes for the label
-    hits[:] = np.eye(state.phi.shape[2])[-state.phi.shape[1] :]
+    n_rows, n_columns = state.phi.shape[1:]
+    hits[:] = np.eye(n_columns)[np.arange(n_rows) % n_columns if n_rows > 1 else [1]]
     weights = _CERTAIN * (arrays.votes @ hits.ravel()[arrays.cell]) + table.evidence
-    state.labels[:] = rng.multinomial(table.items, softmax(weights))
+    weights += np.log(prior.share)[table.group]
+    chances = softmax(weights)
+    if start.mirrored:
+        chances = chances[:, ::-1]
+    elif start.random:
+        chances = (1 - start.random) * chances + start.random * softmax(table.evidence)
+    state.labels[:] = rng.multinomial(table.items, chances)
     _count(arrays, state)
     state.phi[:] = state.cells + prior.rates
     state.phi[:] /= state.phi.sum(axis=2, keepdims=True)
+
+
+def orient(
+    table: VoteTable,
+    prior: VotePrior,
+    rates: Floats,
+    shares: Floats,
+    atom: Ints,
+    rng: np.random.Generator,
+) -> None:
+    """Decide which way round two classes are, domain by domain, as if nobody shared rates.
+
+    Rates (T, units, Q, C), shares (T, G, 2) and atoms (T, units) of T draws change in place. The
+    prior p of shared rates counts an atom once, so three good classifiers that share one weigh no
+    more against one bad one than a single one. With T the mirror image of a domain, which is as
+    likely, and q the prior in which every unit that votes has a rate of its own, a draw stays with
+    probability h = q(theta) / (q(theta) + q(T theta)): exact draws under the prior
+    (p(theta) + p(T theta)) h(theta), as for any h(theta) = 1 - h(T theta). In q a rate beyond .1
+    or .9 counts as that: labels that are one classifier's votes make it perfect, which must not
+    outweigh all others. Domains that share rates with one whose labels are in part known are as
+    these say.
+    """
+    n_units, n_domains = atom.shape[1], len(table.free)
+    voted = (np.bincount(table.unit, minlength=n_units) > 0).reshape(n_domains, -1)
+    # Trading classes swaps the rows of a matrix, or errors and hits.
+    axis = -1 if rates.shape[2] == 1 else -2
+    bounded = np.clip(rates, _EXTREME, 1 - _EXTREME)
+    odds = np.einsum("tuqc,qc->tu", np.log(bounded), prior.rates - np.flip(prior.rates, axis))
+    log_ratio = (odds.reshape(len(odds), *voted.shape) * voted).sum(axis=2)
+    log_ratio += (np.log(shares) * (prior.share - prior.share[:, ::-1])).sum(axis=2)
+    known = np.tile(~table.free, (len(atom), 1))
+    draw, before = np.arange(len(atom))[:, None], -1
+    while known.any() and known.sum() > before:
+        before = known.sum()
+        seen = np.zeros(atom.shape, dtype=bool)
+        units = (known[:, :, None] & voted).reshape(atom.shape)
+        seen[np.nonzero(units)[0], atom[units]] = True
+        known |= (seen[draw, atom].reshape(-1, *voted.shape) & voted).any(axis=2)
+    turned = (rng.random(known.shape) >= expit(log_ratio)) & ~known
+    units = np.repeat(turned, voted.shape[1], axis=1)
+    rates[units] = np.flip(rates[units], axis)
+    shares[turned] = shares[turned][:, ::-1]
+    atom[units] += n_units  # no longer shared with domains that stay
 
 
 def _count(arrays: VoteArrays, state: VoteState) -> None:
@@ -205,6 +344,22 @@ def advance(
     rng: np.random.Generator,
 ) -> None:
     """Run some sweeps; `state` changes in place."""
+    if rules.learn_rates:
+        for part in spans(sweeps, _LEARNED_EVERY):
+            _advance(table, prior, state, rules, part.stop - part.start, rng)
+            draw_rates_prior(prior.rates, state.phi[np.unique(state.atom)], rng)
+        return
+    _advance(table, prior, state, rules, sweeps, rng)
+
+
+def _advance(
+    table: VoteTable,
+    prior: VotePrior,
+    state: VoteState,
+    rules: Rules,
+    sweeps: int,
+    rng: np.random.Generator,
+) -> None:
     if rules.coupling == ALONE and not rules.collapsed_labels:
         _sweep(table, prior, state, rules, sweeps, rng)
         return
@@ -281,7 +436,8 @@ def _couple_domains(
         rules.collapsed, rng,
     )  # fmt: skip
     if rules.learn_alpha:
-        customers, used = np.full(1, len(state.cluster)), len(np.unique(state.cluster))
+        n_domains = len(state.cluster)
+        customers, used = np.full(1, n_domains), count_distinct(state.cluster, n_domains)
         state.concentration[0] = draw_concentration(
             state.concentration[0], customers, used, 1.0, 1.0, rng
         )
@@ -300,14 +456,14 @@ def _couple_classifiers(
     n_domains, n_models = state.table.shape
     used = 0
     for d in range(n_domains):
-        used += len(np.unique(state.table[d]))
+        used += count_distinct(state.table[d], n_models)
     if rules.learn_alpha:
         customers = np.full(n_domains, n_models)
         state.concentration[0] = draw_concentration(
             state.concentration[0], customers, used, 1.0, 1.0, rng
         )
     if rules.learn_gamma and shared:
-        dishes = len(np.unique(state.atom))
+        dishes = count_distinct(state.atom, len(state.atom))
         state.concentration[1] = draw_concentration(
             state.concentration[1], np.full(1, used), dishes, 1.0, 1.0, rng
         )
@@ -315,8 +471,8 @@ def _couple_classifiers(
 
 def _labels_by_arrays(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
     """As the loops below: one sparse product for the labels, one for the counts."""
-    n_units, k, _ = state.log_rates.shape
-    arrays = table.arrays(n_units, k, state.phi.shape[1] == 1)
+    n_units, _, k = state.log_rates.shape
+    arrays = table.arrays(n_units, k, state.phi.shape[1])
     logits = table.log_joint(state.phi[state.atom][None], state.shares[None], k)[:, :, 0]
     chances, single, several = softmax(logits, out=logits), arrays.single, arrays.several
     cumulative = chances[single].cumsum(axis=1)
@@ -337,7 +493,7 @@ def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -
     """
     _spread_rates(state)
     state.cells[:] = 0.0
-    weights = np.empty(table.class_of.shape[0])
+    weights = np.empty(table.row_of.shape[0])
     for r in range(len(table.items)):
         if table.items[r] == 1:
             _weigh(table, state, r, weights)
@@ -354,11 +510,11 @@ def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -
 
 @compiled_part
 def _spread_rates(state: VoteState) -> None:
-    """Log P(vote | class) of every unit from the rates of its atom."""
-    n_units, n_classes, _ = state.log_rates.shape
+    """Log P(vote | row) of every unit from the rates of its atom."""
+    n_units, n_rows, n_classes = state.log_rates.shape
     for u in range(n_units):
         phi = state.phi[state.atom[u]]
-        for k in range(n_classes):
+        for k in range(n_rows):
             for v in range(n_classes):
                 if phi.shape[0] > 1:
                     state.log_rates[u, k, v] = math.log(phi[k, v])
@@ -371,7 +527,7 @@ def _spread_rates(state: VoteState) -> None:
 @compiled_part
 def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
     """Log P(state, votes, evidence) of a row, into `weights` (S,)."""
-    n_states, n_domains = table.class_of.shape
+    n_states, n_domains = table.row_of.shape
     n_models = state.cells.shape[0] // n_domains
     for s in range(n_states):
         weights[s] = math.log(state.shares[table.group[r], s]) + table.evidence[r, s]
@@ -379,7 +535,7 @@ def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
         u = table.unit[e]
         d = u // n_models
         for s in range(n_states):
-            rate = state.log_rates[u, table.class_of[s, d], table.vote[e]]
+            rate = state.log_rates[u, table.row_of[s, d], table.vote[e]]
             weights[s] += table.times[e] * rate
 
 
@@ -407,11 +563,11 @@ def _multinomial(weights: Floats, count: int, out: Ints, rng: np.random.Generato
 @compiled_part
 def _mark(table: VoteTable, cells: Floats, r: int, s: int, amount: float) -> None:
     """Count the votes of row r as `amount` items in state s."""
-    n_models = cells.shape[0] // table.class_of.shape[1]
+    n_models = cells.shape[0] // table.row_of.shape[1]
     single = cells.shape[1] == 1
     for e in range(table.start[r], table.start[r + 1]):
         u = table.unit[e]
-        k = table.class_of[s, u // n_models]
+        k = table.row_of[s, u // n_models]
         if single:
             cells[u, 0, 1 if table.vote[e] == k else 0] += amount * table.times[e]
         else:
@@ -459,7 +615,7 @@ def _flip_by_arrays(
         if root[d] == d:
             one[d] = int(rng.random() * n_classes)
             two[d] = (one[d] + 1 + int(rng.random() * (n_classes - 1))) % n_classes
-            accept[d] = math.log(max(rng.random(), 1e-300))
+            accept[d] = math.log(2 * max(rng.random(), 1e-300))
     one, two = one[root], two[root]
     # Log-ratio of the prior densities, summed over the rates and shares of domains that share.
     of_atom = np.full(len(state.phi), -1)
@@ -479,7 +635,7 @@ def _flip_by_arrays(
     counts, logs = prior.share.reshape(-1), np.log(state.shares).reshape(-1)
     gain = (counts[first] - counts[second]) * (logs[second] - logs[first])
     ratio += np.bincount(root, np.where(table.free, gain, -np.inf), n_domains)
-    trades = (accept < ratio)[root]
+    trades = (accept < np.minimum(ratio, 0.0))[root]
     if not trades.any():
         return
     for g in np.flatnonzero(trades):
@@ -501,8 +657,10 @@ def _flip(
 ) -> None:
     """Let two classes trade names in domains that share rates, as often as is as likely.
 
-    The likelihood does not change, so the prior decides. Domains that share no rates trade
-    names on their own. Nothing is traded where something is known of the labels.
+    The likelihood does not change, so the prior decides. Half of the time nothing is proposed:
+    traded in every sweep, names would be seen on one side only by who keeps every second sweep.
+    Domains that share no rates trade names on their own. Nothing is traded where something is
+    known of the labels.
     """
     n_domains, n_models = state.table.shape
     n_classes = state.log_rates.shape[1]
@@ -535,7 +693,7 @@ def _flip(
                 log_ratio += (prior.share[g, one] - prior.share[g, two]) * odds
                 if not table.free[g]:
                     log_ratio = -math.inf
-        if math.log(max(rng.random(), 1e-300)) >= log_ratio:
+        if math.log(2 * max(rng.random(), 1e-300)) >= min(log_ratio, 0.0):
             continue
         for a in range(len(of_atom)):
             if of_atom[a] == d:
@@ -567,7 +725,7 @@ def _draw_labels_collapsed(
     table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
 ) -> None:
     """Labels one item at a time with the rates integrated out, given who shares them."""
-    n_states = table.class_of.shape[0]
+    n_states = table.row_of.shape[0]
     sums = np.zeros(state.phi.shape)
     for u in range(len(state.atom)):
         sums[state.atom[u]] += state.cells[u]
@@ -603,12 +761,12 @@ def _see(
     table: VoteTable, prior: VotePrior, state: VoteState, sums: Floats, r: int, s: int, sign: float
 ) -> float:
     """Add (or take away) one item of row r in state s; log predictive probability of its votes."""
-    n_models = len(state.atom) // table.class_of.shape[1]
+    n_models = len(state.atom) // table.row_of.shape[1]
     n_classes = state.log_rates.shape[1]
     out = 0.0
     for e in range(table.start[r], table.start[r + 1]):
         u = table.unit[e]
-        k = table.class_of[s, u // n_models]
+        k = table.row_of[s, u // n_models]
         own = sums[state.atom[u]]
         q = k if own.shape[0] > 1 else 0
         c = table.vote[e]

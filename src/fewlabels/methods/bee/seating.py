@@ -143,14 +143,27 @@ def likelihood(ledger: Ledger, x: Floats, size: int, collapsed: bool) -> Floats:
     return out
 
 
+# Plain loops: a compiler takes seconds for expressions of whole arrays, and what they would save
+# without one is little beside the seating of the customers.
+
+
 @compiled_part
 def _with_totals(counts: Floats, size: int) -> Floats:
-    """Counts (..., Q, C) as terms of so many customers or groups, (size, W)."""
-    rows, c = counts.reshape(-1, counts.shape[-1]), counts.shape[-1]
-    out = np.empty((len(rows), c + 1))
-    out[:, :c] = rows
-    out[:, c] = rows.sum(axis=1)
-    return out.reshape(size, -1)
+    """Counts (n, Q, C) as terms of so many customers or groups, (size, W)."""
+    n, q, c = counts.shape
+    out = np.zeros((n * q, c + 1))
+    for r in range(n * q):
+        for k in range(c):
+            out[r, k] = counts[r // q, r % q, k]
+            out[r, c] += out[r, k]
+    return out.reshape(size, n * q * (c + 1) // size)
+
+
+@compiled_part
+def _add(terms: Floats, row: int, x: Floats, sign: float) -> None:
+    """Add terms x (W,) to a row of others."""
+    for w in range(len(x)):
+        terms[row, w] += sign * x[w]
 
 
 @compiled_part
@@ -159,33 +172,43 @@ def _ledger(
 ) -> Ledger:
     """Counts `cells` of the units, several of which are a customer, in their groups (N,).
 
-    prior (..., Q, C) is a customer's; there are `size` groups.
+    prior (n, Q, C) is a customer's; there are `size` groups.
     """
-    x, base = _with_totals(cells, len(group)), _with_totals(prior, 1)
-    signs = np.ones((base.size // (prior.shape[-1] + 1), prior.shape[-1] + 1))
-    signs[:, -1] = -1.0
-    signs = signs.reshape(-1)
-    terms = np.empty((size, base.size))
-    terms[:] = base
-    for n in range(len(group)):
-        terms[group[n]] += x[n]
+    n, c = len(group), prior.shape[2]
+    x, base = _with_totals(cells, n), _with_totals(prior, 1)[0]
+    signs = np.ones(len(base))
+    for w in range(c, len(base), c + 1):
+        signs[w] = -1.0
+    terms, alone = np.zeros((size, len(base))), np.zeros((n + 1, len(base)))
+    for a in range(size):
+        _add(terms, a, base, 1.0)
+    for i in range(n):
+        _add(terms, group[i], x[i], 1.0)
+        _add(alone, i, x[i], 1.0)
+    for i in range(n + 1):
+        _add(alone, i, base, 1.0)
     log_phi = np.zeros((size, 0))
     if not collapsed:
-        # Rates of groups that nobody is in may still be zero.
-        log_phi = _with_totals(np.log(np.maximum(phi, LEAST)), size)
-        log_phi *= signs > 0
-    logs = np.empty(len(group) + 1)
+        log_phi = _with_totals(phi, size)
+        for a in range(size):
+            for w in range(len(base)):
+                # Rates of groups that nobody is in may still be zero.
+                log_phi[a, w] = math.log(max(log_phi[a, w], LEAST)) if signs[w] > 0 else 0.0
+    logs = np.empty(n + 1)
     logs[0] = -np.inf
-    logs[1:] = np.log(np.arange(1, len(group) + 1))
-    empty = log_beta(base, signs)[0]
-    alone = log_beta(x + base, signs) - empty
-    return Ledger(x, alone, terms, log_beta(terms, signs), log_phi, logs, base[0], signs, empty)
+    for i in range(1, n + 1):
+        logs[i] = math.log(i)
+    held, own = log_beta(terms, signs), log_beta(alone, signs)
+    empty = own[n]
+    for i in range(n):
+        own[i] -= empty
+    return Ledger(x, own[:n], terms, held, log_phi, logs, base, signs, empty)
 
 
 @compiled_part
 def _move(ledger: Ledger, group: int, x: Floats, sign: float) -> None:
     """Add terms x (W,) to those of a group, or take them away."""
-    ledger.terms[group] += sign * x
+    _add(ledger.terms, group, x, sign)
     ledger.held[group] = log_beta(ledger.terms[group : group + 1], ledger.signs)[0]
 
 
@@ -194,11 +217,26 @@ def _draw_anew(
     ledger: Ledger, group: int, x: Floats, phi: Floats, rng: np.random.Generator
 ) -> None:
     """Rates of a new group with terms x (W,): its rows of phi (A, rows, C)."""
-    c = phi.shape[2]
-    concentration = (x + ledger.prior).reshape(-1, c + 1)[:, :c]
+    _, n_rows, c = phi.shape
+    concentration = np.empty((n_rows, c))
+    for q in range(n_rows):
+        for k in range(c):
+            w = q * (c + 1) + k
+            concentration[q, k] = x[w] + ledger.prior[w]
     rates = draw_rates(concentration, rng)
-    phi[group] = rates
-    ledger.log_phi[group].reshape(-1, c + 1)[:, :c] = np.log(rates)
+    for q in range(n_rows):
+        for k in range(c):
+            phi[group, q, k] = rates[q, k]
+            ledger.log_phi[group, q * (c + 1) + k] = math.log(rates[q, k])
+
+
+@compiled_part
+def count_distinct(places: Ints, size: int) -> int:
+    """How many different numbers below `size` there are among `places` (n,)."""
+    seen = np.zeros(size, dtype=np.int64)
+    for place in places:
+        seen[place] = 1
+    return int(seen.sum())
 
 
 @compiled_part
@@ -219,17 +257,22 @@ def seat_domains(
     n_domains = len(cluster)
     n_models = len(atom) // n_domains
     own = np.empty((n_models, prior.shape[0], prior.shape[1]))
-    own[:] = prior
+    for j in range(n_models):
+        own[j] = prior
     ledger = _ledger(cells, own, phi, cluster, n_domains, collapsed)
-    blocks = phi.reshape(n_domains, -1, phi.shape[2])
-    size = np.bincount(cluster, minlength=n_domains)
+    blocks = phi.reshape(n_domains, n_models * phi.shape[1], phi.shape[2])
+    size = np.zeros(n_domains, dtype=np.int64)
+    for d in range(n_domains):
+        size[cluster[d]] += 1
     weights = np.empty(n_domains + 1)
     for d in range(n_domains):
         x = ledger.x[d]
         size[cluster[d]] -= 1
         _move(ledger, cluster[d], x, -1.0)
-        weights[:-1] = ledger.logs[size] + likelihood(ledger, x, n_domains, collapsed)
-        weights[-1] = math.log(concentration[0]) + ledger.alone[d]
+        like = likelihood(ledger, x, n_domains, collapsed)
+        for other in range(n_domains):
+            weights[other] = ledger.logs[size[other]] + like[other]
+        weights[n_domains] = math.log(concentration[0]) + ledger.alone[d]
         new = pick(weights, rng)
         if new == n_domains:
             new = int(np.argmin(size))  # the first that is empty
@@ -238,7 +281,8 @@ def seat_domains(
         cluster[d] = new
         size[new] += 1
         _move(ledger, new, x, 1.0)
-        atom[d * n_models : (d + 1) * n_models] = np.arange(new * n_models, (new + 1) * n_models)
+        for j in range(n_models):
+            atom[d * n_models + j] = new * n_models + j
 
 
 class _Seats(NamedTuple):
@@ -260,27 +304,44 @@ class _Seats(NamedTuple):
 def _number_anew(table: Ints, dish: Ints, phi: Floats) -> _Seats:
     """Number tables and dishes without gaps, so that few are looked at."""
     n_domains, n_models = table.shape
-    customers = np.zeros(table.shape, dtype=np.int64)
+    customers = np.zeros((n_domains, n_models), dtype=np.int64)
     serving = np.zeros(len(phi), dtype=np.int64)
     ends = np.zeros(1 + n_domains, dtype=np.int64)
+    number = np.empty(n_models, dtype=np.int64)
     for d in range(n_domains):
-        seated = np.bincount(table[d], minlength=n_models)
-        used = np.flatnonzero(seated)
-        ends[1 + d] = len(used)
-        table[d] = (np.cumsum((seated > 0).astype(np.int64)) - 1)[table[d]]
-        customers[d, : len(used)] = seated[used]
-        dish[d, : len(used)] = dish[d][used]
-        dish[d, len(used) :] = -1
-        serving[: len(phi)] += np.bincount(dish[d, : len(used)], minlength=len(phi))
-    eaten = np.flatnonzero(serving)
-    number = np.cumsum((serving > 0).astype(np.int64)) - 1
-    ends[0] = len(eaten)
-    phi[: len(eaten)] = phi[eaten]
-    serving[: len(eaten)] = serving[eaten]
-    serving[len(eaten) :] = 0
+        for j in range(n_models):
+            customers[d, table[d, j]] += 1
+        for t in range(n_models):
+            if customers[d, t] > 0:
+                # Never a later place: what stands there has been moved already.
+                new = ends[1 + d]
+                number[t], ends[1 + d] = new, new + 1
+                customers[d, new], dish[d, new] = customers[d, t], dish[d, t]
+                serving[dish[d, new]] += 1
+        for t in range(ends[1 + d], n_models):
+            customers[d, t], dish[d, t] = 0, -1
+        for j in range(n_models):
+            table[d, j] = number[table[d, j]]
+    name = np.empty(len(phi), dtype=np.int64)
+    for a in range(len(phi)):
+        if serving[a] > 0:
+            new = ends[0]
+            name[a], ends[0] = new, new + 1
+            phi[new], serving[new] = phi[a], serving[a]
+    for a in range(ends[0], len(phi)):
+        serving[a] = 0
     for d in range(n_domains):
-        dish[d, : ends[1 + d]] = number[dish[d, : ends[1 + d]]]
+        for t in range(ends[1 + d]):
+            dish[d, t] = name[dish[d, t]]
     return _Seats(table, dish, customers, serving, ends)
+
+
+@compiled_part
+def _eat(atom: Ints, seats: _Seats, d: int) -> None:
+    """Whose rates the units of a restaurant have."""
+    n_models = seats.table.shape[1]
+    for j in range(n_models):
+        atom[d * n_models + j] = seats.dish[d, seats.table[d, j]]
 
 
 @compiled_part
@@ -304,8 +365,10 @@ def seat_classifiers(
     n_domains, n_models = table.shape
     seats = _number_anew(table, dish, phi)
     for d in range(n_domains):
-        atom[d * n_models : (d + 1) * n_models] = dish[d][table[d]]
-    ledger = _ledger(cells, prior, phi, atom, len(atom), collapsed)
+        _eat(atom, seats, d)
+    own = np.empty((1, prior.shape[0], prior.shape[1]))
+    own[0] = prior
+    ledger = _ledger(cells, own, phi, atom, len(atom), collapsed)
     for d in range(n_domains):
         for j in range(n_models):
             _seat(d, j, seats, ledger, phi, concentration, shared, collapsed, rng)
@@ -314,7 +377,7 @@ def seat_classifiers(
                 if seats.customers[d, t] > 0:
                     _serve(d, t, seats, ledger, phi, concentration, collapsed, rng)
     for d in range(n_domains):
-        atom[d * n_models : (d + 1) * n_models] = dish[d][table[d]]
+        _eat(atom, seats, d)
 
 
 @compiled_part
@@ -339,13 +402,17 @@ def _seat(
         dish[old] = -1
     like = likelihood(ledger, x, seats.ends[0], collapsed)
     dishes = _weigh_dishes(like, ledger.alone[u], seats, ledger, concentration[1], shared)
-    top = dishes.max()
-    anew = math.log(concentration[0]) + top + math.log(np.exp(dishes - top).sum())
+    top, total, tables_in_all = dishes.max(), 0.0, 0
+    for a in range(len(dishes)):
+        total += math.exp(dishes[a] - top)
+        tables_in_all += seats.serving[a] if a < len(like) else 0
+    anew = math.log(concentration[0]) + top + math.log(total)
     if shared:
-        anew -= math.log(seats.serving.sum() + concentration[1])
+        anew -= math.log(tables_in_all + concentration[1])
     size = seats.ends[1 + d]
     tables = np.empty(size + 1)
-    tables[:size] = ledger.logs[customers[:size]] + like[dish[:size]]
+    for t in range(size):
+        tables[t] = ledger.logs[customers[t]] + like[max(dish[t], 0)]
     tables[size] = anew
     new = pick(tables, rng)
     if new == size:
@@ -366,11 +433,11 @@ def _weigh_dishes(
 
     The last one is a new dish.
     """
-    out = np.empty(len(like) + 1)
-    out[:-1] = -np.inf
+    out = np.full(len(like) + 1, -np.inf)
     if shared:
-        out[:-1] = ledger.logs[seats.serving[: len(like)]] + like
-    out[-1] = alone + (math.log(gamma) if shared else 0.0)
+        for a in range(len(like)):
+            out[a] = ledger.logs[seats.serving[a]] + like[a]
+    out[len(like)] = alone + (math.log(gamma) if shared else 0.0)
     return out
 
 
@@ -407,13 +474,18 @@ def _serve(
     rng: np.random.Generator,
 ) -> None:
     """Give table t of restaurant d, with all its customers, a dish."""
-    x = np.zeros(len(ledger.prior))
-    for j in np.flatnonzero(seats.table[d] == t):
-        x += ledger.x[d * seats.table.shape[1] + j]
+    n_models = seats.table.shape[1]
+    all_of_them = np.zeros((2, len(ledger.prior)))
+    for j in range(n_models):
+        if seats.table[d, j] == t:
+            _add(all_of_them, 0, ledger.x[d * n_models + j], 1.0)
+    x = all_of_them[0]
+    _add(all_of_them, 1, x, 1.0)
+    _add(all_of_them, 1, ledger.prior, 1.0)
     old = seats.dish[d, t]
     seats.serving[old] -= 1
     _move(ledger, old, x, -1.0)
-    alone = log_beta((x + ledger.prior).reshape(1, -1), ledger.signs)[0] - ledger.empty
+    alone = log_beta(all_of_them[1:], ledger.signs)[0] - ledger.empty
     like = likelihood(ledger, x, seats.ends[0], collapsed)
     weights = _weigh_dishes(like, alone, seats, ledger, concentration[1], True)
     new = _dish(weights, x, seats, ledger, phi, collapsed, rng)

@@ -8,7 +8,7 @@ be: a class, or, where logic ties the labels of several domains, a class in each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,9 @@ from fewlabels.predictions import Predictions
 _DENSE = 2**14
 """Entries of a table whose products are quicker without their zeros being left out."""
 
+HARD = 0.5
+"""Prior count of a class at every further level of difficulty, beside 1 at the first."""
+
 ALONE, DOMAINS, FRANCHISE, TABLES = 0, 1, 2, 3
 """Who may share rates: nobody; domains; units, over all domains; units within a domain."""
 
@@ -33,7 +36,8 @@ class Rules(NamedTuple):
     """How to sweep.
 
     coupling is one of the four above; `collapsed` integrates rates out of the coupling step,
-    `collapsed_labels` out of the labels too; learned concentrations have a Gamma(1, 1) prior.
+    `collapsed_labels` out of the labels too; learned concentrations have a Gamma(1, 1) prior, and
+    a learned prior of the rates one of its own (`rates_prior`).
     """
 
     coupling: int
@@ -42,6 +46,7 @@ class Rules(NamedTuple):
     collapsed_labels: bool
     learn_alpha: bool
     learn_gamma: bool
+    learn_rates: bool = False
 
 
 class _Rows(NamedTuple):
@@ -54,7 +59,7 @@ class _Rows(NamedTuple):
     evidence: Floats
     informs: Floats
     free: Bools
-    class_of: Ints
+    row_of: Ints
 
 
 class VoteTable(_Rows):
@@ -63,14 +68,15 @@ class VoteTable(_Rows):
     start (R + 1,) delimits the entries of each row; entry -> unit, vote and how many times; row ->
     number of its items, group whose state shares it has, and log-likelihood evidence (R, S) of what
     is known of its label. `informs` (R,) is 1 where the row counts for the state shares, else 0;
-    `free` (G,) says that nothing is known of any label in the group. class_of is (S, D).
+    `free` (G,) says that nothing is known of any label in the group. row_of (S, D) is the row of a
+    unit's rates that its votes follow: the class, or the state where hard items have rates too.
     """
 
-    def arrays(self, n_units: int, n_classes: int, one_rate: bool) -> VoteArrays:
+    def arrays(self, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
         """The same as arrays and products of these. Made once."""
         kept = vars(self)
         if "_arrays" not in kept:
-            kept["_arrays"] = VoteArrays.of(self, n_units, n_classes, one_rate)
+            kept["_arrays"] = VoteArrays.of(self, n_units, n_classes, n_rows)
         out: VoteArrays = kept["_arrays"]
         return out
 
@@ -81,16 +87,17 @@ class VoteTable(_Rows):
 
         Rates (D, units, Q, C), shares (D, G, S).
         """
-        draws, n_units, one_rate = len(rates), rates.shape[1], rates.shape[2] == 1
-        arrays = self.arrays(n_units, n_classes, one_rate)
+        draws, n_units, n_rows = rates.shape[:3]
+        arrays = self.arrays(n_units, n_classes, n_rows)
         logs = np.log(rates)
-        if one_rate and n_classes > 2:
+        if n_rows == 1 and n_classes > 2:
             logs[..., 0] -= np.log(n_classes - 1)  # any other class, with equal probability
         weights = logs.reshape(draws, -1)[:, arrays.cell].transpose(1, 2, 0)
         votes, group, evidence = arrays.votes, self.group, self.evidence
         if rows is not None:
             votes, group, evidence = votes[rows], group[rows], evidence[rows]
-        out: Floats = (votes @ weights.reshape(len(weights), -1)).reshape(len(group), -1, draws)
+        found = votes @ weights.reshape(len(weights), -1)
+        out: Floats = found.reshape(len(group), len(self.row_of), draws)
         with np.errstate(divide="ignore"):  # a state that a group does not have has no share
             log_shares = np.log(shares)
         out += log_shares[:, group].transpose(1, 2, 0)
@@ -113,20 +120,20 @@ class VoteArrays(NamedTuple):
     several: Ints
 
     @staticmethod
-    def of(table: VoteTable, n_units: int, n_classes: int, one_rate: bool) -> VoteArrays:
+    def of(table: VoteTable, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
         """The arrays of a table."""
         columns = table.unit * n_classes + table.vote
         shape = (len(table.items), n_units * n_classes)
         votes = scipy.sparse.csr_matrix((table.times, columns, table.start), shape)
         if shape[0] * shape[1] <= _DENSE:
             votes = votes.toarray()
-        n_states, n_domains = table.class_of.shape
+        n_states, n_domains = table.row_of.shape
         unit, vote = np.arange(n_units)[:, None, None], np.arange(n_classes)[:, None]
-        means = table.class_of[:, np.arange(n_units) // (n_units // n_domains)].T[:, None]
-        if one_rate:
+        means = table.row_of[:, np.arange(n_units) // (n_units // n_domains)].T[:, None]
+        if n_rows == 1:
             cell = 2 * unit + (vote == means)
         else:
-            cell = (unit * n_classes + means) * n_classes + vote
+            cell = (unit * n_rows + means) * n_classes + vote
         one = table.items == 1
         return VoteArrays(
             votes,
@@ -140,8 +147,8 @@ class VoteArrays(NamedTuple):
 class VotePrior(NamedTuple):
     """Dirichlet priors: state shares (G, S), rates (Q, C).
 
-    One rate per unit: Q = 1, C = 2, errors first. A confusion matrix per unit: Q = C = K, a row
-    per true class.
+    One rate per unit: Q = 1, C = 2, errors first. A confusion matrix per unit: C = K, a row per
+    true class, or per class and level of difficulty.
     """
 
     share: Floats
@@ -153,7 +160,7 @@ class VoteState(NamedTuple):
 
     labels (R, S) items of a row in each state; shares (G, S); cells (units, Q, C) counts of votes
     under the labels; atom (units,): whose rates a unit has; phi (units, Q, C) rates by atom;
-    log_rates (units, K, K) log P(vote | class); concentration (2,) alpha and gamma.
+    log_rates (units, rows, K) log P(vote | row); concentration (2,) alpha and gamma.
     cluster (D,) of the domains; table (D, M) of a unit; dish (D, M) of a table, -1 = empty.
     """
 
@@ -184,13 +191,14 @@ class VoteDraws:
     """Kept draws, chain by chain: T draws of each of C chains.
 
     rates (T, C, units, Q, C'), shares (T, C, G, S), atom (T, C, units): equal where units share
-    their rates, concentration (T, C, 2).
+    their rates, concentration (T, C, 2). `independent` draws have no chain to mix.
     """
 
     rates: Floats
     shares: Floats
     atom: Ints
     concentration: Floats
+    independent: bool = field(default=False, kw_only=True)
 
 
 # --- predictions as a table ------------------------------------------------------------------
@@ -201,20 +209,30 @@ class States:
     """What the labels of a row may be; every domain is in one group.
 
     group (D,) of each domain; class_of (S, D): the class that a state means in a domain; weights
-    (G, S): prior weights, 0 = not a state of this group.
+    (G, S): prior weights, 0 = not a state of this group; `levels` of difficulty, each of which has
+    all classes.
     """
 
     group: Ints
     class_of: Ints
     weights: Floats
+    levels: int = 1
 
     @staticmethod
-    def of(n_classes: int, domains: Sequence[str | None], rules: Constraints | None) -> States:
-        """Classes, or joint labels where rules tie domains together."""
+    def of(
+        n_classes: int,
+        domains: Sequence[str | None],
+        rules: Constraints | None,
+        levels: int = 1,
+    ) -> States:
+        """Classes, at every level of difficulty, or joint labels where rules tie domains."""
         d = len(domains)
         if rules is None:
-            classes = np.tile(np.arange(n_classes)[:, None], (1, d))
-            return States(np.arange(d), classes, np.ones((d, n_classes)))
+            classes = np.tile(np.arange(n_classes), levels)
+            weights = np.repeat(HARD ** np.arange(levels), n_classes)
+            return States(
+                np.arange(d), np.tile(classes[:, None], (1, d)), np.tile(weights, (d, 1)), levels
+            )
         tied = rules.tied(domains)
         size = max(len(t.weights) for t in tied)
         group = np.zeros(d, dtype=np.int64)
@@ -225,6 +243,36 @@ class States:
             class_of[: len(t.weights), t.domains] = t.labels
             weights[g, : len(t.weights)] = t.weights
         return States(group, class_of, weights)
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether a state is a class, and nothing else."""
+        classes = np.arange(len(self.class_of))
+        return self.levels == 1 and bool((self.class_of == classes[:, None]).all())
+
+    @property
+    def row_of(self) -> Ints:
+        """Row of a unit's rates for every state, (S, D)."""
+        if self.levels == 1:
+            return self.class_of
+        return np.tile(np.arange(len(self.class_of))[:, None], (1, self.class_of.shape[1]))
+
+    def of_draws(self, shares: Floats) -> Floats:
+        """Shares (..., G, S) of the states that a group has."""
+        out: Floats = shares * (self.weights > 0)
+        out /= out.sum(axis=-1, keepdims=True)
+        return out
+
+    def class_rates(self, rates: Floats, shares: Floats) -> Floats:
+        """Rates (T, units, Q, C) by class, whatever the difficulty, given shares (T, G, S)."""
+        if self.levels == 1:
+            return rates
+        t, n_units, _, k = rates.shape
+        by_level = rates.reshape(t, len(self.group), -1, self.levels, k, k)
+        share = shares[:, self.group].reshape(t, -1, self.levels, k)
+        share = share / share.sum(axis=2, keepdims=True)
+        out: Floats = np.einsum("tdmlkv,tdlk->tdmkv", by_level, share)
+        return out.reshape(t, n_units, k, k)
 
     def class_shares(self, shares: Floats, n_classes: int) -> Floats:
         """Class shares (T, D, K) that follow from state shares (T, G, S)."""
@@ -243,7 +291,7 @@ class VoteData:
     table: VoteTable
     of_item: Ints
     domain: Ints
-    tied: bool
+    states: States
 
     @staticmethod
     def of(
@@ -253,8 +301,12 @@ class VoteData:
         rules: Constraints | None = None,
         *,
         labeled_at_random: bool = True,
+        counted: Floats | None = None,
     ) -> VoteData:
-        """Gather items of the same domain, votes and evidence."""
+        """Gather items of the same domain, votes and evidence.
+
+        `counted` (units,) is how much a vote of each unit counts, 1 where it is not given.
+        """
         domain = domain_codes(predictions, domains)
         counts = by_group(predictions.vote_counts, domain, len(domains))
         evidence, group = predictions.evidence, states.group[domain]
@@ -278,21 +330,23 @@ class VoteData:
         of_item = rows.of_item if joint is None else rows.of_item[joint]
         distinct, known, place = counts[rows.first], evidence[rows.first], group[rows.first]
         distinct.sort_indices()
+        if rules is None:
+            known = known[:, states.class_of[:, 0]]
         informed = ((known != 0) & (states.weights[place] > 0)).any(axis=1)
         unit, vote = np.divmod(distinct.indices.astype(np.int64), predictions.n_classes)
         table = VoteTable(
             start=distinct.indptr.astype(np.int64),
             unit=unit,
             vote=vote,
-            times=distinct.data.astype(np.float64),
+            times=distinct.data * (1.0 if counted is None else counted[unit]),
             items=np.bincount(rows.of_item, predictions.multiplicity).astype(np.int64),
             group=place,
             evidence=known,
             informs=np.where(informed & (not labeled_at_random), 0.0, 1.0),
             free=np.bincount(place[informed], minlength=len(states.weights)) == 0,
-            class_of=states.class_of,
+            row_of=states.row_of,
         )
-        return VoteData(table, of_item, domain, rules is not None)
+        return VoteData(table, of_item, domain, states)
 
     def labels(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
         """P(label) (n, K, ...) of some items, from P(state) (R, S, ...) of the distinct rows."""
@@ -300,9 +354,9 @@ class VoteData:
 
     def labels_of(self, probabilities: Floats, rows: Ints | slice, n_classes: int) -> Floats:
         """P(label) (n, K, ...) of some items, from P(state) (n, S, ...) of each."""
-        if not self.tied:
+        if self.states.are_classes:
             return probabilities
-        is_class = self.table.class_of[:, self.domain[rows]].T[:, :, None] == np.arange(n_classes)
+        is_class = self.states.class_of[:, self.domain[rows]].T[:, :, None] == np.arange(n_classes)
         out: Floats = np.einsum("ns...,nsk->nk...", probabilities, is_class)
         # Sums of shares of one may be off by rounding; known labels stay exact.
         return out / out.sum(axis=1, keepdims=True)

@@ -84,7 +84,7 @@ class AgreementRates(LabelModel):
         InputError
             If there are more than two classes, or no hard predictions.
         """
-        served, _ = with_hard_votes(predictions, "agreement-rates")
+        served = with_hard_votes(predictions, "agreement-rates")
         if served.n_classes != 2:
             raise InputError(
                 "method 'agreement-rates' is for two classes, and these predictions have "

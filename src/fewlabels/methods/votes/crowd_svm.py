@@ -85,7 +85,7 @@ class CrowdSVM(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Choose c and l, then sample, or descend."""
-        served, _ = with_hard_votes(predictions, "crowd-svm")
+        served = with_hard_votes(predictions, "crowd-svm")
         # The sampler draws item by item, in an order that belongs to the items.
         order = np.argsort(served.keys)
         votes, evidence = served.vote_counts[order], served.evidence[order]

@@ -105,7 +105,8 @@ class ItemPatterns:
         for block in spans(len(self.keys), _ROWS):
             times = None if self.times is None else self.times[block]
             weights = exponential_sums(self.keys[block], streams, times, salt)
-            out += Patterns(self.first, self.of_item[block]).sums(weights)
+            here, place = np.unique(self.of_item[block], return_inverse=True)
+            out[here] += Patterns(here, place).sums(weights)
         return out
 
 
@@ -119,12 +120,13 @@ def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Ar
     """How many of the items of some rows every classifier votes on in every domain, (D, M)."""
     ordered = rows[np.argsort(domain[rows], kind="stable")]
     ends = np.searchsorted(domain[ordered], np.arange(n_domains + 1))
-    parts = [ordered[ends[d] : ends[d + 1]] for d in range(n_domains)]
-    times, given = predictions.multiplicity, predictions.has_hard
-    return np.array(
-        [given[part].sum(axis=0) if times is None else times[part] @ given[part] for part in parts],
-        dtype=np.int64,
-    )
+    out = np.zeros((n_domains, predictions.n_models))
+    for d in range(n_domains):
+        part = ordered[ends[d] : ends[d + 1]]
+        own = predictions.ballots[part]
+        times = np.repeat(predictions.times[part], np.diff(own.indptr))
+        out[d] = np.bincount(own.indices, times, minlength=predictions.n_models)
+    return out.astype(np.int64)
 
 
 def log_rates(rates: Floats, n_classes: int) -> Floats:

@@ -54,7 +54,7 @@ class MajorityVote(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Measure every classifier's accuracy on the labeled items, and draw it."""
-        served, _ = with_hard_votes(predictions, "majority-vote")
+        served = with_hard_votes(predictions, "majority-vote")
         votes = served.vote_counts
         salt = int(rng.integers(2**63))
         informed = np.flatnonzero((served.evidence != 0).any(axis=1))
