@@ -1,6 +1,6 @@
 """Error rates and labels from votes, measured against labels and known truth.
 
-    python benchmarks/votes.py all | nell | settings | coverage | crowd | honest | speed ...
+    python benchmarks/votes.py all | nell | brain | settings | coverage | crowd | honest | speed ...
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as
@@ -23,7 +23,7 @@ from paper import fill
 from votes_coverage import COVERAGE
 from votes_crowd import CROWD
 from votes_honest import HONEST
-from votes_nell import NELL
+from votes_nell import BRAIN, NELL
 from votes_settings import SETTINGS_PART
 from votes_speed import SPEED
 
@@ -33,13 +33,14 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 PARTS = {
     "nell": NELL,
+    "brain": BRAIN,
     "honest": HONEST,
     "settings": SETTINGS_PART,
     "coverage": COVERAGE,
     "crowd": CROWD,
     "speed": SPEED,
 }
-_NEED_DATA = {"nell", "crowd", "honest"}
+_NEED_DATA = {"nell", "brain", "crowd", "honest"}
 
 
 def _caption(name: str, part: Part, plan: Plan, seconds: float) -> str:

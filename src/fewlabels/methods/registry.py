@@ -30,7 +30,9 @@ class Method:
     that do not fit into memory: the fitted model applies to any "rows", or all comes from the
     labeled ones and a "sample" of the others. `guarded` says whether answers move to what labels
     say where these speak against them (`evaluation/guard.py`): so it is for what "auto" chooses; a
-    paper's method keeps its own.
+    paper's method keeps its own. `frequencies` says what class frequencies rest on, which label
+    shift asks (`shifts/label_shift.py`): the "labels"; all "items", labeled or not; the
+    "classifiers" as they are; "none" where there is no P(class | scores) to adjust.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Method:
     counts_rows: bool = False
     streams: Literal["rows", "sample"] = "rows"
     guarded: bool = False
+    frequencies: Literal["labels", "items", "classifiers", "none"] = "labels"
     exempt: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -36,6 +36,7 @@ from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
+from fewlabels.methods.registry import METHODS
 from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
 from fewlabels.predictions import Predictions
 
@@ -376,22 +377,16 @@ def bias_correction(
 
 _IMPUTATIONS = 10
 
-LEARN_FREQUENCIES = frozenset(
-    {
-        *("ssme-kde", "ssme-kde-marginal", "ssme-flow", "spe", "dawid-skene", "agreement-rates"),
-        *("bee", "cbee", "hcbee", "cbcc", "confusion-bee", "confusion-cbee", "confusion-hcbee"),
-        *("vote-selection", "crowd-svm", "majority-vote"),
-    }
-)
+LEARN_FREQUENCIES = frozenset(m.name for m in METHODS.values() if m.frequencies == "items")
 """Methods that learn how frequent the classes are from all items, labeled or not.
 
 Under label shift their P(class | scores) of unlabeled items is right as it is.
 """
 
-UNLEARNED = frozenset({"ensemble"})
-"""Methods that take the classifiers at their word: labels, and their frequencies, do not matter."""
+UNLEARNED = frozenset(m.name for m in METHODS.values() if m.frequencies == "classifiers")
+"""Methods that take the classifiers as they are: labels, and their frequencies, do not matter."""
 
-_NOT_ADJUSTED = LEARN_FREQUENCIES | UNLEARNED | {"labeled", "autoeval", "active-testing"}
+_NOT_ADJUSTED = frozenset(m.name for m in METHODS.values() if m.frequencies != "labels")
 """Methods that have no P(class | scores), learned from labels alone, to adjust."""
 
 

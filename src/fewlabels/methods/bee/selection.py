@@ -76,7 +76,8 @@ class VoteSelection(LabelModel):
     Classifiers that make the same mistakes count less (`votes.dependence`). Weights are those of
     pseudo-BMA+ (Yao, Vehtari, Simpson, Gelman 2018): how likely each candidate is the best when
     the items are weighed anew, its held-out likelihood taken one standard error lower than that of
-    the plainest. Source of the held-out likelihood: Platanios, Dubey, Mitchell (2016), section 5.
+    the best plainer one. Source of the held-out likelihood: Platanios, Dubey, Mitchell (2016),
+    section 5.
 
     Parameters
     ----------
@@ -155,15 +156,21 @@ def _weights(scores: Floats, times: Floats, keys: UInts) -> Floats:
     if not scores.size:
         return np.eye(len(scores))[0]
     gap = scores - scores[0]
-    mean = np.average(gap, axis=1, weights=times)
-    off = np.average((gap - mean[:, None]) ** 2, axis=1, weights=times)
-    error = np.sqrt(off * times.sum())
+    size = times.sum()
+    total = gap @ times
+    penalty = np.zeros(len(gap))
+    for m in range(1, len(gap)):
+        # One standard error lower than the best of the plainer ones.
+        plain = int(np.argmax(total[:m] - penalty[:m]))
+        off = gap[m] - gap[plain]
+        spread = np.average((off - np.average(off, weights=times)) ** 2, weights=times)
+        penalty[m] = penalty[plain] + np.sqrt(spread * size)
     totals, mass = np.zeros((len(gap), _REWEIGHTED)), np.zeros(_REWEIGHTED)
     for block in spans(len(keys), _BLOCK):
         anew = exponential_sums(keys[block], np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
         totals += gap[:, block] @ anew
         mass += anew.sum(axis=0)
-    totals = totals * (times.sum() / mass) - error[:, None]
+    totals = totals * (size / mass) - penalty[:, None]
     return np.asarray(softmax(totals.T).mean(axis=0))
 
 

@@ -113,7 +113,7 @@ AGREEMENT_BELIEFS = tuple(
 
 AGREEMENT_INFLATION = 1.2
 """By what factor its intervals are widened: a normal approximation at the mode is too narrow with
-few labels. `auto` takes INFLATION_SHARE instead."""
+few labels. `learned-ensemble` takes INFLATION_SHARE instead, which was measured; this was not."""
 
 
 @dataclass(frozen=True)

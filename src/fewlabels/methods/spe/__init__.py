@@ -5,4 +5,8 @@ likelihood pi p_1(s) + (1 - pi) p_0(s) of the scores with its gradient (section 
 on the unit interval (section 4); `families`, the densities p_k (section 4); `sampling`, modes and
 draws of the parameters; `check`, whether scores and labels look as the densities say; `classes`,
 normal mixtures for more than two classes.
+
+Sections are cited, not numbers of equations. The likelihood of scores and labels is
+`ScoreMixture.log_likelihood`; recall and false-positive rate at a threshold are
+`ScoreMixture.survival`.
 """
