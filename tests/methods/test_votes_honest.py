@@ -102,6 +102,25 @@ class TestSharedMistakes:
             assert {group.domain for group in counted.groups} == {"copied"}
             assert (counted.of(("own",), some.models) == 1).all()
 
+    def test_votes_that_never_differ_may_all_be_one(self):
+        rng = np.random.default_rng(0)
+        one = by_errors(rng, labels_of(rng, 300), [0.2])
+        found = fl.estimate(fl.Predictions(votes=np.repeat(one, 12, axis=1)), metrics="error_rate")
+        row = found.to_dict()["estimates"][0]
+        assert row["high"] > 0.2
+        assert row["status"] != "ok"
+
+    def test_a_silent_classifier_does_not_shift_the_others(self):
+        rng = np.random.default_rng(4)
+        truth = labels_of(rng, 800)
+        votes = by_errors(rng, truth, [0.05, 0.1, 0.2, 0.3, 0.4])
+        silent = np.insert(votes, 2, -1, axis=1)
+        found = fl.estimate(fl.Predictions(votes=silent, classes=(0, 1)), "bee", "error_rate")
+        value = {e["model"]: e["value"] for e in found.to_dict()["estimates"]}
+        error = (votes != truth[:, None]).mean(axis=0)
+        named = ["model0", "model1", "model3", "model4", "model5"]
+        assert [value[m] for m in named] == pytest.approx(error, abs=0.05)
+
 
 class TestAllowance:
     def test_hard_items_widen_the_intervals(self):

@@ -286,8 +286,10 @@ def _of_rates(
     index = mixed[np.arange(evaluator.n_draws) % rates.size]
     names = [evaluator.predictions.models[int(j)] for j in columns]
     doubts = evaluator.posterior.doubts(names, evaluator.n_draws)
+    # The model knows those that vote; a classifier without a vote shifts the places of the others.
+    places = np.array([rates.models.index(who) for who in names], dtype=np.int64)
     out = {}
-    for name, e in metrics_of_rates(rates, metrics, rows, columns).items():
+    for name, e in metrics_of_rates(rates, metrics, rows, places).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
         drawn = draws_around(value, e[index], bounds, 1.0, doubts=doubts)
         out[name] = Measured(value, drawn, np.isnan(drawn).sum(axis=0))

@@ -374,6 +374,8 @@ def _copies(votes: _Votes) -> list[list[int]]:
     """Classifiers that never differ from each other, while others differ from them."""
     common, (agree, _) = _both(votes), _agreement(votes, _majority(votes, []))
     contested = _contested(votes)
+    if not contested.any():  # nobody ever differs from anybody: they may all be one
+        contested = np.ones(len(contested), dtype=bool)
     same = (common >= _IDENTICAL) & (agree > 1 - 1e-9)
     np.fill_diagonal(same, val=False)
     out, seen = [], set()
