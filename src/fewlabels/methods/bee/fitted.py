@@ -283,13 +283,10 @@ class FittedVoteModel(FittedLabelModel):
         return Mixing.of(self.draws, self.states, self.votes)
 
     def _diagnostics(self, rates: VoteRates, data: VoteData, voted: Bools) -> dict[str, Any]:
-        mean, share = rates.error_rates.mean(axis=0), rates.shares.mean(axis=0)
-        if self.coupling == ALONE:
-            # Where nobody lends rates, those of a classifier that does not vote are its prior.
-            mean = np.where(voted, mean, np.nan)
+        # Where nobody lends rates, those of a classifier that does not vote are its prior.
+        shown = voted if self.coupling == ALONE else np.ones_like(voted)
         return {
-            "error_rate": by_domain(mean, rates.domains, self.models),
-            "class_share": by_domain(share, rates.domains, self.classes),
+            **mean_rates(rates, shown),
             "vote_patterns": len(data.table.items),
             "chains": self.draws.rates.shape[1],
             "r_hat": self._mixing.r_hat,
@@ -407,9 +404,9 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     )
 
 
-def mean_rates(rates: VoteRates) -> dict[str, Any]:
-    """Mean error rates of who votes, and class shares, by domain, as they go into a result."""
-    error = np.where(rates.n_votes > 0, rates.error_rates.mean(axis=0), np.nan)
+def mean_rates(rates: VoteRates, shown: Bools) -> dict[str, Any]:
+    """Mean error rates (D, M), those `shown`, and class shares, as they go into a result."""
+    error = np.where(shown, rates.error_rates.mean(axis=0), np.nan)
     classes = tuple(map(str, rates.predictions.classes))
     return {
         "error_rate": by_domain(error, rates.domains, rates.models),

@@ -41,7 +41,6 @@ from fewlabels.methods.bee.table import (
     TABLES,
     Rules,
     Schedule,
-    VoteArrays,
     VoteDraws,
     VotePrior,
     VoteState,
@@ -277,7 +276,7 @@ def start_state(
     elif start.random:
         chances = (1 - start.random) * chances + start.random * softmax(table.evidence)
     state.labels[:] = rng.multinomial(table.items, chances)
-    _count(arrays, state)
+    state.cells[:] = arrays.counts(state.labels, state.cells.shape)
     state.phi[:] = state.cells + prior.rates
     state.phi[:] /= state.phi.sum(axis=2, keepdims=True)
 
@@ -325,13 +324,6 @@ def orient(
     atom[units] += n_units  # no longer shared with domains that stay
 
 
-def _count(arrays: VoteArrays, state: VoteState) -> None:
-    """Votes under the labels of all rows, into `cells`."""
-    counts = arrays.by_vote @ state.labels
-    cells = np.bincount(arrays.cell.ravel(), counts.ravel(), state.cells.size)
-    state.cells[:] = cells.reshape(state.cells.shape)
-
-
 # --- sweeps -----------------------------------------------------------------------------------
 
 
@@ -344,36 +336,24 @@ def advance(
     rng: np.random.Generator,
 ) -> None:
     """Run some sweeps; `state` changes in place."""
-    if rules.learn_rates:
-        for part in spans(sweeps, _LEARNED_EVERY):
-            _advance(table, prior, state, rules, part.stop - part.start, rng)
+    alone = rules.coupling == ALONE and not rules.collapsed_labels
+    for part in spans(sweeps, _LEARNED_EVERY if rules.learn_rates else max(sweeps, 1)):
+        some = part.stop - part.start
+        if alone:
+            _sweep(table, prior, state, rules, some, rng)
+        # Only what a model needs is compiled: each of these takes seconds the first time.
+        for _ in range(0 if alone else some):
+            if rules.coupling == DOMAINS:
+                _couple_domains(prior, state, rules, rng)
+            elif rules.coupling != ALONE:
+                _couple_classifiers(prior, state, rules, rng)
+            if rules.collapsed_labels:
+                _draw_parameters(table, prior, state, rules, rng)
+                _draw_labels_collapsed(table, prior, state, rng)
+            else:
+                _sweep(table, prior, state, rules, 1, rng)
+        if rules.learn_rates:
             draw_rates_prior(prior.rates, state.phi[np.unique(state.atom)], rng)
-        return
-    _advance(table, prior, state, rules, sweeps, rng)
-
-
-def _advance(
-    table: VoteTable,
-    prior: VotePrior,
-    state: VoteState,
-    rules: Rules,
-    sweeps: int,
-    rng: np.random.Generator,
-) -> None:
-    if rules.coupling == ALONE and not rules.collapsed_labels:
-        _sweep(table, prior, state, rules, sweeps, rng)
-        return
-    # Only what a model needs is compiled: each of these takes seconds the first time.
-    for _ in range(sweeps):
-        if rules.coupling == DOMAINS:
-            _couple_domains(prior, state, rules, rng)
-        elif rules.coupling != ALONE:
-            _couple_classifiers(prior, state, rules, rng)
-        if rules.collapsed_labels:
-            _draw_parameters(table, prior, state, rules, rng)
-            _draw_labels_collapsed(table, prior, state, rng)
-        else:
-            _sweep(table, prior, state, rules, 1, rng)
 
 
 @compiled
@@ -474,15 +454,8 @@ def _labels_by_arrays(table: VoteTable, state: VoteState, rng: np.random.Generat
     n_units, _, k = state.log_rates.shape
     arrays = table.arrays(n_units, k, state.phi.shape[1])
     logits = table.log_joint(state.phi[state.atom][None], state.shares[None], k)[:, :, 0]
-    chances, single, several = softmax(logits, out=logits), arrays.single, arrays.several
-    cumulative = chances[single].cumsum(axis=1)
-    # Below the total, whatever rounding does.
-    left = rng.random(len(single)) * (cumulative[:, -1] * (1 - 2.0**-52))
-    state.labels[single] = 0
-    state.labels[single, (left[:, None] >= cumulative).sum(axis=1)] = 1
-    if several.size:
-        state.labels[several] = rng.multinomial(table.items[several], chances[several])
-    _count(arrays, state)
+    state.labels[:] = arrays.drawn(softmax(logits, out=logits), table.items, rng)
+    state.cells[:] = arrays.counts(state.labels, state.cells.shape)
 
 
 @compiled_or(_labels_by_arrays)

@@ -224,7 +224,7 @@ class _FittedSelection(FittedLabelModel):
         diagnostics |= self.counted.diagnostics()
         mixed = mixture(parts, self.weights, self.salt)
         if isinstance(mixed.vote_rates, VoteRates):
-            diagnostics |= mean_rates(mixed.vote_rates)
+            diagnostics |= mean_rates(mixed.vote_rates, mixed.vote_rates.n_votes > 0)
         doubt = self._doubt(difficult)
         known = bool(predictions.labeled.all())
         agree = mixed.status is not Status.NOT_CONVERGED

@@ -7,6 +7,7 @@ be: a class, or, where logic ties the labels of several domains, a class in each
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -118,6 +119,24 @@ class VoteArrays(NamedTuple):
     cell: Ints
     single: Ints
     several: Ints
+
+    def counts(self, labels: Floats | Ints, size: tuple[int, ...]) -> Floats:
+        """Votes under the labels (R, S) of all rows, by cell: an array of this size."""
+        votes = np.asarray(self.by_vote @ labels)
+        cells = np.bincount(self.cell.ravel(), votes.ravel(), math.prod(size))
+        out: Floats = cells.astype(np.float64).reshape(size)
+        return out
+
+    def drawn(self, chances: Floats, items: Ints, rng: np.random.Generator) -> Ints:
+        """Items of every row in each state, drawn from P(state) (R, S)."""
+        out = np.zeros(chances.shape, dtype=np.int64)
+        cumulative = chances[self.single].cumsum(axis=1)
+        # Below the total, whatever rounding does.
+        left = rng.random(len(self.single)) * (cumulative[:, -1] * (1 - 2.0**-52))
+        out[self.single, (left[:, None] >= cumulative).sum(axis=1)] = 1
+        if self.several.size:
+            out[self.several] = rng.multinomial(items[self.several], chances[self.several])
+        return out
 
     @staticmethod
     def of(table: VoteTable, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:

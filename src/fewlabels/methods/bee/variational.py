@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import digamma, gammaln
 
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import report
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.bee.rates_prior import fit_rates_prior
@@ -114,14 +114,7 @@ class _Model:
         out: Floats = softmax(logits + self.table.evidence)
         return out[:, :, None]
 
-    def counts(self, labels: Floats) -> Floats:
-        """Votes under the labels (R, S) of all rows, by cell (units, Q, C)."""
-        votes = np.asarray(self.arrays.by_vote @ labels)
-        cells = np.bincount(self.arrays.cell.ravel(), votes.ravel(), int(np.prod(self.size)))
-        out: Floats = cells.astype(np.float64).reshape(self.size)
-        return out
-
-    def shares(self, labels: Floats) -> Floats:
+    def shares(self, labels: Floats | Ints) -> Floats:
         """Items of every state, of those that inform the shares, by group (G, S)."""
         out: Floats = self.of_group @ labels
         return out
@@ -131,7 +124,7 @@ class _Model:
         labels = states[:, :, 0] * self.table.items[:, None]
         return _Factors(
             (self.prior.share + self.shares(labels))[..., None],
-            (self.prior.rates + self.counts(labels))[..., None],
+            (self.prior.rates + self.arrays.counts(labels, self.size))[..., None],
         )
 
     def feasible(self, factors: _Factors) -> _Factors:
@@ -165,18 +158,6 @@ class _Model:
         out += self.table.evidence
         return out
 
-    def draw_labels(self, states: Floats, rng: np.random.Generator) -> Floats:
-        """Items of every row in each state, drawn from P(state) (R, S)."""
-        single, several = self.arrays.single, self.arrays.several
-        out = np.zeros(states.shape)
-        cumulative = states[single].cumsum(axis=1)
-        left = rng.random(len(single)) * (cumulative[:, -1] * (1 - 2.0**-52))
-        out[single, (left[:, None] >= cumulative).sum(axis=1)] = 1.0
-        if several.size:
-            p = states[several] / states[several].sum(axis=1, keepdims=True)
-            out[several] = rng.multinomial(self.table.items[several], p)
-        return out
-
 
 def n_draws(n_cells: int, n_votes: int) -> int:
     """How many draws there are: 200, and fewer of many rates, which are large, and of many votes.
@@ -206,8 +187,8 @@ def draw_variational(
             if sweep:
                 with np.errstate(divide="ignore"):
                     states = softmax(model.logits(np.log(own), np.log(share)))
-            labels = model.draw_labels(states, rng)
-            own = _dirichlet(prior.rates + model.counts(labels), rng)
+            labels = model.arrays.drawn(states, table.items, rng)
+            own = _dirichlet(prior.rates + model.arrays.counts(labels, model.size), rng)
             share = _dirichlet(prior.share + model.shares(labels), rng)
         rates[t, 0], shares[t, 0] = own, share
         report(t + 1, size)
