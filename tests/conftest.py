@@ -62,3 +62,9 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Bytes by the argument's name: those of archives hold the time at which they were made."""
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture
+def as_sampled(monkeypatch):
+    """Draws under the prior as it is: which way round a domain is, is not decided anew."""
+    monkeypatch.setattr("fewlabels.methods.bee.gibbs.orient", lambda *_: None)

@@ -98,12 +98,6 @@ def tiny(prior: Prior, seed: int = 5, known: int = 0) -> VoteWorld:
     return prior_world(prior, D, N, S, np.random.default_rng(seed), 0.15).show(known)
 
 
-@pytest.fixture
-def as_sampled(monkeypatch):
-    """Draws under the models' own priors: which way round a domain is, is not decided anew."""
-    monkeypatch.setattr("fewlabels.methods.bee.gibbs.orient", lambda *_: None)
-
-
 @pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize(("confusion", "kind"), list(NAMES))
