@@ -21,7 +21,7 @@ from votes_crowd import read_crowd
 from votes_families import FAMILIES
 from votes_nell import read_brain, read_nell
 
-_WORLDS, _BATCH = 20, 10
+_WORLDS, _BATCH = 100, 10
 _TENTHS = 3
 _LEVEL = 0.9
 _LEAST = 20

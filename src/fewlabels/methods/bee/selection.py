@@ -36,6 +36,7 @@ from fewlabels.methods.bee.fitted import FittedVoteModel, mean_rates, mixture
 from fewlabels.methods.bee.table import ALONE
 from fewlabels.methods.votes.data import VoteRates, domain_codes, domains_of, item_domains
 from fewlabels.methods.votes.dependence import Counted, counted_votes
+from fewlabels.methods.votes.warnings import INDEPENDENT
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -61,6 +62,11 @@ and of few items; if items differ in difficulty; if classifiers make the same mi
 some 200 simulated sets of eight families (`benchmarks/votes_families.py`, CALIBRATION), looked at
 several times; none of them is reported on. That few items need more was seen on a tenth of the
 brain data, and that .05 always is too little on two worlds of `llm_judges`, which are reported."""
+
+_SHARED_BY_ALL = (
+    "assumption: nothing says whether all classifiers make some mistakes alike, which no vote can "
+    "show; intervals allow for a moderate share of such mistakes, not for a large one"
+)
 
 _FEW, _FEW_ITEMS, _GROUPED = 5, 200, 0.7
 """So many classifiers, and items of a domain, can show that two err together; how likely it is
@@ -237,7 +243,12 @@ class _FittedSelection(FittedLabelModel):
         return replace(
             mixed,
             allowance=0.0 if known else doubt,
-            warnings=(self._why(), *self.counted.warnings(), *_hard(difficult), *said),
+            warnings=(
+                self._why(),
+                *self.counted.warnings(),
+                *_hard(difficult),
+                *(_SHARED_BY_ALL if warning == INDEPENDENT else warning for warning in said),
+            ),
             diagnostics=diagnostics,
         )
 
