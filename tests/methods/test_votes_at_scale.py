@@ -70,6 +70,12 @@ def test_sparse_votes_are_not_made_dense(both):
     assert not {"hard", "votes", "has_hard"} & sparse.__dict__.keys()
 
 
+def test_labels_beside_votes_of_many_annotators_need_no_dense_table(both):
+    _, sparse = both(labeled=True)
+    assert fl.models.resolve("auto", sparse)[0] == "vote-selection"
+    assert fl.models.resolve("auto", sparse.select_models(sparse.models[:9]))[0] == "vote-selection"
+
+
 def test_some_items_and_annotators_of_sparse_votes(both):
     dense, sparse = both()
     rows, names = np.array([5, 3, 300]), ["model7", "model1", "model2"]
@@ -161,6 +167,6 @@ def test_many_votes_are_sampled_in_fewer_sweeps_and_more_without_chains(monkeypa
     table = fl.Predictions(votes=scipy.sparse.csr_matrix((chosen + 1, (item, who)), SIZE[:2]))
     monkeypatch.setattr(bee, "MANY_VOTES", 100)
     found = model.infer(table, 0)
-    assert any("as there are 2,000 votes" in w for w in found.warnings)
+    assert any("for 2,000 votes" in w for w in found.warnings)
     coupled = fl.models.CBEE(burn_in=5, sweeps=10, thin=1).infer(table, 0)
     assert not any("variational" in w for w in coupled.warnings)

@@ -84,7 +84,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 AUTO = (
     "what the data allow: learned-ensemble; monotone-curves for the scores of one classifier, "
-    "vote-selection for votes without a label"
+    "vote-selection for votes without a label, or of many annotators"
 )
 """Which of them "auto" is."""
 
@@ -159,6 +159,8 @@ def _automatic(predictions: Predictions) -> str:
     informants = int((votes | ranks).sum())
     known = predictions.n_labeled or predictions.n_annotated
     several = predictions.multiplicity is not None
+    if predictions.is_sparse:  # a belief for each of a thousand annotators is too many
+        return "vote-selection"
     if ranks.any():
         alone = informants == 1 and predictions.n_classes == 2
         return "monotone-curves" if alone else "learned-ensemble"

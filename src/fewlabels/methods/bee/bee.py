@@ -56,7 +56,7 @@ Rates = Literal["one", "confusion"]
 Inference = Literal["auto", "gibbs", "variational"]
 """Chains, or one deterministic fit."""
 
-MANY_VOTES = 600_000
+MANY_VOTES = 100_000
 """More distinct votes than these are for variational inference unless chains are asked for."""
 
 MOST_VISITS = 1_000_000_000
@@ -305,8 +305,8 @@ class VoteModel(LabelModel):
                     f"not-converged: after {fit.iterations} variational steps P(label) still "
                     f"changes by {fit.change:.2g} on average"
                 ] = None
-        why = f" as there are {votes:,} votes" if self.inference == "auto" else ""
-        said[f"{VARIATIONAL}{why}; inference='gibbs' samples chains"] = None
+        why = f" for {votes:,} votes" if self.inference == "auto" else ""
+        said[VARIATIONAL.format(why)] = None
         return every, tuple(said)
 
 
@@ -350,7 +350,7 @@ class BEE(VoteModel):
     inference
         "gibbs": the chains above. "variational": a mean-field fit and draws around it, for
         millions of votes. "auto": chains, of fewer sweeps where votes times sweeps are many, and
-        variational beyond 600,000 distinct votes; warnings say so.
+        variational beyond 100,000 distinct votes; warnings say so.
     """
 
     name = "bee"

@@ -25,8 +25,9 @@ UNLABELED = (
 )
 
 VARIATIONAL = (
-    "assumption: rates are fitted by variational inference; its intervals are about 1% narrower "
-    "than those of chains, and held for .92 to .94 of annotators where these held for .94 to .97"
+    "assumption: rates are fitted by variational inference{}; its intervals are about 1% narrower "
+    "than those of chains, and held for .92 to .94 of annotators where these held for .94 to .97; "
+    "inference='gibbs' samples chains"
 )
 
 LONG_WAIT = 10.0
