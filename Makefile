@@ -36,9 +36,9 @@ test-slow: $(VENV)/.dev  ## statistical suites and long runs
 test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to install; Spark needs Java)
 	$(BLAS) $(BIN)/python -m pytest tests/streaming/test_recipes.py
 
-test-install: $(VENV)/.core  ## the wheel without extras, newest and oldest dependencies (oldest: Python 3.11, 3.12)
+test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies and extras (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
-	tests/install.sh $(BIN)/python requirements/oldest.txt
+	tests/install.sh $(BIN)/python requirements/oldest.txt requirements/oldest-extras.txt
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python benchmarks/speed.py --out docs/speed.md
