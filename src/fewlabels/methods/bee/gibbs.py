@@ -63,6 +63,10 @@ _LEARNED_EVERY = 4
 _EXTREME = 0.1
 """What smaller rates count as where the prior decides which way round classes are."""
 
+_SETTLING = 5
+"""One sweep of this many of a burn-in goes before anybody shares rates, in chains that start with
+labels other than the majority's."""
+
 _ENOUGH = 0.3
 """Seconds of sampling that show how long the rest will take."""
 
@@ -145,6 +149,11 @@ class _Chain:
         """Start, and forget where."""
         run = self.run
         start_state(run.table, run.prior, self.state, self.rng, self.start)
+        if self.start.random or self.start.mirrored:
+            # Who shares rates under random labels goes on to share them under the right ones.
+            alone = rules._replace(coupling=ALONE, collapsed_labels=False)
+            settling = 0 if rules.coupling == ALONE else sweeps // _SETTLING
+            advance(run.table, run.prior, self.state, alone, settling, self.rng)
         # Without a compiler a sweep may take long, and is worth a word.
         for part in spans(sweeps, max(sweeps // 20, 1) if IS_COMPILED else 1):
             advance(run.table, run.prior, self.state, rules, part.stop - part.start, self.rng)
