@@ -45,6 +45,7 @@ bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten millio
 	$(BIN)/python benchmarks/annotations_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
 	$(BIN)/python benchmarks/scaling.py --votes 20000000
+	$(BIN)/python benchmarks/sizes.py
 
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 	$(BIN)/python benchmarks/civilcomments.py

@@ -16,6 +16,7 @@ from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+from fewlabels.report.many_groups import with_some_groups
 from fewlabels.report.shown import Estimated, frame, plain_values
 
 ITEM = "item"
@@ -147,9 +148,12 @@ class Estimates(Estimated):
     @cached_property
     def report(self) -> dict[str, Any]:
         """Everything that a report shows, as a dictionary of plain values."""
-        return self._in_brief() | {"comparison": {}} | dict(self.details or {})
+        return with_some_groups(self._told() | {"comparison": {}} | dict(self.details or {}))
 
     def _in_brief(self) -> dict[str, Any]:
+        return with_some_groups(self._told())
+
+    def _told(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}
         return self._facts() | {"metric_info": info}
 

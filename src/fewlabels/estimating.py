@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.evaluation.groups import MAX_GROUPS
+from fewlabels.evaluation.many_groups import ManyGroups, many_and_few
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.base import Metric
@@ -122,13 +126,28 @@ def estimate(
     )  # fmt: skip
     items = predictions_of(predictions, columns, positive)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
-    return estimated(question.about(items, elsewhere), items, workers, progress)
+    many: tuple[ManyGroups, ...] = ()
+    if isinstance(by, Iterable) and question.columns:  # whatever else it is is refused below
+        few, many = many_and_few(items, question.columns)
+        question = replace(question, by=few)
+    if many and question.shift is not None:
+        raise UsageError(
+            f"more than {MAX_GROUPS} groups of a column are estimated in one pass, which `shift` "
+            "does not go with; leave one of them out, or group the values first"
+        )
+    return estimated(question.about(items, elsewhere), items, workers, progress, many)
 
 
 def estimated(
-    question: Question, items: Predictions, workers: int | None, progress: Progress | None
+    question: Question,
+    items: Predictions,
+    workers: int | None,
+    progress: Progress | None,
+    many: Sequence[ManyGroups] = (),
 ) -> Estimates:
     """The answer to a question about these items, from all of them at once or in parts.
+
+    `many` are columns of many groups, which the question does not name.
 
     Raises
     ------
@@ -140,7 +159,7 @@ def estimated(
         if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
             from fewlabels.streaming.held import estimate_held
 
-            in_parts = estimate_held(question, items, workers, progress)
+            in_parts = estimate_held(question, items, workers, progress, many)
             if in_parts is not None:
                 return in_parts
-        return answer(question, setup, items, progress=progress)
+        return answer(question, setup, items, progress=progress, many=many)

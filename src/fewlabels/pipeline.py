@@ -25,9 +25,10 @@ from fewlabels.evaluation.groups import Group, all_and, groups_by_column
 from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
 from fewlabels.evaluation.input_facts import facts
 from fewlabels.evaluation.item_variance import design_effect
+from fewlabels.evaluation.many_groups import ManyGroups, ManyMeasurer, refuse_many_groups
 from fewlabels.evaluation.status import Reasons, judge, partly_undefined
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.blocks import silent
+from fewlabels.kernels.blocks import silent, step
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.base import (
     FittedLabelModel,
@@ -161,6 +162,7 @@ def answer(
     fitted: FittedLabelModel | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
+    many: Sequence[ManyGroups] = (),
 ) -> Estimates:
     """The answer from items of which all are looked at at once: fit, judge, evaluate.
 
@@ -168,12 +170,18 @@ def answer(
     ----------
     fitted
         The label model as it is fitted to them; None: it will be.
+    many
+        Columns of many groups, which the question does not name.
     """
     judged = items.as_histograms() if setup.distribution else items
     group_rows, corrections = groups_by_column(items, question.by), tuple[str, ...]()
     groups = all_and(items, group_rows)
     if question.shift is None:
-        posterior = (fitted or setup.fit(question, items)).posterior(items)
+        step("fitting the label model")
+        fitted = fitted or setup.fit(question, items)
+        posterior = fitted.posterior(items)
+        if many:
+            refuse_many_groups(items, setup.name, setup.metrics, posterior, _alone(question))
     else:
         rng = np.random.default_rng(question.seed)
         judged, posterior, corrections = corrected(
@@ -194,7 +202,7 @@ def answer(
         everything = everything or measured
         return measured
 
-    return answered(
+    found = answered(
         question,
         setup,
         evaluator,
@@ -213,6 +221,39 @@ def answer(
         judged_by=posterior,
         group_rows=group_rows,
         diagnostics=posterior.diagnostics,
+    )
+    return with_many_groups(found, question, setup, items, fitted, many) if many else found
+
+
+def with_many_groups(
+    found: Estimates, question: Question, setup: Setup, items: Predictions,
+    fitted: FittedLabelModel | None, many: Sequence[ManyGroups],
+) -> Estimates:  # fmt: skip
+    """The estimates with those of columns of many groups, in one pass over the items."""
+    assert fitted is not None
+    labeled = items.take(np.flatnonzero(items.labeled) if items.n_labeled else slice(0, 1))
+    known = Evaluator(
+        labeled, fitted.posterior(labeled), setup.metrics, "population", question.confidence_level
+    )
+    measurer = ManyMeasurer(
+        items, fitted.posterior, setup.metrics, question.confidence_level,
+        Guard.of(known, setup.name), known,
+    )  # fmt: skip
+    reasons = Reasons()
+    for sentence in found.warnings:
+        reasons.add(sentence)
+    rows, sizes = list(found.rows), found.groups
+    for column in many:
+        step(f"estimating {len(column.names):,} groups")
+        more, of_groups = measurer.rows(column, reasons)
+        rows += more
+        sizes += of_groups
+    details = found.details
+    if details is not None:
+        statuses = dict.fromkeys(row.status for row in rows)
+        details = {**details, "status_messages": {s.value: s.message for s in statuses}}
+    return replace(
+        found, rows=tuple(rows), groups=sizes, warnings=tuple(reasons.sentences()), details=details
     )
 
 
@@ -270,6 +311,7 @@ def answered(
     draws: dict[tuple[str, str | None], Floats] = {}
     residuals: dict[tuple[str, str | None], Residuals] = {}
     for group in groups:
+        step("estimating" if group.name is None else f"estimating {group.name}")
         guarded = Guarded(measure(group), {}, {})
         if guard is not None:
             guarded = guard.of_group(group, guarded.measured, n_items.get(group.name))
@@ -299,11 +341,17 @@ def answered(
         diagnostics={**diagnostics, **({"settings": setup.settings} if setup.settings else {})},
         **known,
     )
+    step("comparing")
     if guards_differences(name, predictions):
         estimates = replace(estimates, paired=allowing_for_discrepancy(estimates, residuals))
     if not question.details:
         return estimates
     return replace(estimates, details=details_of(estimates, setup.metrics))
+
+
+def _alone(question: Question) -> str:
+    """What needs the items of each group by themselves, of what is asked; empty if nothing does."""
+    return "" if question.estimand == "population" else "`estimand` 'sample'"
 
 
 def aligned_reference(

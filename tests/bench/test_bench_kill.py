@@ -120,8 +120,11 @@ def test_a_killed_worker_is_replaced(write: Write, tmp_path: Path, same: Same) -
     assert same(Results.load(folder), _uninterrupted(path, tmp_path / "whole", 4))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_interrupted(write: Write, tmp_path: Path) -> None:
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
+@pytest.mark.parametrize(
+    ("number", "how"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "stopped by SIGTERM")]
+)
+def test_interrupted(number: int, how: str, write: Write, tmp_path: Path) -> None:
     path, folder = write(), tmp_path / "out"
     started = _start(path, folder, 300)
     deadline = time.monotonic() + 300
@@ -129,12 +132,18 @@ def test_interrupted(write: Write, tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         assert started.poll() is None
         time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
+    workers = _workers_of(started.pid)
+    started.send_signal(number)
     _, said = started.communicate(timeout=30)
-    assert started.returncode == 130
+    assert started.returncode == 128 + number
+    assert len(workers) >= 2
+    deadline = time.monotonic() + 10
+    while any(map(_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(_alive, workers)), "a worker outlived the run"
     lines = said.decode().splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("interrupted; what is finished is kept, go on with: fewlabels bench")
+    assert lines[0].startswith(f"{how}; what is finished is kept, go on with: fewlabels bench")
     assert lines[0].endswith(f"benchmark ssme-binary --out {folder} --resume")
 
 

@@ -150,6 +150,16 @@ def test_much_is_read_in_parts(
     assert seen == [("-",)]
 
 
+def test_rows_decide_and_not_bytes(cli: Run, tmp_path: Path) -> None:
+    table = pa.table({"label": np.arange(300_000) % 2, "y__a": np.zeros(300_000, np.int8)})
+    pq.write_table(table, tmp_path / "small.parquet")
+    assert (tmp_path / "small.parquet").stat().st_size < 100_000
+    options = ("--method", "labeled", "--metrics", "accuracy", "--json", "-")
+    code, out, _ = cli("estimate", tmp_path / "small.parquet", *options)
+    assert code == 0
+    assert json.loads(out)["diagnostics"]["stream"]["engine"] == "threads"
+
+
 def test_output_may_not_replace_a_workbook(tmp_path: Path) -> None:
     path = tmp_path / "book.xlsx"
     path.write_bytes(b"x")

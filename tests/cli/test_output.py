@@ -18,7 +18,7 @@ from fewlabels.cli.output import (
     with_required,
     write_outputs,
 )
-from fewlabels.errors import Status, UsageError
+from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.estimates import Estimate
 
 
@@ -36,6 +36,16 @@ def test_none_is_written_when_one_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [old]
 
 
+def test_a_line_names_the_target_and_not_its_draft(tmp_path: Path) -> None:
+    def refused(path: Path) -> None:
+        raise InputError(f"cannot write {str(path)!r}: No space left on device; make room")
+
+    target = str(tmp_path / "page.html")
+    with pytest.raises(InputError) as caught:
+        write_outputs({target: refused})
+    assert str(caught.value) == f"cannot write {target!r}: No space left on device; make room"
+
+
 def test_other_errors_leave_nothing_either(tmp_path: Path) -> None:
     def fail(path: Path) -> None:
         path.write_text("half")
@@ -44,6 +54,47 @@ def test_other_errors_leave_nothing_either(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_outputs({str(tmp_path / "new"): fail})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_device_leaves_the_others_as_they_were(tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    old.write_text("old")
+    writers = {str(p): json_writer({}) for p in (old, tmp_path / "new", "/dev/full")}
+    with pytest.raises(UsageError, match="cannot write '/dev/full': No space left on device"):
+        write_outputs(writers)
+    assert old.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_what_took_its_place_is_put_back_when_a_later_one_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is a mount point, say, can be written and not replaced."""
+    old, new, mounted = (str(tmp_path / name) for name in ("old", "new", "mounted"))
+    Path(old).write_text("old")
+    Path(mounted).write_text("theirs")
+    Path(old).chmod(0o640)
+    replace = os.replace
+
+    def busy(source: str, target: str) -> None:
+        if target == mounted:
+            raise OSError(16, "Device or resource busy")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", busy)
+        with pytest.raises(UsageError, match=r"cannot write '.*mounted': Device or resource busy"):
+            write_outputs({path: json_writer({}) for path in (old, new, mounted)})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "old": "old",
+        "mounted": "theirs",
+    }
+    assert Path(old).stat().st_mode & 0o777 == 0o640
+    write_outputs({path: json_writer({}) for path in (old, new, mounted)})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("old", "new", "mounted"), "{}\n"
+    )
 
 
 def test_a_pipe_gets_the_bytes(tmp_path: Path) -> None:

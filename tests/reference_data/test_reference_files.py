@@ -150,6 +150,7 @@ def test_a_stream_goes_on_only_with_the_same_reference(
     this: Path, last: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "SECONDS_BETWEEN", -1.0)
+    monkeypatch.setattr(passes, "SHARE", 0)
     folder = tmp_path / "parts"
     folder.mkdir()
     for part in range(3):

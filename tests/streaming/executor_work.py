@@ -26,6 +26,10 @@ def square(x: int) -> int:
     return x * x
 
 
+def who(x: int) -> int:
+    return os.getpid()
+
+
 def slow_first(x: int) -> int:
     time.sleep(0.2 if x == 0 else 0.0)
     return x

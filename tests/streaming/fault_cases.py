@@ -24,7 +24,7 @@ from fewlabels.streaming import passes
 from fewlabels.streaming import basis
 
 if __name__ == "__main__":
-    passes.SECONDS_BETWEEN = 0.0
+    passes.SECONDS_BETWEEN, passes.SHARE = 0.0, 0
     basis.ROWS_TIMES_DRAWS = 1.0
     sys.exit(main(sys.argv[1:]))
 """

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -274,3 +275,35 @@ def test_a_script_without_a_guard_is_told_once(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
     assert "under `if __name__ == '__main__':`" in done.stdout
+
+
+def _listening(processes: set[int]) -> list[str]:
+    """TCP ports on which processes listen, and Unix sockets, as /proc shows them."""
+    inodes = set()
+    for process in processes:
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                inodes.add(os.readlink(file))
+    found = []
+    for kind, number in (("tcp", 9), ("tcp6", 9), ("unix", 6)):
+        for line in Path("/proc/net", kind).read_text().splitlines()[1:]:
+            fields = line.split()
+            listens = fields[3] == "0A" if kind != "unix" else fields[3] == "00010000"
+            if listens and f"socket:[{fields[number]}]" in inodes:
+                found.append(fields[-1] if kind == "unix" else f"{kind} {fields[1]}")
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/net"), reason="reads sockets from /proc")
+def test_nobody_else_reaches_a_cluster_of_our_own(opened: dict[str, Executor]) -> None:
+    """Whoever reaches a scheduler or a worker of Dask runs code in it."""
+    executor = _open("dask", opened)
+    assert isinstance(executor, dask_executor.DaskExecutor)
+    before = set(executor.map(work.who, range(8)))
+    assert os.getpid() not in before
+    sockets = _listening({os.getpid(), *before})
+    assert [place for place in sockets if place.startswith("tcp")] == []
+    assert len(sockets) >= 1 + WORKERS, "the scheduler and the workers"
+    for place in sockets:
+        folder = Path(place).parent
+        assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())

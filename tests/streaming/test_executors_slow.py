@@ -16,10 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import executor_work as work
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from fault_cases import MODELS, rows, written
+from stream_cases import distance
 
+import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
 from fewlabels.streaming.executors import ENGINES, open_executor
+from fewlabels.streaming.passes import Progress
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("distributed")
@@ -71,6 +77,25 @@ def test_ten_kills(engine: Any, tmp_path: Path) -> None:
     assert found == expected
     assert len(set(killed)) == KILLS
     assert not any(_alive(int(name)) for name in os.listdir(tmp_path)), "a worker stayed"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
+def test_frozen_workers_are_replaced(tmp_path: Path) -> None:
+    """One that is stopped (SIGSTOP) would keep the run waiting for good."""
+    expected = [work.tell_and_sleep(tmp_path, 0.0, x) for x in range(30)]
+    (tmp_path / str(os.getpid())).unlink()
+    with open_executor("processes", 2) as executor:
+        results = executor.map(partial(work.tell_and_sleep, tmp_path, 0.1), range(30))
+        found = [next(results) for _ in range(4)]
+        victims = [int(name) for name in os.listdir(tmp_path)]
+        for victim in victims:
+            os.kill(victim, signal.SIGSTOP)
+        rescue = threading.Timer(60, lambda: [os.kill(v, signal.SIGCONT) for v in victims])
+        rescue.start()
+        found += results
+        assert not any(map(_alive, victims)), "they were waited for"
+        rescue.cancel()
+    assert found == expected
 
 
 @pytest.mark.parametrize("function", [work.die, work.exit_early])
@@ -259,6 +284,46 @@ def test_a_running_cluster(
     assert started[0].poll() is None
     assert started[2].poll() is None
     assert {p.pid for p in started[1:]} <= {int(name) for name in os.listdir(marks)}
+
+
+def test_four_workers_of_which_one_is_killed_in_each_phase(
+    cluster: Cluster, started: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """A scheduler and workers that are processes of their own: the same bits as by threads."""
+    (tmp_path / "in").mkdir()
+    for k in range(16):
+        table = rows(k, 3_000, 5)
+        repeating = {c: table[c] for c in table.column_names}
+        for name in MODELS:  # rows that repeat are counted in a pass of their own
+            own = table[f"p__{name}__1"].to_numpy().copy()
+            own[1000:] = 0.25
+            repeating[f"p__{name}__1"] = own
+        pq.write_table(pa.table(repeating), tmp_path / "in" / f"{k}.parquet")
+
+    def estimated(folder: str, **options: Any) -> fl.Estimates:
+        return fl.estimate_files(
+            tmp_path / "in", metrics=["accuracy", "roc_auc"], by="site",
+            checkpoints=tmp_path / folder, posterior=tmp_path / f"posterior-{folder}", **options,
+        )  # fmt: skip
+
+    quiet = estimated("threads")
+    killed: dict[str, int] = {}
+
+    def kill(progress: Progress) -> None:
+        if progress.step not in killed:
+            process = started[1 + len(killed)]
+            process.kill()
+            killed[progress.step] = process.wait()
+
+    found = estimated("dask", engine="dask", scheduler=cluster(4), progress=kill)
+    assert killed == dict.fromkeys(
+        ("reading", "counting repeated rows", "estimating"), -signal.SIGKILL
+    )
+    assert started[0].poll() is None, "the scheduler"
+    assert started[4].poll() is None, "the last worker"
+    assert distance(found, quiet) == 0.0
+    assert found.warnings == quiet.warnings
+    assert written(tmp_path / "posterior-dask") == written(tmp_path / "posterior-threads")
 
 
 def test_a_cluster_that_goes(

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fault_cases import (
     Command,
@@ -28,7 +31,9 @@ from stream_cases import distance
 
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
+from fewlabels.pipeline import Setup
 from fewlabels.streaming import basis, passes, two_passes
+from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.passes import Passes
 
 KILLS = 10
@@ -48,6 +53,7 @@ class InterruptedRunError(Exception):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every part, and few draws."""
     monkeypatch.setattr(passes, "SECONDS_BETWEEN", -1.0)
+    monkeypatch.setattr(passes, "SHARE", 0)
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
 
@@ -94,13 +100,17 @@ class TestResumed:
     def test_same_bits_and_files(self, source: Path, step: str, after: int) -> None:
         quiet = estimated(source, posterior=source.parent / "quiet")
         interrupted(source, step, after, posterior=source.parent / "out")
-        (source.parent / "out").mkdir(exist_ok=True)
-        (source.parent / "out" / ".part-00001.0123456789abcdef").write_bytes(b"a draft")
+        draft = source.parent / ".out.unfinished"
+        assert draft.exists() == (step == two_passes.TALLY), "there is something to go on from"
+        assert not (source.parent / "out").exists(), "it appears when it is whole"
+        draft.mkdir(exist_ok=True)
+        (draft / ".part-00001.0123456789abcdef").write_bytes(b"of a worker that was killed")
         found = estimated(source, posterior=source.parent / "out", resume=True)
         assert distance(found, quiet) == 0.0
         assert resumed(found)[-1] == f"{step}: {after} of 5 parts were done already"
         assert written(source.parent / "out") == written(source.parent / "quiet")
         assert list((source.parent / "saved").iterdir()) == []
+        assert not draft.exists()
 
     def test_tallies_of_other_rows_are_not_gone_on_with(self, source: Path) -> None:
         """The label model was fitted to a sample of rows that are no longer all."""
@@ -124,7 +134,7 @@ class TestResumed:
     def test_a_part_that_is_gone(self, source: Path) -> None:
         out = source.parent / "out"
         interrupted(source, two_passes.TALLY, 3, posterior=out)
-        (out / "part-00001.parquet").unlink()
+        (source.parent / ".out.unfinished" / "part-00001.parquet").unlink()
         found = estimated(source, posterior=out, resume=True)
         assert resumed(found) == ["reading: 5 of 5 parts were done already"]
         assert len(written(out)) == 5
@@ -141,6 +151,106 @@ class TestResumed:
                 estimated(source, posterior=source, resume=resume)
         assert (out / "part-00000.parquet").read_bytes() == before
         assert len(list(source.iterdir())) == 5
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "method",
+    ["auto", "dawid-skene", "bee", "ssme-kde"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("spe", "ssme-flow")],
+)
+def test_the_fit_is_kept(method: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is killed again and again must not begin with it each time."""
+    by_method = {"metrics": "roc_auc", "checkpoints": source.parent / "saved", "workers": 1}
+    by_method["confidence_level"] = None if method in ("spe", "ssme-kde", "ssme-flow") else 0.9
+    quiet = fl.estimate_files(source, method, **by_method)
+
+    def stop(progress: passes.Progress) -> None:
+        if progress.step == two_passes.TALLY:
+            raise InterruptedRunError
+
+    with pytest.raises(InterruptedRunError):
+        fl.estimate_files(source, method, progress=stop, **by_method)
+    with monkeypatch.context() as patch:
+        patch.setattr(Setup, "fit", lambda *given: pytest.fail("fitted again"))
+        found = fl.estimate_files(source, method, resume=True, **by_method)
+    assert distance(found, quiet) == 0.0
+    assert found.warnings == quiet.warnings
+    assert list((source.parent / "saved").iterdir()) == []
+    # Other rows need another.
+    with pytest.raises(InterruptedRunError):
+        fl.estimate_files(source, method, progress=stop, **by_method)
+    shutil.copy(source / "part-000.parquet", source / "part-005.parquet")
+    again = fl.estimate_files(source, method, resume=True, **by_method)
+    assert distance(again, fl.estimate_files(source, method, **by_method)) == 0.0
+
+
+@pytest.mark.usefixtures("quick")
+class TestPosteriorFolder:
+    """It is there when all of it is, whatever happens."""
+
+    def test_one_that_is_there_is_filled_at_the_end(self, source: Path) -> None:
+        out = source.parent / "out"
+        out.mkdir()
+        (out / ".hidden").touch()
+        interrupted(source, two_passes.TALLY, 3, posterior=out)
+        assert sorted(p.name for p in out.iterdir()) == [".hidden", ".unfinished"]
+        found = estimated(source, posterior=out, resume=True)
+        assert resumed(found)[-1] == "estimating: 3 of 5 parts were done already"
+        (out / ".hidden").unlink()
+        assert len(written(out)) == 5
+
+    def test_going_on_after_the_end_writes_it_again(self, source: Path) -> None:
+        """A kill may have come between the last step and the word that it is done."""
+        out = source.parent / "out"
+        estimated(source, posterior=out)
+        before = written(out)
+        estimated(source, posterior=out, resume=True)
+        assert written(out) == before
+
+    def test_two_at_once(self, source: Path) -> None:
+        out = source.parent / "out"
+        refusals = []
+
+        def second(progress: passes.Progress) -> None:
+            with pytest.raises(UsageError, match="another process writes to --posterior") as caught:
+                estimated(source, posterior=out)
+            refusals.append(str(caught.value))
+
+        found = estimated(source, posterior=out, progress=second)
+        assert len(refusals) == 10, "in both passes"
+        assert distance(found, estimated(source)) == 0.0
+        assert len(written(out)) == 5
+
+    def test_an_error_before_anything_leaves_nothing(self, source: Path) -> None:
+        with pytest.raises(UsageError, match="brie"):
+            fl.estimate_files(
+                source, "majority-vote", "brie", posterior=source.parent / "out",
+                checkpoints=source.parent / "saved",
+            )  # fmt: skip
+        interrupted(source, two_passes.SCAN, 2, posterior=source.parent / "out")
+        assert {path.name for path in source.parent.iterdir()} <= {"in", "saved"}
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+    def test_it_appears_with_the_other_outputs(
+        self,
+        source: Path,
+        cli: Callable[..., tuple[int, str, str]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(source.parent / "saved"))
+        out = source.parent / "out"
+        asked = ("estimate", source, "--method", "majority-vote", "--posterior", out)
+        code, _, err = cli(*asked, "--json", source.parent / "a.json", "--html", "/dev/full")
+        assert (code, len(err.splitlines())) == (2, 1)
+        there = {path.name for path in source.parent.iterdir()}
+        assert there == {"in", "saved", ".out.unfinished"}, "to go on with, and nothing else"
+        code, _, err = cli(*asked, "--json", source.parent / "a.json", "--resume")
+        assert (code, len(written(out))) == (0, 5)
+        said = json.loads((source.parent / "a.json").read_text())["diagnostics"]["stream"]
+        assert said["resumed"][-1] == "estimating: 5 of 5 parts were done already"
+        assert list((source.parent / "saved").iterdir()) == []
+        assert (source.parent / "a.json").exists()
 
 
 @pytest.mark.usefixtures("quick")
@@ -225,6 +335,60 @@ class TestDamagedFiles:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("again", ["in place", "by another file"])
+def test_going_on_notices_a_file_of_equal_size_and_time(source: Path, again: str) -> None:
+    """A page that differs in one number, written back with the times that the file had."""
+    changed, other = source / "part-001.parquet", source.parent / "other.parquet"
+    table = pq.read_table(changed)
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, changed, **plain)
+    interrupted(source, two_passes.TALLY, 2)
+    before = changed.stat()
+    turned = pa.array(table.column("p__good__1").to_numpy()[::-1])
+    pq.write_table(table.set_column(1, "p__good__1", turned), other, **plain)
+    content = other.read_bytes()
+    assert len(content) == before.st_size
+    if again == "in place":
+        changed.write_bytes(content)
+    else:
+        other.replace(changed)
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = changed.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    found = estimated(source, resume=True)
+    assert not any("5 of 5" in line for line in resumed(found))
+    assert distance(found, estimated(source)) == 0.0
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda saved: {},
+        lambda saved: saved | {"done": 3},
+        lambda saved: saved | {"bad": [[1, 2, 3]]},
+        lambda saved: saved | {"state": None},
+        lambda saved: saved | {"state": saved["state"] | {"size": {"items": "many"}}},
+        lambda saved: saved | {"state": saved["state"] | {"model_rows": np.zeros((2, 2))}},
+        lambda saved: saved | {"state": saved["state"] | {"given": [], "n_rows": []}},
+    ],
+)
+def test_a_checkpoint_that_is_whole_and_holds_something_else(
+    source: Path, wrong: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = estimated(source)
+    interrupted(source, two_passes.TALLY, 2)
+    load = Checkpoint.load
+
+    def other(self: Checkpoint) -> Any:
+        saved = load(self)
+        return wrong(saved) if saved is not None and self.path.stem.endswith("-0") else saved
+
+    monkeypatch.setattr(Checkpoint, "load", other)
+    assert distance(estimated(source, resume=True), whole) == 0.0
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_disk_that_is_full_is_no_bad_file(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--skip-bad-files would leave out every file that cannot be written of."""
     from fewlabels.streaming import posterior_files
@@ -242,7 +406,9 @@ def test_a_disk_that_is_full_is_no_bad_file(source: Path, monkeypatch: pytest.Mo
         with pytest.raises(UsageError, match="No space left on device; make room") as caught:
             estimated(source, posterior=out, skip_bad_files=True)
     assert "\n" not in str(caught.value)
-    assert set(written(out)) <= {f"part-0000{k}.parquet" for k in (0, 1, 2, 4)}
+    assert not out.exists()
+    unfinished = written(out.with_name(".out.unfinished"))
+    assert set(unfinished) <= {f"part-0000{k}.parquet" for k in (0, 1, 2, 4)}
     estimated(source, posterior=out, skip_bad_files=True, resume=True)
     assert len(written(out)) == 5
 
@@ -294,9 +460,9 @@ def test_ten_kills_of_the_main_process(engine: str, quiet: Any, tmp_path: Path) 
             run.communicate()
             kills += 1
             went_on |= any((tmp_path / "saved").glob("*.checkpoint"))
-            if out.exists():
-                whole = [path for path in out.iterdir() if not path.name.startswith(".")]
-                assert all(path.name in files for path in whole)
+            if out.exists():  # killed as it came to its end
+                assert written(out) == files
+                shutil.rmtree(out)
         else:
             shutil.rmtree(out)  # it got to its end: begin anew
     code, said, err = command.run("--resume", "--json", "-", "--posterior", out)
@@ -388,7 +554,8 @@ class TestFullDisk:
         assert (code, said, len(err.splitlines())) == (2, "", 1)
         assert "No space left on device" in err
         assert "--resume goes on after it" in err
-        there = written(out)
+        assert not out.exists()
+        there = written(out.with_name(".out.unfinished"))
         assert 0 < len(there) < len(files)
         assert there == {name: files[name] for name in there}
         small_disk("4m")

@@ -56,7 +56,9 @@ def test_row_groups(tmp_path: Path, monkeypatch: Any, unit_rows: int, bounds: li
     assert layout.n_bytes == path.stat().st_size
     for unit in layout.units:
         assert (unit.path, unit.name, unit.kind) == (str(path), str(path), "Parquet")
-        assert unit.stamp == (path.stat().st_size, path.stat().st_mtime_ns)
+        status = path.stat()
+        assert unit.stamp[:3] == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        assert unit.stamp.matches(path)
 
 
 def test_a_layout_travels(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
@@ -11,6 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fewlabels.checks.side_files import side_text, toml_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 
 if TYPE_CHECKING:
@@ -183,10 +183,9 @@ def load(name: str | Path) -> Protocol:
         hint = unknown("protocol", text, names())
         raise UsageError(f"{hint}; or name a .toml file of your own")
     try:
-        content = Path(text).read_bytes().decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise InputError(f"protocol {quoted(text)} cannot be read: {reason}") from None
+        content = side_text(text)
+    except InputError as error:
+        raise InputError(f"protocol {quoted(text)} {error}") from None
     return parse(content, Path(text).stem)
 
 
@@ -199,9 +198,9 @@ def parse(text: str, name: str) -> Protocol:
         If it is not TOML, or a field is missing, unknown or of another kind.
     """
     try:
-        said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"protocol {quoted(name)} is not valid TOML: {error}") from None
+        said = toml_of(text)
+    except InputError as error:
+        raise InputError(f"protocol {quoted(name)} {error}") from None
     protocol = from_plain({"name": name} | said)
     try:
         _check_levels_used(protocol)

@@ -117,12 +117,14 @@ class Results:
         """
         import pyarrow as pa
         import pyarrow.csv
-        import pyarrow.parquet
+
+        from fewlabels.data.binary import parquet_file
 
         folder = Path(folder)
         try:
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            rows = pa.parquet.read_table(folder / "results.parquet")
+            with parquet_file(folder / "results.parquet") as file:
+                rows = file.read()
             convert = pa.csv.ConvertOptions(column_types=_schema(TRAITS), strings_can_be_null=False)
             traits = pa.csv.read_csv(folder / "traits.csv", convert_options=convert)
             return cls(

@@ -212,11 +212,12 @@ def _open(file: Path) -> dict[str, Array]:
     """Columns as arrays: numbers, or objects with None where nothing is given."""
     import pyarrow as pa
     import pyarrow.csv
-    import pyarrow.parquet
+
+    from fewlabels.data.binary import parquet_file
 
     parquet = file.suffix.lower() == ".parquet"
     try:
-        table = (pa.parquet.read_table if parquet else pa.csv.read_csv)(file)
+        table = parquet_file(file).read() if parquet else pa.csv.read_csv(file)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {one_line(str(error))}") from None
     found: dict[str, Array] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from fewlabels import __version__, calibration
 from fewlabels.annotations import evaluate
+from fewlabels.checks.side_files import side_json
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import filled
@@ -246,7 +246,7 @@ class Recalibration:
             If there is nothing to read, or it is no saved calibration.
         """
         estimators = calibration.load(path)
-        about = json.loads(Path(path).read_text(encoding="utf-8")).get("about")
+        about = side_json(path).get("about")
         try:
             settings = Settings(
                 about["method"],
@@ -256,6 +256,12 @@ class Recalibration:
                 about["seed"],
             )
             classifiers = tuple(about["classifiers"])
+            if not all(isinstance(name, str) for name in (*classifiers, *settings.features)):
+                raise TypeError("names are text")
+            if type(settings.seed) is not int or settings.seed < 0:
+                raise TypeError("a seed is a whole number")
+            if settings.penalty is not None and not 0 <= settings.penalty < np.inf:
+                raise TypeError("a penalty is a number")
         except (TypeError, KeyError, UsageError):
             raise InputError(
                 f"{path} does not say how its calibrations were made; save them with "

@@ -14,8 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from fewlabels import __version__
 from fewlabels.calibration.alpha import CONCENTRATIONS, AlphaCalibration
 from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+from fewlabels.checks.side_files import side_json
 from fewlabels.errors import InputError, UsageError, listed, quoted
 
+_LARGEST = 1e9
+"""Coefficients of fits stay far below; powers and sums of what is below stay numbers."""
+
+_NOT_NEGATIVE = ("temperature_", "floor_", "penalty_", "n_iter_", "n_labels_used_")
+
+_UNREAD = "cannot be read: "
 _FORMAT = "fewlabels-calibration"
 _VERSION = 1
 
@@ -93,6 +100,7 @@ def from_dict(stored: Mapping[str, Any]) -> Any:
     except TypeError as error:
         raise InputError(f"the saved {kind} has other parameters: {error}") from None
     _restore(estimator, kind, fitted)
+    _check_possible(estimator, kind)
     return estimator
 
 
@@ -154,11 +162,12 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         No such file, not a saved calibration, or one of another version.
     """
     try:
-        stored = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError:
-        raise InputError(f"{path} is not JSON; pass a file that `save` wrote") from None
+        stored = side_json(path)
+    except InputError as error:
+        said = str(error)
+        if said.startswith(_UNREAD):
+            raise InputError(f"cannot read {path}: {said.removeprefix(_UNREAD)}") from None
+        raise InputError(f"{path} {said}; pass a file that `save` wrote") from None
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
         raise InputError(f"{path} holds no saved calibration; pass a file that `save` wrote")
     if stored.get("version") != _VERSION:
@@ -218,14 +227,46 @@ def _read(value: Any, form: Any, k: int, name: str) -> Any:
     if isinstance(form, str):
         try:
             array = np.array(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.array(np.nan)
         shape = tuple(k if axis == "K" else array.size for axis in form)
         if value is None or array.shape != shape or not np.isfinite(array).all():
             raise InputError(f"the saved {name} must be finite numbers of shape {shape}")
         return array
-    if form is float and type(value) is int:
+    if form is float and type(value) is int and abs(value) < _LARGEST:
         value = float(value)  # other programs write 1.0 as 1
-    if type(value) is not form or (form is float and not np.isfinite(value)):
+    wrong = type(value) is not form or (form is float and not np.isfinite(value))
+    if wrong or (form is int and abs(value) > 2**53):
         raise InputError(f"the saved {name} must be a {form.__name__}; got {quoted(value)}")
     return value
+
+
+def _check_possible(estimator: Any, kind: str) -> None:
+    """Refuse numbers that no fit gives: they are of the right kind and would give any answer.
+
+    Raises
+    ------
+    InputError
+        With the attribute and its value.
+    """
+    for name in _FITTED[kind]:
+        value = getattr(estimator, name)
+        if isinstance(value, str | bool):
+            continue
+        low = 0.0 if name in _NOT_NEGATIVE else -_LARGEST
+        numbers = np.atleast_1d(np.array(value, dtype=np.float64))
+        wrong = numbers[~((numbers >= low) & (numbers <= _LARGEST))]
+        if name == "floor_" and not 0 < value < 1 / estimator.n_features_in_:
+            wrong = numbers
+        if len(wrong):
+            raise InputError(
+                f"the saved {kind}'s `{name}` cannot be {quoted(float(wrong[0]))}, which no fit "
+                "gives; save it again"
+            )
+    for name, value in estimator.get_params(deep=False).items():
+        for one in value if isinstance(value, tuple) else (value,):
+            number = isinstance(one, int | float) and not isinstance(one, bool)
+            if number and not 0 <= one <= _LARGEST:
+                raise InputError(
+                    f"the saved {kind}'s parameter `{name}` cannot be {quoted(one)}; save it again"
+                )

@@ -79,6 +79,18 @@ def numbers(name: str, value: Any, dimensions: int) -> Array:
     return array
 
 
+LARGEST_SCORE = 1e250
+"""Scores beyond have squares, and sums of them, that are no numbers any more."""
+
+
+def too_large(value: object, where: str) -> InputError:
+    """What is said of such a score."""
+    return InputError(
+        f"`scores` must be between -{LARGEST_SCORE:g} and {LARGEST_SCORE:g}; got {value} "
+        f"{where}: divide all scores of the classifier by a number, which changes no ranking"
+    )
+
+
 def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) -> Array:
     """A copy of numbers of so many dimensions, finite or NaN.
 
@@ -104,6 +116,9 @@ def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) 
             f"`{name}` must be finite or NaN; got {array[at]} at {at} (counted from 0): correct "
             "it, or leave it empty"
         )
+    if name == "scores" and (np.abs(array) > LARGEST_SCORE).any():
+        at = tuple(int(i) for i in np.argwhere(np.abs(array) > LARGEST_SCORE)[0])
+        raise too_large(array[at], f"at {at} (counted from 0)")
     return array
 
 
@@ -295,6 +310,11 @@ def some_level(level: Any) -> float:
     """
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
         raise UsageError(no_level(level))
+    if (1 + float(level)) / 2 >= 1:
+        raise UsageError(
+            "`confidence_level` must leave some probability outside the interval; got "
+            f"{level!r}, which is 1 by the arithmetic of quantiles: take 0.999999 or less"
+        )
     return float(level)
 
 

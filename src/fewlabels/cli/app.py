@@ -6,12 +6,13 @@ import contextlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import click
 
 from fewlabels import __version__
-from fewlabels.cli import terminal
+from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark, demo
 from fewlabels.cli.estimate import compare, estimate
@@ -96,6 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+    if arguments is None and not sys.warnoptions:
+        # Numerical warnings of libraries say nothing to who runs a command, here and in the
+        # processes that it starts. Where Python is asked for warnings, and in tests, they stay.
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
+        os.environ.setdefault("PYTHONWARNINGS", "ignore::RuntimeWarning")
     instruction = os.environ.get(COMPLETE)
     if instruction:
         from click.shell_completion import shell_complete
@@ -108,7 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else list(arguments)
         context = app.make_context("fewlabels", given)
         listening = hearing(lambda line: terminal.print_warnings([line]))
-        with context, terminal.colours(context), listening:
+        # In a process that goes on, such as a notebook's, signals are not ours.
+        hearing_signals = interrupts.heard() if arguments is None else contextlib.nullcontext()
+        with hearing_signals, context, terminal.colours(context), listening:
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -126,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
         return _fail(f"not enough memory{detail}; estimate fewer classifiers, groups or items")
+    except interrupts.Stopped as stop:
+        interrupts.say(stop.number)
+        return stop.code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fewlabels.cli import terminal
+from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.input import Columns
 from fewlabels.cli.options import (
     CHOICE,
@@ -31,8 +31,6 @@ from fewlabels.errors import InputError, UsageError, one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.bench.results import Results
-
-EXIT_INTERRUPTED = 130
 
 
 class Data(Record):
@@ -188,6 +186,7 @@ def benchmark(data: Data, columns: Columns, protocol: Protocol) -> int:
     name = load(data.name).name
     try:
         folder = folder_of(data.out, name)
+        interrupts.advise(partial(_how_to_go_on, data.name, data.out, folder))
         with terminal.progress_bar(f"benchmark {name}") as progress:
             results = run(
                 data.name,
@@ -204,19 +203,20 @@ def benchmark(data: Data, columns: Columns, protocol: Protocol) -> int:
                 **asked,
             )
         _report(results, folder)
-    except KeyboardInterrupt:
-        line = "interrupted before anything was computed"
-        if (folder / "manifest.json").exists():
-            place = "" if data.out is None else f" --out {shlex.quote(data.out)}"
-            line = (
-                "interrupted; what is finished is kept, go on with: fewlabels benchmark "
-                f"{one_line(shlex.quote(data.name) + place)} --resume"
-            )
-        click.echo(line, err=True)
-        return EXIT_INTERRUPTED
     except (InputError, UsageError) as error:
         raise type(error)(_as_options(str(error))) from None
     return 0
+
+
+def _how_to_go_on(name: str, out: str | None, folder: Path) -> str:
+    """What to say when it is stopped."""
+    if not (folder / "manifest.json").exists():
+        return " before anything was computed"
+    place = "" if out is None else f" --out {shlex.quote(out)}"
+    return (
+        "; what is finished is kept, go on with: fewlabels benchmark "
+        f"{one_line(shlex.quote(name) + place)} --resume"
+    )
 
 
 def _as_options(line: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Literal
+
+import click
 
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
@@ -78,39 +81,47 @@ def estimate(
     everyone, named = _cuts(asked.threshold)
     held = "--labels-out" if output.labels_out else "--shift" if asked.shift is not None else None
     streamed = engine.streams(source, held)
+    folder, done = click.get_current_context().with_resource(engine.folder()), ExitStack()
+    estimates = None
     if streamed is not None:
+        from fewlabels.streaming.scan import TooManyGroupsError
         from fewlabels.streaming.stream import estimate_files
 
         check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
-        estimates = engine.run(
-            estimate_files,
-            streamed,
-            source,
-            select=settings.chosen(),
-            threshold=everyone,
-            thresholds=named,
-            reference=source.reference,
-            posterior=engine.posterior,
-            **engine.reading(),
-            **arguments,
-        )
-    else:
+        try:
+            estimates = engine.run(
+                estimate_files,
+                streamed,
+                source,
+                select=settings.chosen(),
+                threshold=everyone,
+                thresholds=named,
+                reference=source.reference,
+                posterior=folder,
+                done=done,
+                **engine.reading(),
+                **arguments,
+            )
+        except TooManyGroupsError:
+            if engine.asks_for_parts:
+                raise
+    if estimates is None:  # read whole
         from fewlabels.data.inputs import cut_at
         from fewlabels.estimating import estimate as run
 
         items = [ITEM] if output.labels_out is not None and source.names_items() else []
-        predictions = source.read([*groups, *items])
-        chosen = settings.chosen(predictions.models)
-        predictions = predictions.select_models(chosen) if chosen else predictions
-        if everyone is not None:
-            predictions = predictions.thresholded(everyone)
-        if named:
-            predictions = predictions.thresholded(named)
-        check_classifiers(conditions, lambda: predictions.models)
-        reference = source.reference_of(predictions)
-        if reference is not None:
-            reference = cut_at(reference, everyone, named)
-        with terminal.progress_bar("estimating") as progress:
+        with terminal.progress_bar("reading") as progress:
+            predictions = source.read([*groups, *items])
+            chosen = settings.chosen(predictions.models)
+            predictions = predictions.select_models(chosen) if chosen else predictions
+            if everyone is not None:
+                predictions = predictions.thresholded(everyone)
+            if named:
+                predictions = predictions.thresholded(named)
+            check_classifiers(conditions, lambda: predictions.models)
+            reference = source.reference_of(predictions)
+            if reference is not None:
+                reference = cut_at(reference, everyone, named)
             estimates = run(
                 predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
             )
@@ -123,7 +134,9 @@ def estimate(
         return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
 
     labels = table_writer(output.labels_out, likeliest)
-    output.save_all(estimates.to_dict, html=estimates.save_html, labels_out=labels)
+    last = None if folder is None else folder.place
+    output.save_all(estimates.to_dict, last, html=estimates.save_html, labels_out=labels)
+    done.close()
     also = {"Class probabilities": engine.posterior}
     output.show(estimates.to_dict, estimates.summary, also=also)
     return verdict(conditions, estimates)

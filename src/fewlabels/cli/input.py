@@ -82,12 +82,14 @@ class Columns(Record):
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
         from fewlabels.data import parse_model_options, parse_pairs
 
+        mapped = (*self.model, *self.hard, *self.score, *self.confidence)
+        known = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
-            "models": parse_model_options(self.model),
-            "hard": parse_pairs("--hard", "COL", self.hard),
-            "scores": parse_pairs("--score", "COL", self.score),
-            "confidence": parse_pairs("--confidence", "COL", self.confidence),
+            "models": parse_model_options(self.model, known),
+            "hard": parse_pairs("--hard", "COL", self.hard, known),
+            "scores": parse_pairs("--score", "COL", self.score, known),
+            "confidence": parse_pairs("--confidence", "COL", self.confidence, known),
             "domain": self.domain,
             "weight": self.weight,
             "columns": self.columns,
@@ -95,6 +97,10 @@ class Columns(Record):
             "no_label": self.no_label,
             "same": parse_pairs("--same", "CLASS", self.same),
         }
+
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that there are, where that is known."""
+        return ()
 
 
 def _check_mapped(models: Sequence[str]) -> None:
@@ -222,6 +228,11 @@ class Input(Columns):
         if self.reference is None:
             return None
         return reference_of(self.reference, predictions, item=self.item, **self.arguments())
+
+    def names_classifier(self, value: str) -> bool:
+        """Whether native columns are those of a classifier of this name, which may hold a `=`."""
+        front = (f"p__{value}__", f"y__{value}", f"s__{value}")
+        return any(name in front[1:] or name.startswith(front[0]) for name in self.column_names())
 
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""

@@ -92,17 +92,22 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
         )
         @wraps(command)
         def wrapper(source: Input, settings: Settings, **others: Any) -> Any:
-            mapped = tuple(value for value in source.model if "=" in value)
-            names = list(dict.fromkeys(value for value in source.model if "=" not in value))
+            mapped = tuple(
+                value
+                for value in source.model
+                if "=" in value and not source.names_classifier(value)
+            )
+            names = list(dict.fromkeys(value for value in source.model if value not in mapped))
             if len(names) > 1:
                 raise UsageError(
                     f"--model must name one classifier; got {listed(names)}; run the command once "
                     "for each"
                 )
             # Whoever says where the columns of one classifier are means this one.
-            names += [mapped[0].partition("=")[0]] if len(mapped) == 1 else []
+            source = source.but(model=mapped)
+            names += list(source.arguments()["models"]) if len(mapped) == 1 else []
             model = names[0] if names else None
-            return command(chosen=OneModel(source.but(model=mapped), model, settings), **others)
+            return command(chosen=OneModel(source, model, settings), **others)
 
         return cast(Callback, wrapper)
 

@@ -15,7 +15,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ import click
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import OUTPUT, Record, fields_of, option
-from fewlabels.errors import UsageError, one_line, quoted, unknown
+from fewlabels.errors import InputError, UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment
@@ -78,20 +78,29 @@ class Output(Record):
         paths["--json"] = None if self.printed else self.json
         check_outputs(paths, [*source.files, *([] if saved is None else [saved])])
 
-    def save_all(self, report: Callable[[], Mapping[str, Any]], **writers: Writer) -> None:
+    def save_all(
+        self,
+        report: Callable[[], Mapping[str, Any]],
+        last: Callable[[], object] | None = None,
+        /,
+        **writers: Writer,
+    ) -> None:
         """Write all files that are asked for, or none.
 
         Parameters
         ----------
         report
             Makes what goes into the JSON.
+        last
+            As of `write_outputs`.
         writers
             Who writes the others, by the fields of this record.
         """
         if not self.printed:
             writers["json"] = lambda path: json_writer(report())(path)
         paths = {name: getattr(self, name) for name in writers}
-        write_outputs({path: writers[name] for name, path in paths.items() if path is not None})
+        asked = {path: writers[name] for name, path in paths.items() if path is not None}
+        write_outputs(asked, last)
 
     def show(
         self,
@@ -189,11 +198,17 @@ def check_outputs(outputs: Mapping[str, str | None], sources: Sequence[str] = ()
             taken[place] = f"the file of {name}"
 
 
-def write_outputs(writers: Mapping[str, Writer]) -> None:
+def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | None = None) -> None:
     """Write all files, or none of them.
 
-    Each writer gets the path of a temporary file in the folder of its target; when all have
-    succeeded the temporary files take the targets' places.
+    Each writer gets the path of a temporary file in the folder of its target. When all have
+    succeeded and devices have taken theirs, the temporary files take the targets' places; where
+    one cannot, what was there before is put back.
+
+    Parameters
+    ----------
+    last
+        What else must succeed for the files to stay.
 
     Raises
     ------
@@ -204,21 +219,46 @@ def write_outputs(writers: Mapping[str, Writer]) -> None:
     try:
         for path, write in writers.items():
             written[path] = _temporary(path)
-            write(written[path])
-        for path, temporary in written.items():
-            if _is_device(path):
-                with temporary.open("rb") as source, open(path, "wb") as device:
-                    shutil.copyfileobj(source, device)
-                continue
-            if os.path.exists(path):
-                shutil.copymode(path, temporary)
-            os.replace(temporary, os.path.realpath(path))
+            try:
+                write(written[path])
+            except InputError as error:  # of who writes a page, who knows the draft's name alone
+                raise InputError(str(error).replace(str(written[path]), path)) from None
+            with written[path].open("rb") as draft:
+                os.fsync(draft.fileno())  # some disks say only here that they are full
+        # What a device has taken cannot be taken back: it comes before whatever can.
+        for path in filter(_is_device, written):
+            with written[path].open("rb") as source, open(path, "wb") as device:
+                shutil.copyfileobj(source, device)
+        with ExitStack() as kept, ExitStack() as undo:
+            for path in [path for path in written if not _is_device(path)]:
+                _put(written[path], path, kept, undo)
+            if last is not None:
+                last()
+            undo.pop_all()
     except OSError as error:
         raise UsageError(_cannot_write(f"{path!r}", error)) from None
     finally:
         for temporary in written.values():
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _put(temporary: Path, path: str, kept: ExitStack, undo: ExitStack) -> None:
+    """Let a file take its target's place; `undo` puts back what was there, which `kept` drops."""
+    target = os.path.realpath(path)
+    if not os.path.exists(target):
+        os.replace(temporary, target)
+        undo.callback(os.unlink, target)
+        return
+    shutil.copymode(target, temporary)
+    before = _temporary(path)
+    kept.callback(before.unlink, missing_ok=True)
+    try:
+        os.link(target, before)
+    except OSError:  # a file system without links
+        shutil.copy2(target, before)
+    os.replace(temporary, target)
+    undo.callback(os.replace, before, target)
 
 
 def json_text(value: Mapping[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from fewlabels.cli.input import Input
+from fewlabels.cli.interrupts import advise
 from fewlabels.cli.options import (
     CHOICE,
     HOW,
@@ -24,11 +26,9 @@ from fewlabels.errors import UsageError
 if TYPE_CHECKING:
     from fewlabels.methods.base import LabelModel
     from fewlabels.streaming.executors import Engine as EngineName
+    from fewlabels.streaming.posterior_files import PosteriorFolder
 
 T = TypeVar("T")
-
-STREAMED_BYTES = 64 << 20
-"""Files of more than this are counted before they are read: they may have very many rows."""
 
 STREAMED_ROWS = 250_000
 """More rows than these are streamed unless another engine is asked for; see also
@@ -182,6 +182,11 @@ class Engine(Record):
             return "dask"
         return "threads" if asked is not None or _is_large(source) else None
 
+    @property
+    def asks_for_parts(self) -> bool:
+        """Whether an option needs the input in parts."""
+        return self._asked() is not None
+
     def _asked(self) -> str | None:
         """The option that needs the input in parts."""
         given = {
@@ -208,6 +213,18 @@ class Engine(Record):
         layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
         return list(layout.roles.models)
 
+    @contextmanager
+    def folder(self) -> Iterator[PosteriorFolder | None]:
+        """The folder of --posterior, a draft until it is put in its place; None without it."""
+        if self.posterior is None:
+            yield None
+            return
+        from fewlabels.streaming.posterior_files import PosteriorFolder
+
+        made = PosteriorFolder(self.posterior)
+        with made.held():
+            yield made
+
     def reading(self) -> dict[str, Any]:
         """Arguments of what goes on, or leaves files out."""
         return {"resume": self.resume, "skip_bad_files": self.skip_bad_files}
@@ -226,6 +243,8 @@ class Engine(Record):
         """
         if self.scheduler is not None:
             settings["workers"] = None
+        if "resume" in settings and not source.is_standard_input:
+            advise(lambda: "; the same command with --resume goes on from what is saved")
         with stream_bar() as progress:
             return reader(
                 source.file,
@@ -244,7 +263,7 @@ def _is_large(source: Input) -> bool:
     path = Path(source.file)
     try:
         files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
-        if sum(file.stat().st_size for file in files) <= STREAMED_BYTES // 8:
+        if not any(file.stat().st_size for file in files):
             return False
     except OSError:
         if not source.is_standard_input:

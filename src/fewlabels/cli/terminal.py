@@ -50,13 +50,20 @@ def colours(context: click.Context) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show progress on stderr while the block runs; gives None where that is not a terminal."""
+    """Show the step and its progress on stderr while the block runs; `what` is the first step.
+
+    Gives None where that is not a terminal.
+    """
     with _bar() as bar:
         if bar is None:
             yield None
             return
+        from fewlabels.kernels.blocks import hearing_steps
+
         task = bar.add_task(what, total=None, rate="")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        # How far one step is says nothing of the next: the bar begins anew.
+        with hearing_steps(lambda name: bar.reset(task, description=name)):
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arguments import SUM_ROUNDING, SUM_TOLERANCE
+from fewlabels.checks.arguments import LARGEST_SCORE, SUM_ROUNDING, SUM_TOLERANCE, too_large
 from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
+from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages
@@ -133,9 +134,15 @@ def _finite(table: Table, column: str, what: str) -> Floats:
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InputError(
-            f"`{what}` must be finite or NaN; got {values[row]} in {table.place(row)}: correct it, "
+            f"`{what}` must be finite or NaN; got {table.cell(column, row)} in "
+            f"{table.place(row)}: correct it, "
             f"or leave it empty (column {quoted(column)})"
         )
+    large = (np.abs(values) > LARGEST_SCORE) & (what == "scores")
+    beyond = np.flatnonzero(large)
+    if len(beyond):
+        row = int(beyond[0])
+        raise too_large(table.cell(column, row), f"in {table.place(row)} (column {quoted(column)})")
     return values
 
 
@@ -169,6 +176,12 @@ def _probabilities(
     if not (roles.probabilities or roles.mapped or roles.confidence):
         return None
     size = len(classes.texts)
+    # The array, the columns of a classifier beside it, and what the checks hold.
+    refuse_beyond_memory(
+        8.0 * table.n_rows * size * (len(roles.models) + 2),
+        f"reading {table.n_rows:,} rows x {len(roles.models):,} classifiers x {size:,} classes",
+        "leave out classifiers or rows, or let --engine threads read them in parts",
+    )
     # An explicit list of one class is refused by Predictions, which sees the shape below.
     p = np.full((table.n_rows, len(roles.models), size), np.nan)
     for j, model in enumerate(roles.models):
@@ -223,7 +236,9 @@ def _to_shares(
     several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
     if not several:
         _from_percentages(table, next(iter(columns.values())), each[0])
-    if several and len(known) and (np.abs(known - 100) <= 0.5 * len(each)).all():
+    # Rounded percentages are off 100 by half a unit per class; of hundreds of classes, shares would
+    # be near 100 by that as well.
+    if several and len(known) and (np.abs(known - 100) <= min(0.5 * len(each), 49)).all():
         for values in each:
             values /= 100
         total /= 100
@@ -241,7 +256,7 @@ def _to_shares(
                 mend = "apply a softmax to the logits of each row; "
             more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
             raise InputError(
-                f"`probabilities` must be between 0 and 1; got {shown_number(values[row])} for "
+                f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "
                 f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: "
                 f"{mend}a score is named s__{model}, or said with --score {model}={column}"
             )
@@ -254,7 +269,8 @@ def _to_shares(
     bad = np.flatnonzero((off > most) | (total == 0))
     if len(bad):
         row = int(bad[0])
-        cells = " + ".join(shown_number(v[row]) for v in each[:6]) + " + ..." * (len(each) > 6)
+        cells = " + ".join(table.cell(columns[text], row) for text in list(read)[:6])
+        cells += " + ..." * (len(each) > 6)
         raise InputError(
             f"`probabilities` must sum to 1 over the classes; got {total[row]:.6g} for "
             f"{table.place(row)}, classifier {quoted(model)} (column {shown}: {cells}): "

@@ -17,13 +17,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fewlabels.data.limits import inflated_zip, refuse_whole
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.table import Table, group_text, readable, row_place, told_of
+from fewlabels.data.table import (
+    Table,
+    group_text,
+    readable,
+    row_place,
+    told_of,
+)
 from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array
 
 _BUFFER = 1 << 18
 """Bytes of a column of Parquet that are read at once: row groups may be larger than memory."""
+
+
+def parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file so that pages are held to their checksums, where they have any.
+
+    Read ahead nothing: a column at a time takes half the memory, in the same time.
+    """
+    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True, **options)
 
 
 @dataclass(frozen=True)
@@ -38,9 +53,8 @@ class ParquetFile:
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Columns as they are stored, read when they are asked for."""
-        # A column at a time and not the whole file at once: half the peak, in the same time.
         with readable("Parquet"):
-            file = pq.ParquetFile(self.path, pre_buffer=False)
+            file = parquet_file(self.path)
             size = file.metadata.num_rows
 
         def pieces(column: str) -> list[pa.ChunkedArray]:
@@ -51,6 +65,7 @@ class ParquetFile:
                 return [read]
 
         wanted = tuple(dict.fromkeys([*numbers, *texts]))
+        refuse_whole(8 * size * len(wanted), f"its {size:,} rows of {len(wanted)} columns")
         return Table(wanted, pieces, size, row_place)
 
     def batches(self, numbers: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
@@ -81,9 +96,7 @@ def parquet_batches(
     """
     with (
         readable("Parquet"),
-        pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=list(coded)
-        ) as file,
+        parquet_file(path, buffer_size=_BUFFER, read_dictionary=list(coded)) as file,
     ):
         yield from file.iter_batches(rows, groups, list(columns), use_threads=False)
 
@@ -96,7 +109,7 @@ def open_parquet(path: Path, name: str) -> ParquetFile:
     InputError
         If the file is not readable as Parquet.
     """
-    with readable("Parquet"), pq.ParquetFile(path, pre_buffer=False) as file:
+    with readable("Parquet"), parquet_file(path) as file:
         schema, footer = file.schema_arrow, file.metadata
         rows = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
         if min(rows, default=0) < 0 or sum(rows) != footer.num_rows:
@@ -183,6 +196,7 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
             raise InputError(
                 f"--{name} names a column, but NPZ files have arrays: {listed(KEYS, 99)}"
             )
+    refuse_whole(sum(map(inflated_zip, files)), "its arrays")
     loaded = []
     for file in files:
         with told_of(one_line(file.name) if len(files) > 1 else None):

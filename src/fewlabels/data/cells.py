@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.data.content import byte_stream, not_utf8
+from fewlabels.data.content import byte_stream, check_fits, not_utf8
+from fewlabels.data.limits import inflated_zip, refuse_whole
 from fewlabels.data.table import Place, Table, group_text
 from fewlabels.errors import (
     FewlabelsError,
@@ -238,6 +239,8 @@ def open_json(path: Path, name: str) -> Cells:
         If it is not JSON, or no table; the message says in which line or item.
     """
     try:
+        with byte_stream(path):  # whose words are said of bytes that cannot be read
+            check_fits(path)
         lines = _lines(path)
         head = list(itertools.islice(lines, 2))
         if not head:
@@ -427,6 +430,8 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         raise MissingExtraError("python-calamine", "excel") from None
     # Broken bytes raise what they will, and its panics are no exceptions but for their base.
     try:
+        # Cells are objects, some ten times as large as their text.
+        refuse_whole(3 * inflated_zip(path), "its sheets")
         with path.open("rb") as file:
             chosen, start, rows = _chosen_sheet(CalamineWorkbook.from_filelike(file), sheet)
     except (FewlabelsError, KeyboardInterrupt, SystemExit, GeneratorExit):

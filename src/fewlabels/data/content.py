@@ -16,10 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.errors import FewlabelsError, InputError, listed, quoted
 
 ENDINGS = (".gz", ".zst", ".bz2")
 """What names of compressed files end in."""
+
+_PIECE = 4 << 20
 
 HEAD = 1 << 10
 """Bytes that tell what a file is."""
@@ -44,6 +47,26 @@ def is_plain(path: Path) -> bool:
     """Whether the bytes of `byte_stream` are those of the file, at the same places."""
     with path.open("rb") as file:
         return compression(path) is None and not file.read(2).startswith(_UTF16)
+
+
+def check_fits(path: Path) -> None:
+    """Refuse a text that is read whole and would not fit into memory, before it is parsed.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    codec = compression(path)
+    inflation = Inflation(path, packed=codec is not None)
+    if codec is None:
+        inflation.take(path.stat().st_size)
+    else:
+        with pa.input_stream(str(path), compression=codec) as stream:
+            while chunk := stream.read(_PIECE):
+                inflation.take(len(chunk))
+    # Numbers take less than their texts.
+    refuse_whole(inflation.size // 2, "its texts")
 
 
 def first_bytes(path: Path) -> bytes:
@@ -83,6 +106,7 @@ def byte_stream(path: Path) -> Iterator[Any]:
                 yield stream
                 return
             # At once: only spreadsheets write it, and theirs are small.
+            check_fits(path)
             content = stream.read()
         try:
             content = content.decode("utf-16").encode()
@@ -231,7 +255,10 @@ def _kind_of_zip(path: Path, name: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
-            mimetype = archive.read("mimetype")[:99] if "mimetype" in members else b""
+            mimetype = b""
+            if "mimetype" in members:
+                with archive.open("mimetype") as member:
+                    mimetype = member.read(99)
     except Exception:  # whatever foreign bytes make the reader stumble on
         if name.endswith(".npz"):
             return "NPZ"  # which says what is wrong with it

@@ -20,7 +20,8 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.csv
 
-from fewlabels.data.content import ENDINGS, byte_stream, is_plain, not_utf8
+from fewlabels.data.content import ENDINGS, byte_stream, compression, is_plain, not_utf8
+from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.table import MISSING_NUMBERS, Table
 from fewlabels.errors import InputError, quoted
 
@@ -34,6 +35,9 @@ _HEADER = 4 << 20
 """Bytes that the header must fit into."""
 
 _CHUNK = 4 << 20
+_BATCHES_BETWEEN = 64
+"""Batches that are read before memory is looked at again."""
+
 _TO_THE_END = 2**62
 _NO_NUMBER = "conversion error to double"
 _DELIMITERS = ",\t;"
@@ -92,14 +96,27 @@ class DelimitedFile:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns: numbers as such, the others as they are written."""
         end = self._size
-        batches = list(self.parts(numbers, texts, self.body, end))
+        batches = self._held(self.parts(numbers, texts, self.body, end))
         if len({batch.schema for batch in batches}) > 1:
             # All as text where a cell is no number: how numbers are written is told by them all.
-            batches = list(self.parts((), (*numbers, *texts), self.body, end))
+            batches = self._held(self.parts((), (*numbers, *texts), self.body, end))
         if not batches and _check_text(self.path).line_breaks < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
         return Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
+
+    @staticmethod
+    def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """All rows at once, if that many fit: what is compressed may be any number."""
+        held: list[pa.RecordBatch] = []
+        n_bytes = 0
+        for batch in parts:
+            held.append(batch)
+            n_bytes += batch.nbytes
+            if len(held) % _BATCHES_BETWEEN == 0:
+                # What is held is gone from what is free.
+                refuse_whole(n_bytes // 2, "its rows")
+        return held
 
     def parts(
         self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
@@ -308,7 +325,7 @@ def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> De
     if not named or named == width == len(file.names):
         return file
     status = file.path.stat()
-    stamp = (status.st_size, status.st_mtime_ns)
+    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     filled = _filled(replace(file, width=width), named, stamp)
     if filled is None or filled > len(file.names):
         return file
@@ -316,7 +333,7 @@ def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> De
 
 
 @lru_cache(64)
-def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int]) -> int | None:
+def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int | None:
     """How many columns there are up to the last that has a name or a cell; None if rows differ.
 
     Kept, as a file is opened once for each of its parts; `stamp` tells when it has changed.
@@ -342,8 +359,10 @@ def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
         if start:
             stream.seek(start)
         left = _CHUNK if stop is None else stop - start
+        inflation = Inflation(path, packed=compression(path) is not None)
         while chunk := stream.read(min(_CHUNK, left)):
             text.feed(chunk)
+            inflation.take(len(chunk))
             left -= 0 if stop is None else len(chunk)
     text.close()
     return text

@@ -510,6 +510,7 @@ class WithLabels:
             table.place,
             table.notes,
             table.decimal_comma,
+            files=table.files,
         )
 
     def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
+from fewlabels.checks.side_files import side_text, toml_of
 from fewlabels.data.table import class_text, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
@@ -223,8 +223,26 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     return ColumnOptions(**joined)
 
 
-def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
+def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
+    """The name, the equals sign and the columns behind it; names and columns may hold that, too.
+
+    The first one divides behind which there are columns that are known; else the very first.
+    """
+    at = text.find("=")
+    while at >= 0:
+        if {column.strip() for column in text[at + 1 :].split(",")} <= {*known}:
+            return text[:at], "=", text[at + 1 :]
+        at = text.find("=", at + 1)
+    return text.partition("=")
+
+
+def parse_model_option(text: str, known: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
     """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
+
+    Parameters
+    ----------
+    known
+        The columns that there are, for names with an equals sign.
 
     Raises
     ------
@@ -236,7 +254,7 @@ def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
     >>> parse_model_option("forest=rf_no,rf_yes")
     ('forest', ('rf_no', 'rf_yes'))
     """
-    name, equals, rest = text.partition("=")
+    name, equals, rest = _divided(text, known)
     columns = tuple(column.strip() for column in rest.split(","))
     if not (name.strip() and equals and all(columns)):
         raise UsageError(
@@ -246,7 +264,9 @@ def parse_model_option(text: str) -> tuple[str, tuple[str, ...]]:
     return name.strip(), columns
 
 
-def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def parse_model_options(
+    texts: Iterable[str], known: Collection[str] = ()
+) -> dict[str, tuple[str, ...]]:
     """Read every `--model` text.
 
     Raises
@@ -254,10 +274,12 @@ def parse_model_options(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     UsageError
         If a text has another form than `parse_model_option` reads, or a name comes twice.
     """
-    return _no_name_twice("--model", map(parse_model_option, texts))
+    return _no_name_twice("--model", (parse_model_option(text, known) for text in texts))
 
 
-def parse_pairs(option: str, what: str, texts: Iterable[str]) -> dict[str, str]:
+def parse_pairs(
+    option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
+) -> dict[str, str]:
     """Read `NAME=VALUE` texts, such as those of --hard and --score.
 
     Raises
@@ -272,7 +294,7 @@ def parse_pairs(option: str, what: str, texts: Iterable[str]) -> dict[str, str]:
     """
     pairs = []
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = _divided(text, known)
         if not (name.strip() and equals and value.strip()):
             mend = "; the level of intervals is --confidence-level" * (option == "--confidence")
             raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}{mend}")
@@ -298,18 +320,7 @@ def read_column_file(path: str | Path) -> ColumnOptions:
         If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
     """
     with told_of(str(path)):
-        try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8; save it again as UTF-8") from None
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot be read: {reason}") from None
-        try:
-            said = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-            raise InputError(f"is not valid TOML: {error}") from None
-        return _said(said)
+        return _said(toml_of(side_text(path)))
 
 
 def _said(said: Mapping[str, Any]) -> ColumnOptions:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
+from fewlabels.data.gaps import with_gaps
 from fewlabels.data.joined import (
     DUPLICATES,
     Duplicates,
@@ -155,14 +156,14 @@ def read_predictions(
         voted = None if long is None else long.class_texts()
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         keys = [] if long is None else item_keys(table, roles, long)
-        place = table.place
+        place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
     if long is not None:
         with told_of(long.name):
             arguments = long.join(arguments, keys, table_classes, options.keep)
     pa.default_memory_pool().release_unused()
     with told_of(opened.name):
-        return build(arguments | {"reading": opened.lines}, roles, place)
+        return with_gaps(build(arguments | {"reading": opened.lines}, roles, place), files)
 
 
 _OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))

@@ -95,6 +95,9 @@ FURTHER_SUFFIXES = (
 )
 """Endings of those that are read where there are none of the others: notes may lie beside them."""
 
+_PACKED = (*ENDINGS, ".xz", ".lz4", ".zip", ".br", ".7z")
+"""Endings of compressed files; parts that end so are read, or refused, and never passed over."""
+
 _URL = re.compile(r"(?:https?|ftp|s3|s3a|gs|gcs|hf|abfss?|az|hdfs)://")
 _MOST_NEIGHBOURS = 10_000
 
@@ -103,13 +106,14 @@ _MOST_NEIGHBOURS = 10_000
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `sheet` is the one of a workbook that was asked for.
+    `sheet` is the one of a workbook that was asked for; `notes` say what of a folder is not read.
     """
 
     kind: str
     files: tuple[Path, ...]
     name: str
     sheet: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,26 +228,40 @@ def _sheet(name: str) -> Located:
     return Located(kind, (path,), name, sheet)
 
 
-def _folder_files(folder: Path) -> list[Path]:
-    """The files of a folder that are read, in order of their names.
+def _is_part(name: str) -> bool:
+    """Whether a file of a folder is a part by its name, be it one that cannot be read.
+
+    Examples
+    --------
+    >>> [_is_part(name) for name in ("a.csv", "a.parquet.zst", "part-0.bz2", "notes.txt.gz")]
+    [True, True, True, False]
+    """
+    name = name.lower()
+    stem = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), None)
+    return name.endswith((*SUFFIXES, *FURTHER_SUFFIXES)) or (
+        stem is not None and (stem.endswith((*SUFFIXES, *FURTHER_SUFFIXES)) or "." not in stem)
+    )
+
+
+def _folder_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """What there is to read of a folder, in order of the names, and a note on what is left.
 
     Raises
     ------
     InputError
-        If there are none, or one is there twice: as it is, and compressed.
+        If there is nothing, or something is there twice: as it is, and compressed.
     """
-    files = sorted(
+    parts = sorted(
         file
         for file in folder.iterdir()
-        if file.name.lower().endswith((*SUFFIXES, *FURTHER_SUFFIXES))
+        if (_is_part(file.name) or (file.is_dir() and "=" in file.name))
         and not file.name.startswith((".", "_"))
-        and file.is_file()
     )
-    first = [file for file in files if file.name.lower().endswith(SUFFIXES)]
-    chosen = first or files
+    further = [file for file in parts if _ends(file, FURTHER_SUFFIXES)]
+    chosen = [file for file in parts if file not in further] or further
     names = {file.name for file in chosen}
-    for name in names:
-        twice = [f"{name}{ending}" for ending in ENDINGS if f"{name}{ending}" in names]
+    for name in sorted(names):
+        twice = [f"{name}{ending}" for ending in _PACKED if f"{name}{ending}" in names]
         if twice:
             raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
     if not chosen:
@@ -251,16 +269,44 @@ def _folder_files(folder: Path) -> list[Path]:
             "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
             ".json, .feather, .xlsx or .ods"
         )
-    return chosen
+    left = [f.name for f in further if f not in chosen and not _ends(f, (".json",))]
+    note = f"files of other kinds in the folder are not read: {listed(left)}"
+    return chosen, (note,) * bool(left)
+
+
+def _ends(file: Path, suffixes: tuple[str, ...]) -> bool:
+    """Whether a file ends so, compressed or not."""
+    name = file.name.lower()
+    return name.endswith((*suffixes, *(s + end for s in suffixes for end in _PACKED)))
+
+
+def _check_file(file: Path) -> None:
+    """Refuse what is in a folder and is no file: opening a pipe would wait for somebody to write.
+
+    Raises
+    ------
+    InputError
+        Saying what it is.
+    """
+    if file.is_file():
+        return
+    if file.is_symlink() and not file.exists():
+        target = quoted(os.readlink(file), 200)
+        raise InputError(f"is a link to {target}, which does not exist; mend or remove the link")
+    if file.is_dir():
+        raise InputError("is a folder within the folder; name the folder that holds all the files")
+    raise InputError("is not a regular file; save it as a file first")
 
 
 def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
     kinds: dict[str, str] = {}
     files: list[Path] = []
-    for file in _folder_files(path):
+    parts, notes = _folder_files(path)
+    for file in parts:
         shown = one_line(file.name)
         try:
             with told_of(shown if skipped is None else None):
+                _check_file(file)
                 kind = file_kind(file)
             first = next(iter(kinds), kind)
             if skipped is not None and kind != first:
@@ -279,7 +325,7 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
         raise InputError(
             f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
         )
-    return Located(next(iter(kinds)), tuple(files), name)
+    return Located(next(iter(kinds)), tuple(files), name, notes=notes)
 
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
@@ -302,15 +348,18 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     for file in located.files:
         with told_of(one_line(file.name) if len(located.files) > 1 else None):
             parts.append(opener(file, one_line(file.name)))
-    return parts[0] if len(parts) == 1 else FolderOfTables(located.name, tuple(parts))
+    if len(parts) == 1 and not located.notes:
+        return parts[0]
+    return FolderOfTables(located.name, tuple(parts), located.notes)
 
 
 @dataclass(frozen=True)
 class FolderOfTables:
-    """Several files with the same columns, in any order, as one."""
+    """Several files with the same columns, in any order, as one; `notes` on what is not read."""
 
     name: str
     parts: tuple[Source, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -331,4 +380,6 @@ class FolderOfTables:
         for part in self.parts:
             with told_of(part.name):
                 tables.append(part.read(numbers, texts))
-        return concatenate(tables, [part.name for part in self.parts])
+        whole = concatenate(tables, [part.name for part in self.parts])
+        whole.notes.extend(self.notes)
+        return whole

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fewlabels.data.limits import refuse_whole
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
@@ -165,7 +166,8 @@ class Table:
     `pieces` gives a column in pieces (one per file) that may differ in type; it may read them when
     it is called, so that a file is not held in memory beside the arrays made from it. `notes` say
     how cells were read that are not plain numbers; `decimal_comma` says that 1,234 is between 1
-    and 2; `scaled` are the columns whose percentages were divided by 100.
+    and 2; `scaled` are the columns whose percentages were divided by 100; `files` are the names
+    and rows of the files that it is made of, where these are several.
     """
 
     names: tuple[str, ...]
@@ -175,6 +177,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     decimal_comma: bool = False
     scaled: set[str] = field(default_factory=set)
+    files: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(
@@ -244,6 +247,7 @@ class Table:
             try:
                 known = _encode(piece, codes[start:stop])
             except (pa.ArrowException, ValueError):
+                self._refuse_bytes(name, piece, start)
                 raise InputError(
                     f"column {quoted(name)} holds {piece.type}, which cannot be read as names; "
                     "store it as text"
@@ -253,6 +257,15 @@ class Table:
             start = stop
         return codes, values
 
+    def cell(self, name: str, row: int) -> str:
+        """A cell as the file has it: a text as it is written, a number by its own digits."""
+        for piece in self.pieces(name):
+            if row < len(piece):
+                value = piece[row].as_py()
+                return shown_number(value) if isinstance(value, float) else str(value).strip()
+            row -= len(piece)
+        raise IndexError(row)
+
     def head(self, name: str, rows: int) -> Floats:
         """The first rows of a column (of every piece) as `numbers` gives them."""
         pieces = [piece.slice(0, rows) for piece in self.pieces(name)]
@@ -260,7 +273,34 @@ class Table:
         part = Table((name,), lambda _: pieces, size, self.place, [], self.decimal_comma)
         return part.numbers(name)
 
+    def _refuse_bytes(self, name: str, piece: pa.ChunkedArray, start: int) -> None:
+        """Refuse texts that are not UTF-8, with the place of the first; else nothing.
+
+        Formats of binary columns store whatever bytes they are given.
+        """
+        kind = piece.type
+        if pa.types.is_dictionary(kind):
+            piece, kind = piece.cast(kind.value_type), kind.value_type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            return
+        raw = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+        for row, value in enumerate(piece.cast(raw).to_pylist()):
+            try:
+                _ = value and value.decode()
+            except UnicodeDecodeError:
+                raise InputError(
+                    f"column {quoted(name)} holds text that is not UTF-8: {quoted(value)} in "
+                    f"{self.place(start + row)}; write it again as UTF-8"
+                ) from None
+
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+        try:
+            return self._numbers_of(name, piece, start)
+        except pa.ArrowException:
+            self._refuse_bytes(name, piece, start)
+            raise
+
+    def _numbers_of(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
         if pa.types.is_dictionary(kind):
             return self._numeric(name, piece.cast(kind.value_type), start)
@@ -383,6 +423,8 @@ NOTHING = Table.of({}, 0)
 def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     """The rows of several tables one after another."""
     ends = np.cumsum([table.n_rows for table in tables])
+    cells = int(ends[-1]) * len(tables[0].names)
+    refuse_whole(8 * cells, f"its {ends[-1]:,} rows of {len(tables[0].names)} columns")
     # Not the tables themselves: a place is remembered longer than the columns.
     places = [table.place for table in tables]
 
@@ -399,7 +441,8 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
 
     # Only where all files say so: 1,434 of one may be 1434 in another.
     comma = all(table.decimal_comma for table in tables)
-    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma)
+    files = tuple((str(n), table.n_rows) for n, table in zip(names, tables, strict=True))
+    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma, files=files)
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

@@ -45,4 +45,4 @@ def write_table(columns: Mapping[str, Any], path: Path, kind: TableKind) -> None
     else:
         import pyarrow.parquet as pq
 
-        pq.write_table(table, path)
+        pq.write_table(table, path, write_page_checksum=True)

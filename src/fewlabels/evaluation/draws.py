@@ -65,6 +65,16 @@ DRAWS_AT_ONCE = 50
 
 _BLOCK = 2**20
 
+_STATE = 2**26
+"""Numbers in the sums of one classifier for a chunk of draws."""
+
+EXACT_ITEMS = 20_000
+"""Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
+
+_HELD = 2**22
+"""Label weights of all items that a chunk of draws holds, where several statistics are made of
+them one after the other; more are made anew for each."""
+
 MOST_UNITS = 1000
 """Of items whose labels are all known more than this are dealt into so many random units, which
 are drawn as a whole."""
@@ -180,7 +190,11 @@ class LabelWeights:
         Their sizes, as those of blocks, depend on the data alone, so that the answer does not
         depend on workers.
         """
-        most = _BLOCK // max(len(self) * self.n_classes, 1) if whole else DRAWS_AT_ONCE
+        k = max(self.n_classes, 1)
+        # Rankings of each class are summed by score, and who is called what by pairs of classes.
+        most = _STATE // (k * max(2 * min(len(self), EXACT_ITEMS), k))
+        if whole:
+            most = _BLOCK // max(len(self) * k, 1)
         return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
     def blocks(self, index: Ints, *, whole: bool = False) -> list[slice]:
@@ -192,7 +206,7 @@ class LabelWeights:
         self,
         size: int,
         make: Make,
-        begin: Callable[[], _Sums],
+        begin: Callable[[], _Sums] | Sequence[Callable[[], _Sums]],
         finish: Callable[[_Sums, Ints], _Result],
         *,
         whole: bool = False,
@@ -200,25 +214,41 @@ class LabelWeights:
     ) -> list[_Result]:
         """What any statistic makes of the weights of draws 0 .. size - 1, by chunks of draws.
 
-        Chunks go on threads; within one the items go in blocks whose sums add up.
+        Chunks go on threads; within one the items go in blocks whose sums add up. Of several
+        statistics one is summed and finished after the other, so that memory holds the sums of one:
+        the results of a chunk are then in their order, chunk by chunk.
 
         Parameters
         ----------
         make
             Label weights (b, K, D) of some draws and a block of items.
         begin, finish
-            Sums of no items yet, and what is made of the sums of all, for the draws of a chunk.
+            Sums of no items yet, of one statistic or of several, and what is made of the sums of
+            all, for the draws of a chunk.
         whole
             Whether all items are to be one block.
         """
+        begins = [begin] if callable(begin) else begin
 
-        def run(index: Ints) -> _Result:
-            sums = begin()
-            for block in self.blocks(index, whole=whole):
-                sums.add(make(index, block), block)
-            return finish(sums, index)
+        def run(index: Ints) -> list[_Result]:
+            blocks, held = self.blocks(index, whole=whole), dict[int, Floats]()
+            keep = len(begins) > 1 and len(self) * self.n_classes * len(index) <= _HELD
+            results = []
+            for begin in begins:
+                sums = begin()
+                for block in blocks:
+                    weights = held.get(block.start)
+                    if weights is None:
+                        weights = make(index, block)
+                        if keep:
+                            held[block.start] = weights
+                    sums.add(weights, block)
+                results.append(finish(sums, index))
+                del sums
+            return results
 
-        return collect_blocks(run, self.chunks(size, whole=whole), progress)
+        parts = collect_blocks(run, self.chunks(size, whole=whole), progress)
+        return [result for part in parts for result in part]
 
     def of_values(self) -> tuple[int, Make]:
         """How many draws a value is made of, and what makes them: of P(label), not of labels."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from fewlabels.evaluation.crowd import Crowd, judged_together
 from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
+    EXACT_ITEMS,
     LabelWeights,
     Make,
     PseudoObservation,
@@ -25,7 +26,14 @@ from fewlabels.evaluation.draws import (
     shared_draws,
 )
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
+from fewlabels.kernels.blocks import (
+    Progress,
+    collect_blocks,
+    map_blocks,
+    silent,
+    spans,
+    using_workers,
+)
 from fewlabels.kernels.interval_draws import (
     above_noise_floor,
     doubted,
@@ -33,6 +41,7 @@ from fewlabels.kernels.interval_draws import (
     over_draws,
     point_value,
 )
+from fewlabels.kernels.ranking import LOGIT_BINS
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import (
@@ -57,11 +66,20 @@ MOST_DRAWS = 4000
 LABEL_DRAWS = 500
 """Draws of labels for a point estimate where no exact expectation exists (the paper's number)."""
 
-EXACT_ITEMS = 20_000
-"""Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
+EXACT_PREDICTIONS = 1_000_000
+"""Up to so many predictions of all classifiers rankings are exact, as up to `EXACT_ITEMS`."""
+
+FEWER_DRAWS = 200_000, 2_000_000
+"""Of more items, or predictions of all classifiers, there are half as many draws."""
+
+_SUMS = 2**23
+"""Numbers in the sums of some classifiers that are held at a time, by a thread."""
+
+_DIGESTS = 200
+"""Classifiers whose digests of all parameter draws are held at a time."""
 
 _CHANCE_DRAWS = 100
-_TOO_FEW = 20
+TOO_FEW = 20
 
 MANY = 32
 """From so many parts of the items on (annotators, each with items of their own), threads share out
@@ -161,8 +179,8 @@ class Evaluator:
             draws = drawn.pop(name, np.empty((0, len(crowd.columns))))
             if self.n_draws:
                 draws = draws_around(values[name], draws, metric.bounds, crowd.posterior.inflation)
-                few = np.flatnonzero(crowd.sizes[0] < _TOO_FEW)
-                draws[:, few] = _ties_widened(metric, draws[:, few], values[name][few])
+                few = np.flatnonzero(crowd.sizes[0] < TOO_FEW)
+                draws[:, few] = ties_widened(metric, draws[:, few], values[name][few])
             out[name] = Measured(values[name], draws, np.isnan(draws).sum(axis=0))
         return out
 
@@ -219,7 +237,9 @@ class Evaluator:
         size = n_interval_draws(self.confidence_level)
         if size and self.posterior.vote_rates is not None:
             size = min(max(size, self.posterior.vote_rates.size), MOST_DRAWS)
-        return size if self.predictions.size <= 200_000 else size // 2
+        items, predictions = FEWER_DRAWS
+        n = self.predictions.size
+        return size // 2 if n > items or n * self.predictions.n_models > predictions else size
 
     def patterns(self, rows: Ints) -> list[_Part]:
         """Posterior, metrics, classifiers and items provided for: what shares its draws."""
@@ -328,7 +348,7 @@ def draws_around(
     return np.clip(drawn, *bounds, out=drawn)
 
 
-def _ties_widened(metric: Metric, drawn: Floats, value: Floats) -> Floats:
+def ties_widened(metric: Metric, drawn: Floats, value: Floats) -> Floats:
     """Draws (D, M) of so few items that they may all tie; see `_Task`."""
     if np.isfinite(metric.bounds[0]):
         stuck = np.ptp(drawn, axis=0) == 0
@@ -352,7 +372,8 @@ class _Task:
         self.views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
         names = [predictions.models[int(j)] for j in columns]
         self.doubts = posterior.doubts(names, evaluator.n_draws)
-        self.exact = self.weights.size <= EXACT_ITEMS
+        few = self.weights.size * len(self.views) <= EXACT_PREDICTIONS
+        self.exact = self.weights.size <= EXACT_ITEMS and few
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
     def measure(self) -> dict[str, Measured]:
@@ -422,7 +443,7 @@ class _Task:
             )
             for n, m in metrics.items()
         }
-        if self.population and self.weights.size < _TOO_FEW:
+        if self.population and self.weights.size < TOO_FEW:
             self._widen_ties(out, values)
         return out
 
@@ -437,7 +458,7 @@ class _Task:
     def _widen_ties(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
         """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
         for name, metric in self.metrics.items():
-            drawn[name] = _ties_widened(metric, drawn[name], values[name])
+            drawn[name] = ties_widened(metric, drawn[name], values[name])
 
     def _centred_at_values(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
@@ -480,36 +501,36 @@ class _Task:
         """
         if not chosen:
             return {}
-        gaps = {}
         expected = self._over(
             self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_observation
         )
-        digests = self._interval_digests(chosen)
-        for name, metric in chosen.items():
-            plain, gaps[name] = np.full((2, len(self.views)), np.nan)
-            for j, own in enumerate(digests):
-                gap = noise_alone(metric, own[name]) if name in own else None
+        plain = {name: np.full(len(self.views), np.nan) for name in chosen}
+        gaps = {name: np.full(len(self.views), np.nan) for name in chosen}
+        for j, own in self._interval_digests(chosen):
+            for name, digest in own.items():
+                gap = noise_alone(chosen[name], digest)
                 if gap is not None:
-                    plain[j] = np.nanmean(metric.finish(own[name]))
+                    plain[name][j] = np.nanmean(chosen[name].finish(digest))
                     gaps[name][j] = gap[0]
+        for name in chosen:
             middle = over_draws(np.nanmean, expected[name])
             excess = over_draws(np.nanmean, drawn[name]) - middle
-            drawn[name] = drawn[name] - excess - 2 * (middle - plain)
+            drawn[name] = drawn[name] - excess - 2 * (middle - plain[name])
         return gaps
 
-    def _interval_digests(self, chosen: Chosen) -> list[dict[str, Floats]]:
+    def _interval_digests(self, chosen: Chosen) -> Iterator[tuple[int, dict[str, Floats]]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
-        plans = self._plans(chosen, exact=self.exact)
-        parts = self.weights.summed(
-            self.weights.n_interval_parameters,
-            self.weights.interval_soft,
-            lambda: States(plans),
-            lambda states, _: states.digests(),
-        )
-        return [
-            {name: np.concatenate([part[j][name] for part in parts], axis=-1) for name in own}
-            for j, own in enumerate(plans)
-        ]
+        for some in spans(len(self.views), _DIGESTS):
+            plans = self._plans(chosen, exact=self.exact, some=some)
+            parts = self.weights.summed(
+                self.weights.n_interval_parameters,
+                self.weights.interval_soft,
+                partial(States, plans),
+                lambda states, _: states.digests(),
+            )
+            for place, own in enumerate(plans):
+                digests = {n: np.concatenate([p[place][n] for p in parts], axis=-1) for n in own}
+                yield some.start + place, digests
 
     def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
@@ -551,7 +572,7 @@ class _Task:
         """
         if not chosen:
             return {}
-        plans = self._plans(chosen, exact=self.exact if exact is None else exact)
+        some = self._together(chosen, exact=self.exact if exact is None else exact)
 
         def finish(states: States, index: Ints) -> dict[str, Floats]:
             if pseudo is not None:
@@ -560,9 +581,28 @@ class _Task:
 
         progress = self.evaluator.progress
         parts = self.weights.summed(
-            size, make, lambda: States(plans), finish, whole=whole, progress=progress
-        )
-        return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+            size, make, [partial(States, plans) for plans in some], finish, whole=whole,
+            progress=progress,
+        )  # fmt: skip
+        return {
+            name: np.concatenate(
+                [
+                    np.concatenate([part[name] for part in parts[i : i + len(some)]], axis=1)
+                    for i in range(0, len(parts), len(some))
+                ]
+            )
+            for name in chosen
+        }
+
+    def _together(self, chosen: Chosen, *, exact: bool) -> list[list[dict[str, Plan]]]:
+        """Plans of all classifiers, those together whose sums memory holds at a time.
+
+        Of many classifiers, items or classes the sums of all would not fit.
+        """
+        plans = self._plans(chosen, exact=exact)
+        codes = len(self.weights) if exact else LOGIT_BINS
+        width = DRAWS_AT_ONCE * self.weights.n_classes * codes
+        return [plans[s] for s in spans(len(plans), max(_SUMS // width, 1))]
 
     def _of_labels(
         self, size: int, chosen: Chosen, labels: Callable[[Ints, slice], Ints], make: Make
@@ -589,5 +629,7 @@ class _Task:
         parts = collect_blocks(run, chunks, self.evaluator.progress)
         return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
 
-    def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
-        return [prepare(view, chosen, exact) for view in self.views]
+    def _plans(
+        self, chosen: Chosen, *, exact: bool, some: slice = slice(None)
+    ) -> list[dict[str, Plan]]:
+        return [prepare(view, chosen, exact) for view in self.views[some]]

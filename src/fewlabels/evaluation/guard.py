@@ -93,11 +93,14 @@ class Guard:
         That of method `labeled`, on the same items.
     moves
         Whether answers move; if not, they are only said to be contradicted.
+    differences
+        Whether differences are guarded too: of very many classifiers they are not.
     """
 
     evaluator: Evaluator
     alone: Evaluator
     moves: bool
+    differences: bool
 
     @staticmethod
     def of(evaluator: Evaluator, method: str) -> Guard | None:
@@ -119,7 +122,7 @@ class Guard:
             confidence_level=_LEVEL,
             progress=silent,
         )
-        return Guard(evaluator, alone, moves)
+        return Guard(evaluator, alone, moves, guards_differences(method, predictions))
 
     def of_group(
         self, group: Group, measured: dict[str, Measured], n_items: float | None = None
@@ -145,12 +148,14 @@ class Guard:
             weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
             if not self.moves:
                 continue
-            left = (1 - weights[name]) * gap.nearest
-            # Beside the pseudo-observation of all, one of each classifier: it does not cancel from
-            # pairs.
-            own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
             found, bounds = measured[name], self.evaluator.metrics[name].bounds
-            residuals[name] = Residuals(left, _covariance(gap.draws) + np.diag(own), found.draws)
+            if self.differences:
+                left = (1 - weights[name]) * gap.nearest
+                # Beside the pseudo-observation of all, one of each classifier: it does not cancel
+                # from pairs.
+                own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
+                noise = _covariance(gap.draws) + np.diag(own)
+                residuals[name] = Residuals(left, noise, found.draws)
             allowed = np.where(labels >= LEAST_OF_DRAWS, gap.allowed(wrong), 0.0)
             if not allowed.any():
                 continue
@@ -161,8 +166,9 @@ class Guard:
                 gap = finer[name]
             uniform = self._uniform(len(found.draws))
             moved = gap.moved(found, weights[name], allowed, uniform)
-            paired = gap.moved(found, weights[name], weights[name], uniform).draws
-            residuals[name] = residuals[name]._replace(draws=np.clip(paired, *bounds))
+            if self.differences:
+                paired = gap.moved(found, weights[name], weights[name], uniform).draws
+                residuals[name] = residuals[name]._replace(draws=np.clip(paired, *bounds))
             out[name] = moved._replace(
                 value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
             )

@@ -25,6 +25,8 @@ Progress = Callable[[int, int], None]
 _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
 _progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
 
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("fewlabels_steps", default=None)
+
 
 def silent(done: int, total: int) -> None:
     """Show no progress."""
@@ -55,6 +57,23 @@ def report(done: int, total: int) -> None:
     progress = _progress.get()
     if progress is not None:
         progress(done, total)
+
+
+@contextmanager
+def hearing_steps(listener: Callable[[str], None]) -> Iterator[None]:
+    """Tell `listener` the name of each step that begins inside."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def step(name: str) -> None:
+    """Say what is done from here on, to whom it may concern."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(name)
 
 
 def available_workers() -> int:
@@ -98,14 +117,17 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
         if workers <= 1:
             yield from map(function, blocks)
             return
-        with ThreadPoolExecutor(workers) as pool:
+        pool = ThreadPoolExecutor(workers)
+        wait = True
+        try:
             jobs = deque(pool.submit(copy_context().run, function, block) for block in blocks)
-            try:
-                while jobs:  # what was handed on is not held
-                    yield jobs.popleft().result()
-            finally:
-                for job in jobs:
-                    job.cancel()
+            while jobs:  # what was handed on is not held
+                yield jobs.popleft().result()
+        except KeyboardInterrupt:
+            wait = False  # a block may take minutes, and nobody asks for it any more
+            raise
+        finally:
+            pool.shutdown(wait=wait, cancel_futures=True)
 
 
 def collect_blocks(

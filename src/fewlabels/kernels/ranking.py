@@ -98,9 +98,8 @@ def average_precision(own: Floats, other: Floats, *, interpolate: bool = False) 
     if interpolate:
         area = _integrated_precision(own, other, hits, taken)
     else:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            precision = np.divide(hits, taken, out=taken)
-        area = np.einsum("gd,gd->d", own, np.nan_to_num(precision, copy=False))
+        precision = np.divide(hits, taken, out=taken, where=taken > 0)  # 0 where nothing is taken
+        area = np.einsum("gd,gd->d", own, precision)
     with np.errstate(invalid="ignore", divide="ignore"):
         return area / positives
 

@@ -32,8 +32,7 @@ class _BinsPlan(ScorePlan):
 
     def state(self, weights: Floats, rows: slice | None = None) -> Floats:
         total = weights.sum(axis=1)
-        event = self.event if rows is None else self.event[rows]
-        hit = np.take_along_axis(weights, event[:, None, None], axis=1)[:, 0]
+        hit = self._hits(weights, self.event if rows is None else self.event[rows])
         return np.stack(
             [
                 self.count.sums(total, rows),
@@ -42,13 +41,15 @@ class _BinsPlan(ScorePlan):
             ]
         )
 
+    @staticmethod
+    def _hits(weights: Floats, event: Ints) -> Floats:
+        """Weights (b, D) of each item's event."""
+        if len(event) and (event == event[0]).all():
+            return np.ascontiguousarray(weights[:, event[0]])
+        return np.take_along_axis(weights, event[:, None, None], axis=1)[:, 0]
+
     def soft_state(self, weights: Floats, mass: Floats) -> Floats:
-        first = self.event[0]
-        if (self.event == first).all():
-            hit = weights[:, first]
-        else:
-            hit = np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0]
-        hits = self.count.sums(hit)
+        hits = self.count.sums(self._hits(weights, self.event))
         fixed = [part.sums(mass[:, None]) for part in (self.count, self.confidence)]
         return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
 
@@ -80,6 +81,12 @@ class CalibrationBins(Statistic):
         if self.bins == "equal-width":
             return self._plan(view, equal_width, EQUAL_WIDTH_BINS)
         return self._plan(view, lambda p: by_quantiles(p, times=view.times), QUANTILE_BINS)
+
+    def binned(self, view: ScoreView) -> tuple[Ints, Ints, Floats, int]:
+        """Bin, event and its probability of each item, (n,) each, and how many bins there are."""
+        event, confidence = self._confidence(view)
+        codes = equal_width(confidence) if not self.quantiles else np.zeros_like(event)
+        return codes, event, confidence, QUANTILE_BINS if self.quantiles else EQUAL_WIDTH_BINS
 
     @property
     def quantiles(self) -> bool:

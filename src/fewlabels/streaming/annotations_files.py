@@ -27,7 +27,7 @@ from fewlabels.annotations.assessment import (
 from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.roles import Roles
-from fewlabels.errors import InputError, UsageError, unknown
+from fewlabels.errors import FewlabelsError, InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import using_workers
@@ -188,6 +188,14 @@ class _Run:
             except Again:
                 silent, step = self._without_columns(), ASSESS
                 passes.resume = False
+            except (FewlabelsError, MemoryError):
+                raise
+            except Exception:
+                # Of a checkpoint that is whole and holds what no run writes; else once is enough.
+                if not passes.resumed:
+                    raise
+                silent, step = self._without_columns(), ASSESS
+                passes.start_anew()
 
     def _without_columns(self) -> Bools:
         """Which classifiers have columns of votes alone, (M,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+import socket
 import threading
 import time
 import warnings
@@ -268,23 +268,21 @@ _BLAS = _Hold()
 def _local(workers: int, belongings: ExitStack) -> Any:
     """A client of a cluster of our own, with one thread in each process."""
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, SpecCluster
 
-    folder = belongings.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-    with dask.config.set(_SETTINGS):
+    if not hasattr(socket, "AF_UNIX"):
+        raise UsageError(
+            "the engine 'dask' starts its own cluster on Unix sockets, which this system lacks; "
+            "use the engine 'processes', or give the address of a scheduler"
+        )
+    from fewlabels.streaming.dask_sockets import cluster_spec, socket_folder
+
+    folder = belongings.enter_context(socket_folder())
+    # Modules are imported from the folder of a scheduler: it is not to be one that others share.
+    with dask.config.set(_SETTINGS | {"temporary-directory": folder}):
         try:
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                # Dask serves its state over HTTP in any case: not to the network, and at a free
-                # port, for one that is taken makes it warn.
-                dashboard_address="127.0.0.1:0",
-                worker_dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-                local_directory=folder,
-                # Units are small by design; Dask's limits would halt a worker on a busy machine.
-                memory_limit=0,
+            cluster = SpecCluster(
+                **cluster_spec(folder, workers), silence_logs=logging.CRITICAL, name="fewlabels"
             )
         except (RuntimeError, OSError) as error:
             said = one_line(str(error), 300)

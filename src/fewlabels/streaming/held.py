@@ -7,22 +7,24 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.groups import all_and_groups
+from fewlabels.evaluation.many_groups import ManyGroups, refuse_many_groups
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.blocks import spans
-from fewlabels.pipeline import Question
+from fewlabels.kernels.blocks import spans, step
+from fewlabels.pipeline import Question, with_many_groups
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.patterns import TooManyPatternsError
 from fewlabels.streaming.reading import BATCH_ROWS, Batch
+from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.two_passes import Provenance, in_two_passes
-from fewlabels.streaming.units import Unit
+from fewlabels.streaming.units import UNCHANGING, Unit
 
 PART_ROWS = 2 * BATCH_ROWS
 """Rows of a part: some parts per thread already of the fewest items that are taken in parts."""
@@ -55,6 +57,7 @@ def estimate_held(
     items: Predictions,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    many: Sequence[ManyGroups] = (),
 ) -> Estimates | None:
     """The answer of `fewlabels.estimate_files`, from items in memory.
 
@@ -70,16 +73,21 @@ def estimate_held(
         items.with_weight(None).take(slice(0, 1)), question.by
     )  # refuses columns that are not there
     units = tuple(
-        Unit("", "the items", "Parquet", s.start, s.stop, s.start, n, n, (0, 0))
+        Unit("", "the items", "Parquet", s.start, s.stop, s.start, n, n, UNCHANGING)
         for s in spans(items.n_items, PART_ROWS)
         for n in [s.stop - s.start]
     )
 
+    began: list[str] = []
+
     def show(done: Progress) -> None:
         if progress is not None:
+            if done.step not in began:
+                began.append(done.step)
+                step(done.step)
             progress(done.done_bytes, done.all_bytes)
 
-    def provenance() -> Provenance:
+    def provenance(_: Scan) -> Provenance:
         run = {"engine": "memory", "parts": len(units)}
         return Provenance(run, items.notes, reading=items.reading)
 
@@ -92,4 +100,8 @@ def estimate_held(
     except TooManyPatternsError:
         return None
     every = partial(fitted.fitted.posterior, items)
-    return replace(found, predictions=items, label_posterior=every, streamed=False)
+    found = replace(found, predictions=items, label_posterior=every, streamed=False)
+    if not many:
+        return found
+    refuse_many_groups(items, fitted.setup.name, fitted.setup.metrics, found.judged_by, "")
+    return with_many_groups(found, question, fitted.setup, items, fitted.fitted, many)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -13,13 +14,16 @@ from fewlabels.data.sources import BadFile
 from fewlabels.errors import InputError
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
+from fewlabels.streaming.objects import object_of, plain_of
 from fewlabels.streaming.units import Unit
 from fewlabels.streaming.work import Piece, pieces
 
 R = TypeVar("R")
 
-SECONDS_BETWEEN = 5.0
-"""Seconds between checkpoints, at least: a state takes a while to write."""
+SECONDS_BETWEEN = 1.0
+"""Seconds between checkpoints, at least."""
+SHARE = 20
+"""A checkpoint takes no more than one part in so many of the time."""
 
 
 class Progress(NamedTuple):
@@ -48,6 +52,20 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+
+
+class _Fit(NamedTuple):
+    """What was fitted, as a state to which nothing is added."""
+
+    fitted: object
+
+    def take(self, result: Any) -> int:
+        """Nothing is."""
+        raise TypeError("a fit is no sum over units")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything."""
+        return plain_of(self.fitted)
 
 
 class Again(Exception):  # noqa: N818 - not an error: a file turned out bad after it was counted in
@@ -118,18 +136,36 @@ class Passes:
         """
         saved = self._saved(step)
         done = 0 if saved is None else len(saved["done"])
-        if begin is not None and not begin(done) and done:
+        state = None if saved is None else self._restored(saved, restored)
+        if state is None:
             saved, done = None, 0
+        if begin is not None and not begin(done) and done:
+            state, saved, done = None, None, 0
             begin(0)
-        if saved is None:
+        if state is None or saved is None:
             state = empty()
         else:
             self.bad |= self._bad_of(saved)
-            state = restored(saved["state"])
             self.resumed.append(f"{step}: {done} of {len(self.used)} parts were done already")
         self._fold(step, function, state, done, n_rows)
         self._before = _digest(self.used)
         return state
+
+    def fitted(self, step: str) -> Any:
+        """What was fitted to what the passes so far found; None if it has not been kept."""
+        saved = self._saved(step)
+        if saved is None or saved["done"]:
+            return None
+        try:
+            return object_of(saved["state"])
+        except InputError:
+            return None
+
+    def keep_fitted(self, step: str, fitted: object) -> None:
+        """Keep it: who is killed again and again must not begin with it each time."""
+        if self.checkpoint is not None:
+            with suppress(TypeError):  # a label model of the user's own
+                self._save(step, _Fit(fitted), ())
 
     def _fold(
         self, step: str, function: Callable[[Piece], R], state: State, start: int,
@@ -137,6 +173,7 @@ class Passes:
     ) -> None:  # fmt: skip
         units = self.used
         saved = begun = time.monotonic()
+        cost = 0.0
         rows, done = 0, sum(unit.n_bytes for unit in units[:start])
         before, total = done, sum(unit.n_bytes for unit in units)
         taken = units[:start]
@@ -156,9 +193,10 @@ class Passes:
             now = time.monotonic()
             if self.progress is not None:
                 self.progress(Progress(step, done - before, total - before, rows, now - begun))
-            if now - saved > SECONDS_BETWEEN:
+            if now - saved > max(SECONDS_BETWEEN, SHARE * cost):
                 self._save(step, state, taken)
                 saved = time.monotonic()
+                cost = saved - now
         self._save(step, state, taken)
 
     def _leave_out(self, unit: Unit, answer: Failed, taken: Sequence[Unit]) -> None:
@@ -179,7 +217,7 @@ class Passes:
         value = {
             "before": self._before,
             "done": [_print(unit) for unit in taken],
-            "bad": [[p, *stamps[p], bad.name, bad.reason] for p, bad in self.bad.items()],
+            "bad": [[p, list(stamps[p]), bad.name, bad.reason] for p, bad in self.bad.items()],
             "state": state.to_dict(),
         }
         self.checkpoint(step).save(value)
@@ -189,7 +227,13 @@ class Passes:
         saved = None
         if self.resume and self.checkpoint is not None:
             saved = self.checkpoint(step).load()
-        if saved is None or saved["before"] != self._before:
+        try:
+            return None if saved is None else self._good_for_these(saved)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # whole, and not what a run writes
+
+    def _good_for_these(self, saved: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if saved["before"] != self._before:
             return None
         bad = self._bad_of(saved)
         if len(bad) < len(saved["bad"]) or (bad and not self.skip):
@@ -200,14 +244,28 @@ class Passes:
         done = saved["done"]
         return saved if done == used[: len(done)] else None
 
+    @staticmethod
+    def _restored(saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S]) -> S | None:
+        """The state of a checkpoint; None where it holds something else, whoever wrote it."""
+        try:
+            return restored(saved["state"])
+        except Exception:
+            return None
+
     def _bad_of(self, saved: Mapping[str, Any]) -> dict[str, BadFile]:
         """The files that a checkpoint left out and that are still as they were then."""
         stamps = {unit.path: unit.stamp for unit in self.units}
         return {
             path: BadFile(name, reason)
-            for path, size, written, name, reason in saved["bad"]
-            if stamps.get(path) == (size, written)
+            for path, stamp, name, reason in saved["bad"]
+            if stamps.get(path) == tuple(stamp)
         }
+
+    def start_anew(self) -> None:
+        """Forget what was done, here and in checkpoints."""
+        self.resume, self._before = False, ""
+        self.bad.clear()
+        self.resumed.clear()
 
     def clear(self, steps: Sequence[str]) -> None:
         """Delete the checkpoints: the work is done."""

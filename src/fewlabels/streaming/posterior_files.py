@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,148 @@ from fewlabels.predictions import Predictions
 
 ITEM = "item"
 _RUN = b"fewlabels.run"
-_PART = re.compile(r"part-\d{5,}\.parquet")
 Write = Callable[[str, int, Predictions, LabelPosterior], None]
 
 
 @dataclass(frozen=True)
+class PosteriorFolder:
+    """A folder that is there when all its files are; until then they are in a draft of it.
+
+    The draft is beside it, for a rename must stay on one file system; inside it where it is there,
+    for it may be a disk of its own. Who goes on with a run finds it again.
+    """
+
+    name: str
+
+    draft: Path = field(init=False)
+    """Where the files are until they are whole."""
+
+    def __post_init__(self) -> None:
+        target = Path(os.path.realpath(self.name))
+        inside = target / ".unfinished"
+        beside = target.with_name(f".{target.name[:50]}.unfinished")
+        object.__setattr__(self, "draft", inside if target.is_dir() else beside)
+
+    def place(self) -> None:
+        """Let the draft take its place.
+
+        Raises
+        ------
+        UsageError
+            Where the system refuses.
+        """
+        draft, target = self.draft, Path(os.path.realpath(self.name))
+        try:
+            for path in draft.glob(".*"):
+                path.unlink()  # of a worker that was killed
+            if draft.parent != target:
+                os.rename(draft, target)
+                return
+            parts = sorted(path.name for path in draft.iterdir())
+            for name in parts:
+                os.replace(draft / name, target / name)
+            for path in self._there():
+                if path.name not in parts:
+                    path.unlink()  # of this run when there were more
+            draft.rmdir()
+        except OSError as error:
+            raise self.refused(error) from None
+
+    def discard(self) -> None:
+        """Delete the draft."""
+        with suppress(OSError):
+            for path in self.draft.iterdir():
+                path.unlink()
+            self.draft.rmdir()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process writes to it meanwhile; the lock goes with the process.
+
+        Raises
+        ------
+        UsageError
+            If one does, or it cannot be written to.
+        """
+        with ExitStack() as stack:
+            try:
+                self.draft.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(_locked(self.draft, self.name))
+            except OSError as error:
+                raise self.refused(error) from None
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # unless there is something in it to go on from
+                    self.draft.rmdir()
+
+    def check(self, run: str | None) -> None:
+        """Refuse a folder with files, unless they are of the run that goes on.
+
+        Raises
+        ------
+        UsageError
+            Naming one of them.
+        """
+        for path in self._there():
+            if run is None or not _is_of(path, run):
+                raise UsageError(
+                    f"--posterior {self.name!r} holds files already ({path.name})"
+                    + ("" if run is None else " that are not of this run")
+                    + "; name a new folder, or empty it"
+                )
+
+    def _there(self) -> list[Path]:
+        try:
+            found = sorted(Path(self.name).iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self.refused(error) from None
+        return [path for path in found if not path.name.startswith(".")]
+
+    def refused(self, error: OSError) -> UsageError:
+        """The line about what the system refuses."""
+        reason = getattr(error, "strerror", None) or str(error)
+        return UsageError(
+            f"cannot write to --posterior {self.name!r}: {one_line(reason)}; make room there, or "
+            "name another folder; what was written is whole, and --resume goes on after it"
+        )
+
+
+@contextmanager
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # systems without such locks
+        yield
+        return
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UsageError(
+            f"another process writes to --posterior {name!r}; wait for it, or name another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _is_of(path: Path, run: str) -> bool:
+    """Whether a file is one that this run wrote."""
+    try:
+        known = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return False
+    return bool(known.get(_RUN) == run.encode())
+
+
+@dataclass(frozen=True)
 class PosteriorFiles:
-    """A folder of files part-00000.parquet, part-00001.parquet, ...
+    """Files part-00000.parquet, part-00001.parquet, ... of a folder.
 
     Columns: `file` and `row`, which say where a row comes from (rows of a file count from 0);
     `item` and `domain`, where there are such; `likeliest`, the class of largest probability, the
@@ -35,60 +169,40 @@ class PosteriorFiles:
     says in its footer which run wrote it: `run`.
     """
 
-    folder: str
+    folder: PosteriorFolder
     method: str
     classes: tuple[Any, ...]
     run: str = ""
 
-    def start(self, done: int = 0, *, resumed: bool = False) -> bool:
-        """Make the folder, with the files of the first `done` units and no others.
+    def start(self, done: int = 0) -> bool:
+        """Make the draft, with the files of the first `done` units and no others.
 
-        Gives whether it has all of those; if it does not, or there is something else in it, it is
-        left as it is.
+        Gives whether it has all of those; if it does not, it is left as it is.
 
         Raises
         ------
         UsageError
-            If it cannot be written to, holds what this run did not write, or holds files and the
-            run is not one that goes on.
+            If it cannot be written to.
         """
-        folder = Path(self.folder)
+        draft = self.folder.draft
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            there = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-            for path in there:
-                if not (resumed and self._ours(path)):
-                    raise UsageError(
-                        f"--posterior {self.folder!r} holds files already ({path.name})"
-                        + (" that are not of this run" if resumed else "")
-                        + "; name a new folder, or empty it"
-                    )
-            keep = [self.path(number) for number in range(done)]
-            if not set(keep) <= set(there):
+            draft.mkdir(parents=True, exist_ok=True)
+            there = set(draft.glob("*part-*"))
+            keep = {self.path(number) for number in range(done)}
+            if not all(path in there and _is_of(path, self.run) for path in keep):
                 return False
-            drafts = folder.glob(".part-*") if resumed else ()
-            for path in [*(p for p in there if p not in keep), *drafts]:
+            for path in there - keep:
                 path.unlink()
-            probe = folder / f".{secrets.token_hex(8)}"
+            probe = draft / f".part-{secrets.token_hex(8)}"
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise self._refused(error) from None
+            raise self.folder.refused(error) from None
         return True
-
-    def _ours(self, path: Path) -> bool:
-        """Whether a file is one that this run wrote."""
-        if _PART.fullmatch(path.name) is None:
-            return False
-        try:
-            known = pq.read_schema(path).metadata or {}
-        except (OSError, pa.ArrowException):
-            return False
-        return bool(known.get(_RUN) == self.run.encode())
 
     def path(self, number: int) -> Path:
         """The file of a unit."""
-        return Path(self.folder) / f"part-{number:05d}.parquet"
+        return self.folder.draft / f"part-{number:05d}.parquet"
 
     @contextmanager
     def writing(self, number: int) -> Iterator[Write]:
@@ -99,14 +213,20 @@ class PosteriorFiles:
         UsageError
             Where the system refuses to write (a full disk, say).
         """
-        draft = Path(self.folder) / f".part-{number:05d}.{secrets.token_hex(8)}"
+        path = self.path(number)
+        draft = path.with_name(f".part-{number:05d}.{secrets.token_hex(8)}")
         writer: pq.ParquetWriter | None = None
 
         def write(file: str, first_row: int, rows: Predictions, posterior: LabelPosterior) -> None:
             nonlocal writer
             table = self._table(file, first_row, rows, posterior)
             if writer is None:
-                writer = pq.ParquetWriter(draft, table.schema, compression="zstd")
+                writer = pq.ParquetWriter(
+                    draft,
+                    table.schema,
+                    compression="zstd",
+                    write_page_checksum=True,
+                )
             writer.write_table(table)
 
         try:
@@ -116,9 +236,9 @@ class PosteriorFiles:
                 # A checkpoint will say that this part is done: it must outlast a power cut, too.
                 with draft.open("rb") as written:
                     os.fsync(written.fileno())
-                os.replace(draft, self.path(number))
+                os.replace(draft, path)
         except OSError as error:
-            raise self._refused(error) from None
+            raise self.folder.refused(error) from None
         finally:
             with suppress(OSError, ValueError, pa.ArrowException):
                 if writer is not None and writer.is_open:
@@ -150,10 +270,3 @@ class PosteriorFiles:
         if all(isinstance(c, (int, np.integer)) for c in self.classes):
             return [int(c) for c in self.classes]
         return [str(c) for c in self.classes]
-
-    def _refused(self, error: OSError) -> UsageError:
-        reason = getattr(error, "strerror", None) or str(error)
-        return UsageError(
-            f"cannot write to --posterior {self.folder!r}: {one_line(reason)}; make room there, or "
-            "name another folder; what was written is whole, and --resume goes on after it"
-        )

@@ -67,6 +67,7 @@ class ProcessExecutor(Executor):
         self._at_hand: dict[_Unit, None] = {}
         self._deaths = 0
         self._answered = False
+        self._frozen: set[int] = set()
         self._processes: Mapping[int, BaseProcess] = {}
         self._pool = self._open()
 
@@ -105,9 +106,14 @@ class ProcessExecutor(Executor):
         """End a pool that has lost a worker and does not say so.
 
         One that is killed while it writes an answer leaves the pool waiting for the rest of that.
+        One that is frozen (SIGSTOP) and stays so from one look to the next never answers; who
+        freezes a whole run, by Ctrl-Z, has stopped this process, too.
         """
-        if any(p.exitcode is not None for p in self._processes.values()):
+        processes = self._processes.values()
+        frozen = {p.pid for p in processes if p.pid is not None and _is_frozen(p.pid)}
+        if frozen & self._frozen or any(p.exitcode is not None for p in processes):
             self._end()
+        self._frozen = frozen
 
     def renew(self) -> None:
         """Begin again, after the pool has found itself broken.
@@ -258,6 +264,15 @@ def deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_frozen(process: int) -> bool:
+    """Whether a process is stopped by a signal, as far as the system (Linux) says."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] == "T"
+    except (OSError, IndexError):
+        return False
 
 
 def _pickled(value: object) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -192,10 +191,10 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
 def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     """The columns of a unit that have a role, `BATCH_ROWS` rows at a time."""
     try:
-        status = os.stat(unit.path)
+        changed = not unit.stamp.matches(Path(unit.path))
     except OSError as error:
         raise InputError(f"cannot be read any more: {error.strerror}") from None
-    if unit.stamp != (status.st_size, status.st_mtime_ns):
+    if changed:
         raise InputError("has changed since it was opened first; start again, when it is complete")
     names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
     if unit.kind == "Parquet":

@@ -41,6 +41,10 @@ _MODEL_BYTES = 2**26
 _BUCKETS = 4096
 
 
+class TooManyGroupsError(UsageError):
+    """A column of more groups than are told apart in parts of the rows."""
+
+
 @dataclass(eq=False)
 class Size:
     """Rows, labeled ones, those with annotators' counts but no label, and those of some weight."""
@@ -96,7 +100,8 @@ class Scan:
     `informed` are rows with a label or annotators' counts, `others` the rest; `repeated` are rows
     that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows;
     `models` are rows on which a classifier says something, of `model_rows` (M,). Rows of weight 0
-    are counted and not kept. `n_rows` is how many rows every part has that was taken in.
+    are counted and not kept. `n_rows` is how many rows every part has that was taken in, `given`
+    on how many of them each classifier says something, (M,).
     """
 
     plan: ScanPlan
@@ -111,6 +116,7 @@ class Scan:
     repeated: BottomSample = field(default_factory=lambda: BottomSample.empty(SUPPORT_ROWS))
     groups: dict[str, tuple[Size, BottomSample]] = field(default_factory=dict)
     n_rows: list[int] = field(default_factory=list)
+    given: list[Ints] = field(default_factory=list)
 
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
@@ -148,6 +154,7 @@ class Scan:
             annotated = given.histogram.any(axis=1) & ~given.labeled
         for column in self.plan.by:
             codes, names = values_of(given, column)
+            self._refuse_many(column, len(names))
             for code, name in enumerate(names):
                 mine = codes == code
                 size, sketch = self._group(f"{column}={name}")
@@ -159,20 +166,21 @@ class Scan:
     def _group(self, name: str) -> tuple[Size, BottomSample]:
         return self.groups.setdefault(name, (Size(), BottomSample.empty(GROUP_ROWS)))
 
-    def _refuse_many(self, column: str) -> None:
-        if len(self.groups) <= MAX_GROUPS:
+    def _refuse_many(self, column: str, in_batch: int = 0) -> None:
+        if max(len(self.groups), in_batch) <= MAX_GROUPS:
             return
         mine = [name for name in self.groups if name.startswith(f"{column}=")]
-        if len(mine) > MAX_GROUPS:
-            raise UsageError(
-                f"group {column!r} has more than {MAX_GROUPS} values; group them first, or leave "
-                "it out of `by`"
+        if max(len(mine), in_batch) > MAX_GROUPS:
+            raise TooManyGroupsError(
+                f"group {column!r} has more than {MAX_GROUPS} values; group them first, leave "
+                "it out of `by`, or read the files whole (--engine memory)"
             )
 
     def take(self, other: Scan) -> int:
         """Take in the next part; how many rows it has."""
         self.merge(other)
         self.n_rows.append(other.size.items)
+        self.given.append(other.model_rows)
         return other.size.items
 
     def merge(self, other: Scan) -> None:
@@ -199,6 +207,7 @@ class Scan:
         """Arrays and plain values, from which `from_dict` makes the same again."""
         return {
             "n_rows": list(self.n_rows),
+            "given": list(self.given),
             "model_rows": self.model_rows,
             "models": [sketch.to_dict() for sketch in self.models],
             "patterns": None if self.patterns is None else self.patterns.to_dict(),
@@ -221,6 +230,7 @@ class Scan:
         return Scan(
             plan=plan,
             n_rows=list(value["n_rows"]),
+            given=list(value["given"]),
             model_rows=value["model_rows"],
             models=[BottomSample.from_dict(sketch) for sketch in value["models"]],
             patterns=None if patterns is None else VotePatterns.from_dict(patterns),

@@ -6,11 +6,16 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fewlabels import __version__
 from fewlabels.data.classes import Classes
+from fewlabels.data.gaps import gaps_of_files
 from fewlabels.data.inputs import cut_at
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.roles import Roles
@@ -23,10 +28,11 @@ from fewlabels.streaming.checkpoint import Checkpoint, default_folder
 from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Progress
-from fewlabels.streaming.posterior_files import PosteriorFiles
+from fewlabels.streaming.posterior_files import PosteriorFiles, PosteriorFolder
 from fewlabels.streaming.reading import Reader, find_classes
+from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.two_passes import STEPS, TALLY, Provenance, in_two_passes
-from fewlabels.streaming.units import Layout, lay_out, skipped_words
+from fewlabels.streaming.units import Layout, Unit, lay_out, skipped_words
 from fewlabels.streaming.work import Feed
 
 
@@ -45,8 +51,9 @@ def estimate_files(
     scheduler: str | None = None,
     resume: bool = False,
     skip_bad_files: bool = False,
-    posterior: str | Path | None = None,
+    posterior: str | Path | PosteriorFolder | None = None,
     checkpoints: str | Path | None = None,
+    done: ExitStack | None = None,
     progress: Callable[[Progress], None] | None = None,
     select: Sequence[str] | None = None,
     threshold: float | None = None,
@@ -76,9 +83,13 @@ def estimate_files(
     skip_bad_files
         Leave out files that cannot be read or have other columns; the diagnostics count them.
     posterior
-        New folder for P(label) of every row as Parquet, one file per part of the data.
+        New folder for P(label) of every row as Parquet, one file per part of the data; it appears
+        when it is whole. A `PosteriorFolder` is held, and put in its place, by whoever made it.
     checkpoints
         Folder of checkpoints; None: $FEWLABELS_CHECKPOINTS, or the user's cache.
+    done
+        Is given what is to happen once the answer is safe with whoever asked, which is that the
+        checkpoints go; None: it is safe when it is there.
     progress
         Called with a `Progress` after every part.
     select
@@ -124,16 +135,18 @@ def estimate_files(
     key = _key(source, question, options, feed, classes)
     folder = default_folder() if checkpoints is None else Path(checkpoints)
     written, notes = _written(posterior, layout), list[str]()
+    if written is not None:
+        written.check(key if resume else None)
 
     def checkpoint(step: str) -> Checkpoint:
         name = f"{key}-{STEPS.index(step)}"
         if step == TALLY and written is not None:
             # It also says which files are written, which those of another folder are not.
-            place = os.path.realpath(written).encode(errors="surrogateescape")
+            place = os.path.realpath(written.name).encode(errors="surrogateescape")
             name = f"{name}-{hashlib.blake2b(place, digest_size=6).hexdigest()}"
         return Checkpoint(folder, name, notes.append)
 
-    def provenance() -> Provenance:
+    def provenance(scan: Scan) -> Provenance:
         skipped = [*layout.skipped, *passes.bad.values()]
         warnings = [skipped_words(skipped, "the estimates are")] if skipped else []
         return Provenance(
@@ -144,35 +157,72 @@ def estimate_files(
                 "skipped_files": len(skipped),
                 "resumed": list(passes.resumed),
             },
-            feed.notes,
+            (*feed.notes, *_gaps(passes.used, scan, rows.models)),
             (*warnings, *dict.fromkeys(notes)),
             layout.reading,
         )
 
     def files(method: str, names: tuple[Any, ...]) -> PosteriorFiles:
-        return PosteriorFiles(str(written), method, names, key)
+        assert written is not None
+        return PosteriorFiles(written, method, names, key)
 
-    executor = open_executor(engine, workers, scheduler)
-    passes = Passes(executor, layout.units, checkpoint, resume, skip_bad_files, progress)
-    with passes:
-        _, estimates = in_two_passes(
-            question, feed, rows, passes, provenance,
-            workers=workers, files=None if written is None else files,
-        )  # fmt: skip
-        passes.clear(STEPS)
+    ours = written is not None and written is not posterior
+    with ExitStack() as stack:
+        if written is not None:
+            if ours:
+                stack.enter_context(written.held())
+            stack.push(partial(_without_use, written, checkpoint(TALLY)))
+        executor = open_executor(engine, workers, scheduler)
+        passes = Passes(executor, layout.units, checkpoint, resume, skip_bad_files, progress)
+        with passes:
+            _, estimates = in_two_passes(
+                question, feed, rows, passes, provenance,
+                workers=workers, files=None if written is None else files,
+            )  # fmt: skip
+        if written is not None and ours:
+            written.place()
+        if done is None:
+            passes.clear(STEPS)
+        else:
+            done.callback(passes.clear, STEPS)
         return estimates
 
 
-def _written(posterior: str | Path | None, layout: Layout) -> str | None:
+def _without_use(
+    written: PosteriorFolder, checkpoint: Checkpoint, kind: type[BaseException] | None, *_: object
+) -> None:
+    """Leave no draft of a folder behind with which nobody can go on."""
+    if kind is not None and not checkpoint.path.exists():
+        written.discard()
+
+
+def _gaps(units: Sequence[Unit], scan: Scan, models: Sequence[str]) -> tuple[str, ...]:
+    """What predictions are missing in some files alone; see `gaps_of_files`."""
+    files = dict.fromkeys(unit.path for unit in units)
+    place = dict(zip(files, range(len(files)), strict=True))
+    at = [place[unit.path] for unit in units]
+    rows = np.zeros(len(files), dtype=np.int64)
+    given = np.zeros((len(files), len(models)), dtype=np.int64)
+    np.add.at(rows, at, scan.n_rows)
+    np.add.at(given, at, scan.given)
+    return gaps_of_files([Path(path).name for path in files], rows, given, models)
+
+
+def _written(
+    posterior: str | Path | PosteriorFolder | None, layout: Layout
+) -> PosteriorFolder | None:
     """The folder to write to, which must not be one that is read from."""
     if posterior is None:
         return None
-    place = os.path.realpath(posterior)
+    folder = (
+        posterior if isinstance(posterior, PosteriorFolder) else PosteriorFolder(str(posterior))
+    )
+    place = os.path.realpath(folder.name)
     if place in {os.path.realpath(os.path.dirname(unit.path)) for unit in layout.units}:
         raise UsageError(
-            f"--posterior {str(posterior)!r} is the folder that is read from; name a new folder"
+            f"--posterior {folder.name!r} is the folder that is read from; name a new folder"
         )
-    return str(posterior)
+    return folder
 
 
 def _kept_groups(groups: Sequence[str], roles: Roles) -> tuple[str, ...]:

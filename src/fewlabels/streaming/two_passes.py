@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import UsageError
+from fewlabels.errors import FewlabelsError, UsageError
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Evaluator
@@ -38,8 +38,8 @@ from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size
 from fewlabels.streaming.tally import Scorer, Tally
 from fewlabels.streaming.work import BatchSource, Counts, count_unit, scan_unit, tally_unit
 
-SCAN, COUNT, TALLY = "reading", "counting repeated rows", "estimating"
-STEPS = (SCAN, COUNT, TALLY)
+SCAN, COUNT, TALLY, FIT = "reading", "counting repeated rows", "estimating", "fitting"
+STEPS = (SCAN, COUNT, TALLY, FIT)
 
 
 class Provenance(NamedTuple):
@@ -56,7 +56,7 @@ def in_two_passes(
     rows: BatchSource,
     example: Predictions,
     passes: Passes,
-    provenance: Callable[[], Provenance],
+    provenance: Callable[[Scan], Provenance],
     *,
     workers: int | None = None,
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None = None,
@@ -68,24 +68,30 @@ def in_two_passes(
     example
         Items that give all that the rows can give.
     provenance
-        Asked after the passes.
+        Asked after the passes, with what was seen in the first.
     files
         Where P(label) of every row is written, by the method and the classes; None: nowhere.
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
-    again = False
     with using_workers(workers):
         while True:
             try:
-                return once(again)
+                return once()
             except Again:
-                passes.resume, again = False, True
+                passes.resume = False
+            except (FewlabelsError, MemoryError):
+                raise
+            except Exception:
+                # Of a checkpoint that is whole and holds what no run writes; else once is enough.
+                if not passes.resumed:
+                    raise
+                passes.start_anew()
 
 
 def _in_two_passes(
     question: Question, rows: BatchSource, example: Predictions, passes: Passes,
-    provenance: Callable[[], Provenance], workers: int | None,
-    files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None, again: bool,
+    provenance: Callable[[Scan], Provenance], workers: int | None,
+    files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None,
 ) -> tuple[Fitted | FewRows, Estimates]:  # fmt: skip
     plan = scan_plan(question, example)
     scan = passes.run(
@@ -102,14 +108,14 @@ def _in_two_passes(
             Counts.from_dict,
             n_rows,
         ).counts
-    fitted = fit_to(question, scan, counts, example)
+    fitted = fit_to(question, scan, counts, example, passes)
     if isinstance(fitted, FewRows):
         if files is not None:
             raise UsageError(
                 f"--posterior goes with methods that apply to every row; {fitted.setup.name} "
                 f"estimates from {fitted.what} here"
             )
-        return fitted, fitted.estimates(provenance(), workers)
+        return fitted, fitted.estimates(provenance(scan), workers)
     written = None if files is None else files(fitted.setup.name, example.classes)
     tally = passes.run(
         TALLY,
@@ -117,9 +123,9 @@ def _in_two_passes(
         Tally,
         Tally.from_dict,
         n_rows,
-        None if written is None else partial(written.start, resumed=passes.resume or again),
+        None if written is None else written.start,
     )
-    return fitted, fitted.estimates(tally, provenance(), workers)
+    return fitted, fitted.estimates(tally, provenance(scan), workers)
 
 
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:
@@ -141,7 +147,11 @@ def _learns_from_votes(name: str) -> bool:
 
 
 def fit_to(
-    question: Question, scan: Scan, counts: Ints | None, example: Predictions
+    question: Question,
+    scan: Scan,
+    counts: Ints | None,
+    example: Predictions,
+    passes: Passes | None = None,
 ) -> Fitted | FewRows:
     """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
 
@@ -151,6 +161,8 @@ def fit_to(
         How often each of the scan's repeated rows occurs in all; None where all rows are held.
     example
         Items of the same classifiers and classes.
+    passes
+        Where the fit is kept, or has been by a run that this one goes on with.
 
     Raises
     ------
@@ -162,6 +174,7 @@ def fit_to(
     samples = samples_of(scan, counts, example.models, example.classes)
     setup = question.setup(samples.known)
     known, fit_to = METHODS.get(setup.name), samples.fitted_to
+    kept = None if passes is None else passes.fitted(FIT)
     if known is not None and known.streams == "sample":
         if question.estimand == "sample":
             raise UsageError(
@@ -170,12 +183,15 @@ def fit_to(
                 "memory"
             )
         few, what = samples.known, "a sample of the unlabeled rows"
-        return FewRows(question, setup, setup.fit(question, few), scan, few, what)
+        return FewRows(question, setup, kept or setup.fit(question, few), scan, few, what)
     if scan.patterns is not None and known is not None and known.counts_rows:
         votes = scan.patterns.predictions(example.models, example.classes)
         if scan.plan.groups_in_patterns:
             what = f"{len(scan.patterns.keys):,} distinct rows of votes"
-            return FewRows(question, setup, setup.fit(question, votes), scan, votes, what)
+            fitted = kept or setup.fit(question, votes)
+            if passes is not None and kept is None:
+                passes.keep_fitted(FIT, fitted)
+            return FewRows(question, setup, fitted, scan, votes, what)
         fit_to = with_keys(votes, samples.accuracy)
     own = [m.name for m in setup.metrics.values() if m.in_memory]
     if own:
@@ -183,9 +199,11 @@ def fit_to(
             f"metric {own[0]!r} is a function of all items, which a stream never holds at "
             "once; use a metric by name, or read the files whole"
         )
-    fitted = setup.fit(question, fit_to)
+    fitted = kept or setup.fit(question, fit_to)
     posterior = fitted.posterior(samples.sample)
     posterior.prepare()  # what the workers then need is made once, before they are
+    if passes is not None and kept is None:
+        passes.keep_fitted(FIT, fitted)
     scorer = Scorer.of(
         fitted, posterior, samples, setup.metrics, scan, distribution=setup.distribution
     )

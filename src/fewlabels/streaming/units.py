@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fewlabels.data.binary import ParquetFile, open_parquet
-from fewlabels.data.content import byte_stream, is_plain
+from fewlabels.data.content import byte_stream, compression, is_plain
 from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
@@ -43,6 +45,60 @@ _MOST_HEADS = 50
 _CHUNK = 1 << 18
 
 
+_SAMPLES, _SAMPLE_BYTES, _FOOTER_BYTES = 16, 1 << 12, 1 << 16
+
+
+class Stamp(NamedTuple):
+    """What tells a file from what it was: size, times in nanoseconds, and what it holds in part.
+
+    `changed` is when the system saw the file change last, which nobody can set back, and `digest`
+    is of its last bytes (the footer of Parquet) and of samples of the others: a file system of a
+    network may know neither times nor numbers of files.
+    """
+
+    size: int
+    written: int
+    changed: int
+    inode: int
+    digest: str
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it is now.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        """
+        digest = hashlib.blake2b(digest_size=12)
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            size = status.st_size
+            for k in range(_SAMPLES):
+                file.seek(size * k // _SAMPLES)
+                digest.update(file.read(_SAMPLE_BYTES))
+            file.seek(max(size - _FOOTER_BYTES, 0))
+            digest.update(file.read(_FOOTER_BYTES))
+        written, changed = status.st_mtime_ns, status.st_ctime_ns
+        return cls(size, written, changed, status.st_ino, digest.hexdigest())
+
+    def matches(self, path: Path) -> bool:
+        """Whether a file that may be read elsewhere, under another number, is still this one.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        """
+        now = Stamp.of(path)
+        return (self.size, self.written, self.digest) == (now.size, now.written, now.digest)
+
+
+UNCHANGING = Stamp(0, 0, 0, 0, "")
+"""The stamp of rows that are held in memory."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """One piece of work, in the order of the files.
@@ -51,7 +107,7 @@ class Unit:
     compression): the rows that begin there, the header left out. `first_row` is the number of its
     first row in the file, from 0; `n_rows` how many there are. Of CSV the first unit of a file
     alone knows where it stands, and none how many rows it has. `n_bytes` is its share of the
-    file's size; `stamp` is the size of the file and when it was written, in nanoseconds.
+    file's size; `stamp` tells whether the file has changed.
     """
 
     path: str
@@ -62,7 +118,7 @@ class Unit:
     first_row: int | None
     n_rows: int | None
     n_bytes: int
-    stamp: tuple[int, int]
+    stamp: Stamp
 
 
 @dataclass(frozen=True)
@@ -127,16 +183,15 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             try:
                 with told_of(None if alone or skip_bad_files else name):
                     try:
-                        status = path.stat()
+                        stamp = Stamp.of(path)
                     except OSError as error:
                         raise InputError(f"cannot be read: {error.strerror}") from None
                     opener = open_parquet if located.kind == "Parquet" else open_delimited
                     file = opener(path, name)
                     shown = one_line(located.name) if alone else name
-                    stamp = (status.st_size, status.st_mtime_ns)
                     of_file = [
                         Unit(str(path.absolute()), shown, located.kind, *piece, stamp)
-                        for piece in _pieces(file, stamp[0])
+                        for piece in _pieces(file, stamp.size)
                     ]
                 # Every file must have the columns of the first one, in any order.
                 _ = FolderOfTables("", (*files[:1], file)).names
@@ -157,8 +212,9 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             raise InputError("there are no rows; a file needs at least one item")
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
-        located.name, tuple(units), roles, tuple(in_order), notes, reading.lines, reading.options
-    )
+        located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
+        reading.lines, reading.options,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -284,7 +340,8 @@ def skipped_words(skipped: Sequence[BadFile], without: str) -> str:
 
 
 _HEAD = 1 << 20
-_COMPRESSION_RATIO = 4
+_INFLATED_HEAD = 16 << 20
+"""More of what is compressed: little of it may be many rows."""
 
 
 def about_rows(path: str | Path) -> int:
@@ -306,12 +363,16 @@ def about_rows(path: str | Path) -> int:
             with readable("Parquet"):
                 total += int(pq.read_metadata(file).num_rows)
             continue
-        size, per_line = file.stat().st_size, 100.0
-        if not is_plain(file):
-            size *= _COMPRESSION_RATIO
-        else:
-            with file.open("rb") as stream:
-                head = stream.read(_HEAD)
-            per_line = len(head) / max(head.count(b"\n") + head.count(b"\r") // 2, 1)
-        total += int(size / per_line)
+        codec = compression(file)
+        try:
+            with pa.OSFile(str(file)) as raw:
+                stream, most = raw, _HEAD
+                if codec is not None:
+                    stream, most = pa.CompressedInputStream(raw, codec), _INFLATED_HEAD
+                head, read = stream.read(most), raw.tell()
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read ({error})") from None
+        lines = head.count(b"\n") + head.count(b"\r") // 2
+        share = file.stat().st_size / max(read, 1) if len(head) == most else 1.0
+        total += int(lines * share)
     return total

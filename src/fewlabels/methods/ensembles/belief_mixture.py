@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.importance import systematic
@@ -428,6 +429,8 @@ class _Evidence:
         every_kind: bool, reference: Predictions | None = None,
     ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
+        n_labels = int(np.count_nonzero((served.evidence != 0).any(axis=1)))
+        _refuse_design(method, n_labels, served.n_classes, served.n_classes)
         some = served.take(_by_identity(served))
         informants = Informants.of(some, every_kind=every_kind)
         said = informants.said(some)
@@ -447,6 +450,7 @@ class _Evidence:
         evidence = served.evidence
         rows = np.flatnonzero((evidence != 0).any(axis=1))
         features = np.zeros((0, served.n_classes, len(columns.features)))
+        _refuse_design(method, len(rows), served.n_classes, columns.width)
         if len(rows):
             # What is said of an item does not depend on its weight, which may be nothing.
             whole = served.with_evidence(None, np.ones(served.n_items))
@@ -521,6 +525,18 @@ class _Evidence:
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
         weights = np.minimum(weights, weights.mean() * np.sqrt(more))
         return drawn[systematic(weights, size, rng)]
+
+
+def _refuse_design(method: str, n_labels: int, n_classes: int, width: int) -> None:
+    """Refuse a design (labels, K, width) that memory cannot hold, beside a member's part of it.
+
+    The width, of which every class has a column, is known before anything is fitted: at least K.
+    """
+    refuse_beyond_memory(
+        2 * 8.0 * n_labels * n_classes * width,
+        f"fitting {method!r} to {n_labels:,} labels of {n_classes:,} classes",
+        "give it fewer labels or classes, or take --method labeled",
+    )
 
 
 def _spoken_of(predictions: Predictions) -> Bools:

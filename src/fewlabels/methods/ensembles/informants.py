@@ -365,6 +365,9 @@ SMOOTHING = 0.5
 MOST_CLASSES = 12
 """Of more classes scores are not modelled, each against the rest: votes are."""
 
+MOST_PAIRS = 500
+"""Up to so many classifiers the covariance of all pairs is held."""
+
 _LEAST_UNIQUE, _FACTOR_FROM, _MOST_LOG_ODDS = 0.1, 3, 12.0
 
 
@@ -456,13 +459,22 @@ def _maximise(
     left = np.concatenate(
         [given * (z - m) * np.sqrt(w)[:, None] for m, w in zip(means, both, strict=True)]
     )
-    together = np.maximum(given.T @ given, 1.0)
-    covariance = left.T @ left / together
-    variance = np.diag(covariance)
+    if z.shape[1] <= MOST_PAIRS:
+        together = np.maximum(given.T @ given, 1.0)
+        covariance = left.T @ left / together
+        variance = np.diag(covariance)
+    else:
+        # Not the matrix of all pairs: two who speak of n_a and n_b items are taken to meet on
+        # sqrt(n_a n_b), which is exact where all speak of the same.
+        left /= np.sqrt(np.maximum(given.sum(axis=0), 1.0))
+        variance = (left**2).sum(axis=0)
     loadings = np.zeros_like(variance)
     if (variance > 1e-9).sum() >= _FACTOR_FROM:
         unique = 0.5 * variance if previous is None else previous.unique
-        values, vectors = np.linalg.eigh(covariance - np.diag(unique))
+        if z.shape[1] <= MOST_PAIRS:
+            values, vectors = np.linalg.eigh(covariance - np.diag(unique))
+        else:
+            values, vectors = _first_axis(left, unique)
         loadings = np.sqrt(FACTOR_SHARE * max(values[-1], 0.0)) * vectors[:, -1]
     unique = np.maximum(variance - loadings**2, _LEAST_UNIQUE)
     rates = np.full((votes.shape[1], 2, 2), SMOOTHING)
@@ -472,6 +484,18 @@ def _maximise(
     rates = np.log(rates / rates.sum(axis=1, keepdims=True))
     share = (r.sum() + 0.5) / (len(r) + 1)
     return _Side(float(np.log(share / (1 - share))), means, unique, loadings, rates)
+
+
+def _first_axis(left: Floats, unique: Floats) -> tuple[Floats, Floats]:
+    """Largest eigenvalue (1,) of left' left - diag(unique), and its vector (M, 1)."""
+    from scipy.sparse.linalg import LinearOperator, eigsh  # slow to load, and few need it
+
+    m = len(unique)
+    operator = LinearOperator(
+        (m, m), matvec=lambda v: left.T @ (left @ v) - unique * v, dtype=np.float64
+    )
+    found: tuple[Floats, Floats] = eigsh(operator, k=1, which="LA", v0=np.ones(m))
+    return found
 
 
 def _expect(side: _Side, z: Floats, given: Floats, votes: Array, k: int) -> Floats:

@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM: one line, within two seconds, whatever is under way, and nobody left at work.
+
+Python hears a signal when the main thread is next between two of its own steps, which a product of
+matrices, or the wait for a thread that makes one, may keep it from for minutes. So a thread listens
+beside it, and ends the process where it does not end by itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+PATIENCE = 0.8
+"""Seconds in which the main thread may end by itself; a second signal waits for nobody."""
+
+_TIDYING = 0.6  # seconds for what is to be done at exit: temporary files, for the most part
+
+_USUAL: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}
+
+_advice: Callable[[], str] = str
+_said = False
+_sender: socket.socket  # when it closes, the watcher knows that the run has ended
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal ended the run; `code` is the exit code by which a shell knows that."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
+        self.number = number
+
+
+def advise(advice: Callable[[], str]) -> None:
+    """Let `advice` give what follows in the line, such as how to go on."""
+    global _advice
+    _advice = advice
+
+
+def say(number: int) -> None:
+    """Say once what the signal did."""
+    global _said
+    if not _said:
+        _said = True
+        cursor = "\x1b[?25h\r" if sys.stderr.isatty() else ""  # which a progress bar hides
+        text = f"{cursor}{_WORDS[signal.Signals(number)]}{_advice()}\n"
+        with suppress(OSError):
+            os.write(2, text.encode(errors="backslashreplace"))
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Raise `Stopped` at a signal, after which the process has a second to end.
+
+    For a process that does nothing else. Signals that are ignored, as under nohup, stay so.
+    """
+    global _sender, _said
+    advise(str)
+    _said = False
+    ours = [number for number, usual in _USUAL.items() if signal.getsignal(number) == usual]
+    receiver, _sender = socket.socketpair()
+    _sender.setblocking(False)
+    before = signal.set_wakeup_fd(_sender.fileno(), warn_on_full_buffer=False)
+    for number in ours:
+        signal.signal(number, _stop)
+    threading.Thread(target=_watch, args=(receiver, ours), daemon=True).start()
+    try:
+        yield
+    except BaseException as error:
+        # Or the watcher stays: threads that still work may keep the process from its end.
+        if not isinstance(error, Stopped):
+            _sender.close()
+        raise
+    else:
+        _sender.close()
+    finally:
+        signal.set_wakeup_fd(before)
+        for number in ours:
+            signal.signal(number, _USUAL[number])
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise Stopped(number)
+
+
+def _watch(receiver: socket.socket, ours: list[signal.Signals]) -> None:
+    with receiver:
+        number = _next(receiver, ours)
+        if number:
+            receiver.settimeout(PATIENCE)
+            try:
+                again = _next(receiver, ours)
+            except TimeoutError:
+                again = number
+            if again:
+                _end(number)
+
+
+def _next(receiver: socket.socket, ours: list[signal.Signals]) -> int:
+    """The next of our signals; 0 when the run has ended."""
+    while found := receiver.recv(1):
+        if found[0] in ours:
+            return found[0]
+    return 0
+
+
+def _end(number: int) -> NoReturn:
+    with suppress(Exception):
+        say(number)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is torn down in mid-work complains
+    for child in multiprocessing.active_children():
+        child.kill()
+    tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)
+    tidying.start()
+    tidying.join(_TIDYING)
+    os._exit(128 + number)

@@ -1,0 +1,177 @@
+"""Ctrl-C and SIGTERM: heard whatever is under way, one line, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+# What is under way when the signal comes: each is deaf for a minute.
+_DEAF = {
+    # As a product of matrices is; the signal goes to another thread.
+    "a long step of the main thread": """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    time.sleep(60)""",
+    "a long block in a thread": "list(map_blocks(time.sleep, [60, 60, 60]))",
+    "a worker that is not waited for": """
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    time.sleep(60)""",
+    "an error in place of the interrupt": """
+    try:
+        time.sleep(60)
+    except BaseException:
+        time.sleep(60)""",
+}
+
+_PROGRAM = """
+import signal, sys, threading, time
+from fewlabels.kernels.blocks import map_blocks, using_workers
+from fewlabels import estimating
+from fewlabels.cli import main
+
+def long(*given, **named):
+    print("at work", flush=True)
+    {deaf}
+
+if __name__ == "__main__":
+    estimating.estimate = long
+    with using_workers(2):
+        sys.exit(main())
+"""
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start Python, as the leader of a group of processes, with a folder of its own for drafts."""
+    started = []
+    (tmp_path / "temporary").mkdir()
+
+    def begin(*arguments: str | Path) -> subprocess.Popen[str]:
+        run = subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ
+            | {
+                "TMPDIR": str(tmp_path / "temporary"),
+                "FEWLABELS_CHECKPOINTS": str(tmp_path / "saved"),
+            },
+            start_new_session=True,
+        )
+        started.append(run)
+        return run
+
+    yield begin
+    for run in started:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "stopped by SIGTERM")],
+)
+@pytest.mark.parametrize("deaf", _DEAF)
+def test_in_memory(
+    deaf: str, number: int, code: int, said: str, start: Start, predictions_file: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    (tmp_path / "program.py").write_text(_PROGRAM.format(deaf=_DEAF[deaf]))
+    out = tmp_path / "out.json"
+    run = start(tmp_path / "program.py", "estimate", predictions_file, "--json", out)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "at work\n"
+    run.send_signal(number)
+    _, err = run.communicate(timeout=20)
+    assert (run.returncode, err) == (code, f"{said}\n")
+    assert not out.exists()
+
+
+def test_a_signal_that_is_ignored_stays_so(start: Start, tmp_path: Path) -> None:
+    """As under nohup, or in the background of a shell without jobs."""
+    (tmp_path / "program.py").write_text(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from fewlabels.cli import app, interrupts\n"
+        "with interrupts.heard():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('still there')\n"
+    )
+    out, err = start(tmp_path / "program.py").communicate(timeout=20)
+    assert (out, err) == ("still there\n", "")
+
+
+def _members(group: int) -> list[int]:
+    """Processes of a group that live."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("engine", ["memory", "threads", "processes", "dask"])
+def test_at_random_moments(engine: str, number: int, start: Start, tmp_path: Path) -> None:
+    """Nobody is left at work, no temporary file; one line, which names --resume where it helps."""
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(3)
+    p = rng.random((100_000, 6))
+    label = pa.array((p[:, 0] > rng.random(len(p))).astype(int), mask=np.arange(len(p)) >= 100)
+    (tmp_path / "in").mkdir()
+    table = pa.table({"label": label} | {f"p__m{k}__1": column for k, column in enumerate(p.T)})
+    pq.write_table(table, tmp_path / "in" / "a.parquet", row_group_size=10_000)
+    chance = random.Random(f"{engine} {number}")
+    asked = ["estimate", tmp_path / "in", "--engine", engine, "--html", tmp_path / "out.html"]
+    if engine != "memory":
+        asked += ["--posterior", tmp_path / "posterior"]
+    stopped = 0
+    for _ in range(4):
+        run = start("-m", "fewlabels", *asked)
+        # Before that Python itself is still being started.
+        time.sleep(chance.uniform(1.5, 8))
+        os.killpg(run.pid, number)
+        begun = time.monotonic()
+        _, err = run.communicate(timeout=20)
+        if run.returncode == 0:
+            break
+        stopped += 1
+        assert run.returncode == 128 + number
+        assert len(err.splitlines()) == 1, err
+        assert "Traceback" not in err
+        assert "--resume" not in err or engine != "memory"
+        # Two seconds, and the machine's own for a process to be gone.
+        while _members(run.pid) and time.monotonic() < begun + 10:
+            time.sleep(0.05)
+        assert _members(run.pid) == []
+        assert list((tmp_path / "temporary").iterdir()) == []
+        there = {path.name for path in tmp_path.iterdir()}
+        drafts = {".posterior.unfinished"} if any((tmp_path / "saved").glob("*-2-*")) else set()
+        assert there <= {"in", "temporary", "saved", *drafts}
+    assert stopped

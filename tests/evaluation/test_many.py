@@ -1,0 +1,82 @@
+"""Many classifiers and classes: sums of a few at a time say the same, and no square is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fewlabels as fl
+from fewlabels.evaluation import evaluator, guard
+from fewlabels.methods.ensembles import informants
+
+
+def world(models: int, n: int = 300, classes: int = 2, labels: int = 40) -> fl.Predictions:
+    """Classifiers of one skill, each with an error of its own."""
+    rng = np.random.default_rng(7)
+    truth = rng.integers(classes, size=n)
+    z = rng.normal(size=(n, models, classes))
+    z[np.arange(n), :, truth] += 2
+    p = np.exp(z)
+    return fl.Predictions(
+        p / p.sum(axis=2, keepdims=True), np.where(np.arange(n) < labels, truth, -1)
+    )
+
+
+def rows(predictions: fl.Predictions) -> list[tuple[object, ...]]:
+    """Every estimate."""
+    metrics = ["accuracy", "ece", "roc_auc", "brier"]
+    return [tuple(row) for row in fl.estimate(predictions, metrics=metrics, details=False).rows]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers_a_few_at_a_time_give_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, classes: int
+) -> None:
+    predictions = world(5, classes=classes)
+    at_once = rows(predictions)
+    sums = []
+
+    class Spy(evaluator.States):
+        def __init__(self, plans: Any) -> None:
+            sums.append(len(plans))
+            super().__init__(plans)
+
+    monkeypatch.setattr(evaluator, "_SUMS", 1)
+    monkeypatch.setattr(evaluator, "_DIGESTS", 2)
+    monkeypatch.setattr(evaluator, "States", Spy)
+    assert rows(predictions) == at_once
+    assert max(sums) <= 2
+
+
+def test_of_many_classifiers_the_guard_makes_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    def square(draws: np.ndarray) -> np.ndarray:
+        raise AssertionError("a covariance of all pairs")
+
+    monkeypatch.setattr(guard, "_covariance", square)
+    fl.estimate(world(31, n=60), metrics="accuracy")
+    with pytest.raises(AssertionError, match="all pairs"):
+        fl.estimate(world(3, n=60), metrics="accuracy")
+
+
+def test_the_factor_of_many_classifiers_needs_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    predictions = world(6)
+    expected = fl.estimate(predictions, metrics="accuracy", details=False)
+    monkeypatch.setattr(informants, "MOST_PAIRS", 3)
+    found = fl.estimate(predictions, metrics="accuracy", details=False)
+    values = [np.array([row.value for row in e.rows]) for e in (expected, found)]
+    np.testing.assert_allclose(values[1], values[0], atol=1e-6)
+
+
+def test_shares_of_hundreds_of_classes_are_no_percentages(tmp_path: Path) -> None:
+    k = 250  # 100 is within half a unit for each class of 1
+    p = np.random.default_rng(0).dirichlet(np.ones(k), size=4)
+    table = pa.table({f"p__m__{c}": p[:, c] for c in range(k)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    read = fl.read_predictions(tmp_path / "a.parquet").probabilities
+    assert read is not None
+    np.testing.assert_allclose(read[:, 0], p, rtol=1e-12)

@@ -1,0 +1,567 @@
+"""Attempts to break the commands: made-up files, options, maps, protocols and logs, by area.
+
+An attempt is files in an empty folder and the arguments of a command. It holds where the command
+ends in time and memory with exit code 0, 1 or 2, says one clear line for 2, leaves nothing
+half-written and no process behind.
+
+    python tests/fuzz/attempts.py                             # tries all areas, prints the table
+    python tests/fuzz/attempts.py --write docs/attempts.md    # and writes it
+
+What did not hold is added to `corpus/`, and is tried again by every run of the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import bz2
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from pyarrow import csv, feather
+
+CORPUS = Path(__file__).parent / "corpus"
+SECONDS, MEGABYTES = 120, 4_000
+"""What one attempt may take, and the process that makes them all."""
+
+
+class Attempt(NamedTuple):
+    """Files by name, arguments, and the files that the command may write."""
+
+    files: dict[str, bytes]
+    arguments: list[str]
+    outputs: tuple[str, ...] = ()
+    process: bool = False
+
+    def to_json(self) -> str:
+        """As the corpus holds it."""
+        files = {name: base64.b85encode(content).decode() for name, content in self.files.items()}
+        said = {"arguments": self.arguments, "outputs": self.outputs, "process": self.process}
+        return json.dumps({**said, "files": files}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Attempt:
+        """What `to_json` gave."""
+        said = json.loads(text)
+        files = {name: base64.b85decode(content) for name, content in said["files"].items()}
+        return cls(files, said["arguments"], tuple(said["outputs"]), said["process"])
+
+
+def broken_by(attempt: Attempt) -> str | None:
+    """What did not hold; None where all did."""
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        for file, content in attempt.files.items():
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_bytes(content)
+        before, running = {str(path) for path in Path().rglob("*")}, _children()
+        try:
+            code, out, err = (_as_process if attempt.process else _within)(attempt.arguments)
+        except TimeoutError:
+            return f"no end within {SECONDS} s"
+        left = {str(path) for path in Path().rglob("*")} - before
+        changed = [f for f, content in attempt.files.items() if Path(f).read_bytes() != content]
+    if code not in (0, 1, 2):
+        return f"exit code {code}: {err.strip().splitlines()[-1:]}"
+    if "Traceback" in err or "RuntimeWarning" in err:
+        return f"shows its insides: {err[-300:]}"
+    # The doctor shows what it found, and says beside it that the file is refused.
+    quiet = attempt.arguments[:1] == ["doctor"] or not out.strip()
+    if code == 2 and not (err.startswith("error: ") and err.count("\n") == 1 and quiet):
+        return f"not one line: {out[-200:]!r}, {err[-300:]!r}"
+    if code == 2 and len(err) > 1_300:
+        return f"a line of {len(err)} characters"
+    if changed and not set(changed) <= set(attempt.outputs):
+        return f"changed {changed}"
+    odd = {f for f in left if f.split("/")[0] not in attempt.outputs or "/." in f or f[0] == "."}
+    odd = {f for f in odd if Path(f).name != ".lock"}
+    if odd or (code == 2 and left & {f for f in attempt.outputs if "." in f}):
+        return f"left {sorted(left)}"
+    if _children() - running:
+        return "left a process behind"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"took {peak:,.0f} MB" if peak > MEGABYTES else None
+
+
+def _children() -> set[str]:
+    """Processes that this one started and that run; none where the system does not say."""
+    threads = Path("/proc/self/task").glob("*/children")
+    return set(" ".join(path.read_text() for path in threads).split())
+
+
+def _within(arguments: list[str]) -> tuple[int, str, str]:
+    from fewlabels.cli import main
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    out, err = io.StringIO(), io.StringIO()
+    handler = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            code = main(arguments)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+    return code, out.getvalue(), err.getvalue()
+
+
+def _as_process(arguments: list[str]) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "fewlabels", *arguments]
+    try:
+        run = subprocess.run(
+            command, capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+# What attempts are made of ------------------------------------------------------------------------
+
+LABELED = ("--method", "labeled", "--metrics", "accuracy")
+NUMBERS = st.sampled_from(
+    [
+        "",
+        "0",
+        "1",
+        "1.0",
+        "-1",
+        ".5",
+        "0.25",
+        "1e999",
+        "-1e308",
+        "1e-320",
+        "nan",
+        "inf",
+        "50%",
+        "1,5",
+        "0x1",
+        "007",
+        "1_000",
+        "9" * 400,
+        "-0",
+        "None",
+    ]
+)
+CELLS = st.one_of(NUMBERS, st.text(max_size=6), st.sampled_from(["yes", "no", "?", "N/A", '"']))
+COLUMNS = st.sampled_from(
+    [
+        "label",
+        "domain",
+        "weight",
+        "item",
+        "g",
+        "h__0",
+        "h__1",
+        "p__a__0",
+        "p__a__1",
+        "p__b__1",
+        "y__a",
+        "y__c",
+        "s__a",
+        "s__d",
+        "p__a=b__1",
+        "p____1",
+        "",
+        "label ",
+    ]
+)
+VALUES = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.text(max_size=6),
+        st.sampled_from([0, 1, -1, 1e308, 10**400, "labeled", "accuracy", "p__a__1", ""]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def _table(labels: int) -> bytes:
+    rows = [
+        f"i{i},{i % 2 if i < labels else ''},{0.2 + i % 3 / 10:.1f},{0.3 + i % 4 / 10:.1f},g{i % 3}"
+        for i in range(40)
+    ]
+    return "\n".join(["item,label,p__a__1,p__b__1,g", *rows, ""]).encode()
+
+
+TABLE, LABELED_TABLE = _table(12), _table(40)
+
+
+def _formats() -> dict[str, bytes]:
+    """The same table in every format that is read."""
+
+    table = csv.read_csv(io.BytesIO(TABLE))
+    rows = "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
+    parquet, arrow, npz, zipped = (io.BytesIO() for _ in range(4))
+    pq.write_table(table, parquet, write_page_checksum=True)
+    feather.write_feather(table, arrow, compression="zstd")
+    p = np.linspace(0.1, 0.9, 40)
+    labels = np.where(np.arange(40) < 12, np.arange(40) % 2, -1)
+    np.savez(npz, probabilities=p[:, None], labels=labels)
+    np.savez_compressed(zipped, probabilities=p[:, None], labels=labels)
+    return {
+        "f.csv": TABLE, "f.csv.gz": gzip.compress(TABLE, mtime=0), "f.csv.bz2": bz2.compress(TABLE),
+        "f.jsonl": rows, "f.jsonl.gz": gzip.compress(rows, mtime=0), "f.npz": npz.getvalue(),
+        "z.npz": zipped.getvalue(), "f.parquet": parquet.getvalue(), "f.feather": arrow.getvalue(),
+    }  # fmt: skip
+
+
+FORMATS = _formats()
+
+
+@st.composite
+def tables(draw: Any) -> Attempt:
+    """Any cells under any headers."""
+    header = draw(st.lists(COLUMNS, min_size=1, max_size=6))
+    rows = draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=8))
+    mark = draw(st.sampled_from(",,,;\t"))
+    text = "\n".join(mark.join(line) for line in [header, *rows])
+    command = draw(st.sampled_from(["estimate", "estimate", "doctor", "compare", "shift"]))
+    options = [*LABELED] if command == "estimate" else []
+    engine = draw(st.sampled_from([[], ["--engine", "threads"]])) if options else []
+    return Attempt(
+        {"f.csv": text.encode("utf-8", "replace")}, [command, "f.csv", *options, *engine]
+    )
+
+
+@st.composite
+def damaged(draw: Any) -> Attempt:
+    """Files of every format with bytes changed, or cut short."""
+    name = draw(st.sampled_from(sorted(FORMATS)))
+    content = bytearray(FORMATS[name])
+    for _ in range(draw(st.integers(0, 4))):
+        content[draw(st.integers(0, len(content) - 1))] = draw(st.integers(0, 255))
+    cut = draw(st.one_of(st.none(), st.integers(0, len(content))))
+    command = draw(st.sampled_from([["estimate", *LABELED], ["doctor"]]))
+    part = draw(st.booleans())
+    files = {f"d/{name}": bytes(content[:cut])} | ({"d/a.csv": TABLE} if part else {})
+    source = draw(st.sampled_from(["d", f"d/{name}"]))
+    return Attempt(files, [command[0], source, *command[1:]])
+
+
+@st.composite
+def column_files(draw: Any) -> Attempt:
+    """Files of --columns: known keys with any values, and texts."""
+    from fewlabels.data.options import ColumnOptions
+
+    keys = st.sampled_from([*ColumnOptions.__dataclass_fields__, "modles", "a.b"])
+    said = draw(st.dictionaries(keys, VALUES, max_size=4))
+    return Attempt(
+        {"f.csv": TABLE, "c.toml": _toml(said, draw)},
+        ["estimate", "f.csv", "--columns", "c.toml", *LABELED],
+    )
+
+
+def _toml(said: dict[str, Any], draw: Callable[[Any], Any]) -> bytes:
+    lines = []
+    for key, value in said.items():
+        if isinstance(value, dict):
+            inner = (f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
+            lines.append(f"{key} = {{{', '.join(inner)}}}")
+        else:
+            lines.append(f"{key} = {json.dumps(value)}")
+    text = "\n".join(lines)
+    if draw(st.integers(0, 9)) == 0:
+        text += draw(st.text(max_size=20))
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def _map() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        Path("f.csv").write_bytes(TABLE)
+        code, _, err = _within(["calibrate", "f.csv", "--method", "vector", "--save", "m.json"])
+        assert code == 0, err
+        return dict(json.loads(Path("m.json").read_text()))
+
+
+def _changed(draw: Callable[[Any], Any], whole: Any) -> Any:
+    """A plain value with one part of it replaced by any other."""
+    if isinstance(whole, dict) and whole and draw(st.integers(0, 5)):
+        key = draw(st.sampled_from(sorted(whole)))
+        return {**whole, key: _changed(draw, whole[key])}
+    if isinstance(whole, list) and whole and draw(st.integers(0, 5)):
+        k = draw(st.integers(0, len(whole) - 1))
+        return [*whole[:k], _changed(draw, whole[k]), *whole[k + 1 :]]
+    return draw(VALUES)
+
+
+@st.composite
+def maps(draw: Any) -> Attempt:
+    """Saved calibrations, of which one part is another."""
+    said = _changed(draw, _map())
+    files = {"f.csv": TABLE, "m.json": json.dumps(said).encode()}
+    return Attempt(files, ["calibrate", "f.csv", "--apply", "m.json", "--out", "o.csv"], ("o.csv",))
+
+
+ONCE = ("--runs", "1", "--workers", "1")
+PROTOCOL = {
+    "title": "t", "serves": "two classes", "methods": ["labeled"], "metrics": ["accuracy"],
+    "n_labeled": [4], "n_unlabeled": [8], "runs": 1, "seed": 0,
+}  # fmt: skip
+
+
+@st.composite
+def protocols(draw: Any) -> Attempt:
+    """Protocols of a benchmark, of which one or two fields are others."""
+    said = dict(PROTOCOL)
+    for _ in range(draw(st.integers(0, 2))):
+        key = draw(
+            st.sampled_from([*PROTOCOL, "sampler", "estimand", "confidence_level", "levels"])
+        )
+        said[key] = _changed(draw, said.get(key))
+    out = ["--out", "out", *ONCE]
+    files = {"f.csv": LABELED_TABLE, "p.toml": _toml(said, draw)}
+    return Attempt(files, ["benchmark", "p.toml", "--data", "f.csv", *out], ("out",))
+
+
+@st.composite
+def beside(draw: Any) -> Attempt:
+    """Votes, labels and reference data beside a table, with any cells."""
+    header = draw(
+        st.lists(st.sampled_from(["item", "annotator", "label", "domain", "x"]), max_size=4)
+    )
+    width = max(len(header), 1)
+    cell = st.one_of(CELLS, st.sampled_from([f"i{k}" for k in range(6)]))
+    rows = draw(st.lists(st.lists(cell, min_size=width, max_size=width), max_size=6))
+    text = "\n".join(",".join(line) for line in [header, *rows]).encode("utf-8", "replace")
+    option = draw(st.sampled_from(["--votes", "--labels", "--reference"]))
+    method = [] if option == "--reference" else LABELED
+    item = ["--item", "item"] if option != "--reference" else []
+    return Attempt(
+        {"f.csv": TABLE, "b.csv": text}, ["estimate", "f.csv", option, "b.csv", *item, *method]
+    )
+
+
+OPTIONS = st.sampled_from(
+    [
+        "--by",
+        "--models",
+        "--threshold",
+        "--require",
+        "--confidence-level",
+        "--seed",
+        "--metrics",
+        "--model",
+        "--hard",
+        "--score",
+        "--weight",
+        "--domain",
+        "--label",
+        "--classes",
+        "--positive",
+        "--same",
+        "--no-label",
+        "--option",
+        "--estimand",
+        "--workers",
+        "--json",
+        "--html",
+        "--method",
+    ]
+)
+WORDS = st.one_of(
+    st.sampled_from(
+        [
+            "g",
+            "a",
+            "a,b",
+            "a=.3",
+            "accuracy>=.1",
+            "low:accuracy>=.9",
+            "0",
+            "1",
+            "-1",
+            ".95",
+            "1e400",
+            "nan",
+            "label",
+            "a=p__a__1",
+            "a=g",
+            "out.json",
+            "out.html",
+            "/nowhere/o",
+            "labeled",
+            "",
+            "ensemble",
+            "x=1",
+            "9" * 50,
+            "accuracy,ece",
+            "f.csv",
+            "item",
+            "population",
+            "=",
+            "a=b=c",
+        ]
+    ),
+    st.text(max_size=6).filter(lambda text: "\0" not in text),
+)
+
+
+@st.composite
+def options(draw: Any) -> Attempt:
+    """Any option with any word."""
+    given_options = draw(st.lists(st.tuples(OPTIONS, WORDS), min_size=1, max_size=3))
+    command = draw(
+        st.sampled_from(["estimate"] * 3 + ["compare", "doctor", "curve", "annotations"])
+    )
+    words = [word for pair in given_options for word in pair]
+    written = tuple(word for option, word in given_options if option in ("--json", "--html"))
+    return Attempt({"f.csv": TABLE}, [command, "f.csv", *words], written)
+
+
+@st.composite
+def logs(draw: Any) -> Attempt:
+    """Folders of benchmarks whose manifest or log of cells is another."""
+    name = draw(st.sampled_from(sorted(_finished())))
+    content = bytearray(_finished()[name])
+    for _ in range(draw(st.integers(0, 3))):
+        if content:
+            content[draw(st.integers(0, len(content) - 1))] = draw(st.integers(0, 255))
+    cut = draw(st.one_of(st.none(), st.integers(0, len(content))))
+    files = {**_finished(), name: bytes(content[:cut]), "f.csv": LABELED_TABLE, "p.toml": _PROTOCOL}
+    run = ["benchmark", "p.toml", "--data", "f.csv", "--out", "out", *ONCE, "--resume"]
+    return Attempt(files, run, ("out", *(f for f in files if f.startswith("out/"))))
+
+
+@cache
+def _finished() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        Path("f.csv").write_bytes(LABELED_TABLE)
+        Path("p.toml").write_bytes(_PROTOCOL)
+        code, _, err = _within(
+            [
+                "benchmark",
+                "p.toml",
+                "--data",
+                "f.csv",
+                "--out",
+                "out",
+                "--runs",
+                "1",
+                "--workers",
+                "1",
+            ]
+        )
+        assert code == 0, err
+        found = (path for path in Path("out").rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in found if path.stat().st_size < 100_000}
+
+
+@st.composite
+def processes(draw: Any) -> Attempt:
+    """Some of all of these as processes, as a user starts them."""
+    made = draw(st.one_of(tables(), damaged(), column_files(), maps(), beside()))
+    return made._replace(process=True)
+
+
+_PROTOCOL = "\n".join(f"{key} = {json.dumps(value)}" for key, value in PROTOCOL.items()).encode()
+
+AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
+    "tables": (tables(), 700, "any cells under any headers, read whole and in parts"),
+    "damaged files": (damaged(), 500, "nine formats, bytes changed or cut short, folders too"),
+    "options": (options(), 250, "any option with any word"),
+    "columns": (column_files(), 200, "files of --columns with any values"),
+    "saved maps": (maps(), 200, "calibrations of which a part is another"),
+    "votes, labels, reference": (beside(), 200, "tables beside the table"),
+    "protocols": (protocols(), 120, "fields of a benchmark with any values"),
+    "logs": (logs(), 60, "manifests and cells of a benchmark, damaged, then --resume"),
+    "processes": (processes(), 20, "some of all these as a user starts them"),
+}
+
+
+def tried(area: str, times: int | None = None) -> tuple[int, list[tuple[Attempt, str]]]:
+    """Make the attempts of an area: how many, those that did not hold, and what did not."""
+    strategy, most, _ = AREAS[area]
+    count = 0
+    broken: list[tuple[Attempt, str]] = []
+
+    @seed(22)
+    @settings(
+        max_examples=times or most, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(strategy)
+    def attempt_all(attempt: Attempt) -> None:
+        nonlocal count
+        count += 1
+        reason = broken_by(attempt)
+        if reason is not None:
+            broken.append((attempt, reason))
+
+    attempt_all()
+    return count, broken
+
+
+def known() -> list[Path]:
+    """The corpus: what did not hold once."""
+    return sorted(CORPUS.glob("*.json"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try all areas, print the table, and keep what did not hold."""
+    parser = argparse.ArgumentParser(description="Tries to break the commands.")
+    parser.add_argument("--write", metavar="FILE", help="write the table as a page")
+    parser.add_argument("--share", type=float, default=1.0, help="so many times as many attempts")
+    asked = parser.parse_args(arguments)
+    lines = ["| area | what | tried | held |", "|---|---|---|---|"]
+    total = failed = 0
+    for area, (_, count, what) in AREAS.items():
+        times, broken = tried(area, max(int(count * asked.share), 1))
+        for k, (attempt, reason) in enumerate(broken[:20]):
+            mark = hashlib.blake2b(attempt.to_json().encode(), digest_size=4).hexdigest()
+            path = CORPUS / f"{area.replace(', ', '-').replace(' ', '-')}-{mark}.json"
+            path.write_text(attempt.to_json() + "\n")
+            print(f"{area} {k}: {attempt.arguments} {reason}", file=sys.stderr)
+        lines.append(f"| {area} | {what} | {times:,} | {times - len(broken):,} |")
+        print(lines[-1], flush=True)
+        total, failed = total + times, failed + len(broken)
+    again = [broken_by(Attempt.from_json(path.read_text())) for path in known()]
+    held = sum(reason is None for reason in again)
+    lines.append(f"| found before | the corpus | {len(again):,} | {held:,} |")
+    total, failed = total + len(again), failed + len(again) - held
+    lines.append(f"| all | | **{total:,}** | **{total - failed:,}** |")
+    print("\n".join(lines))
+    if asked.write:
+        Path(asked.write).write_text(PAGE + "\n".join(lines) + "\n", encoding="utf-8")
+    return int(failed > 0)
+
+
+PAGE = """# Attempts to break it
+
+An attempt is files that nobody would write by hand and a command on them. It holds where the
+command ends with exit code 0, 1 or 2 within two minutes and 4 GB, says one clear line for 2, and
+leaves no traceback, nothing half-written, no changed input and no process behind. The table is
+written by `python tests/fuzz/attempts.py --write docs/attempts.md`; `make test-slow` tries them.
+
+"""
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Whatever is thrown at the commands, they answer or say one line; see `attempts`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from attempts import AREAS, TABLE, Attempt, broken_by, known, tried
+
+
+@pytest.mark.parametrize("path", known(), ids=lambda path: path.stem)
+def test_what_did_not_hold_once(path: Path) -> None:
+    assert broken_by(Attempt.from_json(path.read_text())) is None
+
+
+@pytest.mark.parametrize("area", [area for area in AREAS if area not in ("processes", "logs")])
+def test_some_attempts(area: str) -> None:
+    made, broken = tried(area, 8)
+    assert made >= 8
+    assert broken == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("area", AREAS)
+def test_all_attempts(area: str) -> None:
+    assert tried(area)[1] == []
+
+
+def test_attempts_that_do_not_hold_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fewlabels.cli as cli
+
+    attempt = Attempt({"f.csv": TABLE}, ["estimate", "f.csv"])
+
+    def found(code: int, err: str = "", left: str = "") -> str:
+        def main(_: list[str]) -> int:
+            print(err, end="", file=sys.stderr)
+            if left:
+                Path(left).write_text("half")
+            return code
+
+        monkeypatch.setattr(cli, "main", main)
+        return broken_by(attempt) or ""
+
+    assert found(0) == ""
+    assert found(2, "error: f.csv: what\n") == ""
+    assert "exit code 70" in found(70, "Traceback\n")
+    assert "not one line" in found(2, "error: a\nb\n")
+    assert "not one line" in found(2)
+    assert "insides" in found(0, "RuntimeWarning: overflow\n")
+    assert "left" in found(2, "error: a\n", ".f.csv.part")
+    assert "changed" in found(0, "", "f.csv")
+
+
+def test_an_attempt_is_kept_whole() -> None:
+    attempt = Attempt({"a": bytes(range(256))}, ["doctor", "a"], ("b",), True)
+    assert Attempt.from_json(attempt.to_json()) == attempt
