@@ -36,7 +36,7 @@ def write(path: Path, sites: int) -> None:
     """A file of two classifiers and some sites."""
     rng = np.random.default_rng(0)
     lines = ["label,site,p__a__1,p__b__1"]
-    for i in range(240):
+    for i in range(660):
         p = rng.random(2)
         lines.append(f"{int(p[0] > 0.5) if i < 30 else ''},s{i % sites},{p[0]:.3f},{p[1]:.3f}")
     path.write_text("\n".join(lines) + "\n")
