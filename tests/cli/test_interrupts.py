@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from processes import members
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 # What is under way when the signal comes: each is deaf for a minute.
@@ -115,20 +117,6 @@ def test_a_signal_that_is_ignored_stays_so(start: Start, tmp_path: Path) -> None
     assert (out, err) == ("still there\n", "")
 
 
-def _members(group: int) -> list[int]:
-    """Processes of a group that live."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == group and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -167,9 +155,9 @@ def test_at_random_moments(engine: str, number: int, start: Start, tmp_path: Pat
         assert "Traceback" not in err
         assert "--resume" not in err or engine != "memory"
         # Two seconds, and the machine's own for a process to be gone.
-        while _members(run.pid) and time.monotonic() < begun + 10:
+        while members(run.pid) and time.monotonic() < begun + 10:
             time.sleep(0.05)
-        assert _members(run.pid) == []
+        assert members(run.pid) == []
         assert list((tmp_path / "temporary").iterdir()) == []
         there = {path.name for path in tmp_path.iterdir()}
         drafts = {".posterior.unfinished"} if any((tmp_path / "saved").glob("*-2-*")) else set()

@@ -16,6 +16,7 @@ from workbooks import xlsx
 import fewlabels as fl
 from fewlabels.checks import memory
 from fewlabels.data import diagnose, limits
+from fewlabels.kernels import memory as kernel
 from fewlabels.streaming.units import about_rows
 
 CSV = b"label,p__a__1\n" + b"1,.5\n,.5\n" * 40_000
@@ -123,3 +124,13 @@ def test_memory_that_is_there_within_the_limit_of_a_process():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     free, limited = map(int, done.stdout.split())
     assert 0 < limited <= min(free, 2**31)
+
+
+def test_cached_files_of_a_container_give_way(tmp_path, monkeypatch):
+    (tmp_path / "memory.max").write_text("10000\n")
+    (tmp_path / "memory.current").write_text("9000\n")
+    (tmp_path / "memory.stat").write_text("anon 2000\ninactive_file 6000\nactive_file 500\n")
+    monkeypatch.setattr(kernel, "_GROUPS", ((str(tmp_path), "max", "current", ""),))
+    assert kernel.available_memory() == 1000 + 6500
+    (tmp_path / "memory.max").write_text("max\n")
+    assert kernel.available_memory() != 7500

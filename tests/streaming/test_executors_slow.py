@@ -26,6 +26,7 @@ import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
 from fewlabels.streaming.executors import ENGINES, open_executor
 from fewlabels.streaming.passes import Progress
+from processes import members
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("distributed")
@@ -163,25 +164,11 @@ def script(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         run.communicate()
 
 
-def _members(group: int) -> list[int]:
-    """Processes of a group that live."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == group and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
-
-
 def _gone(group: int, within: float) -> bool:
     end = time.monotonic() + within
-    while _members(group) and time.monotonic() < end:
+    while members(group) and time.monotonic() < end:
         time.sleep(0.05)
-    return not _members(group)
+    return not members(group)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

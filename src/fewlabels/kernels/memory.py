@@ -8,13 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 _GROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
+    ("/sys/fs/cgroup", "max", "current", ""),
+    ("/sys/fs/cgroup/memory", "limit_in_bytes", "usage_in_bytes", "total_"),
 )
-"""What a container may use, and what it does, by the second and the first version of cgroups."""
+"""A container by the second and the first version of cgroups: folder, files of what it may use and
+what it does, and how its totals begin: cached files among them give way."""
 
 
 def available_memory() -> int | None:
@@ -26,9 +24,13 @@ def available_memory() -> int | None:
     with suppress(OSError, ValueError, TypeError):
         found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
         left.append(int(found[1]) << 10 if found else _physical())
-    for limit, used in _GROUPS:
+    for folder, limit, used, total in _GROUPS:
         with suppress(OSError, ValueError):  # "max" is none
-            left.append(int(Path(limit).read_text("ascii")) - int(Path(used).read_text("ascii")))
+            bound, now, parts = (
+                Path(folder, f"memory.{name}").read_text("ascii") for name in (limit, used, "stat")
+            )
+            cached = re.findall(rf"^{total}(?:in)?active_file (\d+)$", parts, re.MULTILINE)
+            left.append(int(bound) - int(now) + sum(map(int, cached)))
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -27,7 +27,7 @@ from fewlabels.annotations.assessment import (
 from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.roles import Roles
-from fewlabels.errors import FewlabelsError, InputError, UsageError, unknown
+from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import using_workers
@@ -36,7 +36,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import Checkpoint, default_folder
 from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Again, Passes, Progress
+from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import frequent
@@ -111,7 +111,7 @@ def assess_files(
         resume, skip_bad_files, progress,
     )  # fmt: skip
     with passes, using_workers(workers):
-        sums, heavy = run.sums(passes)
+        sums, heavy = passes.whole(partial(run.sums, passes))
         skipped = [*layout.skipped, *passes.bad.values()]
         remarks = [skipped_words(skipped, "the losses are")] if skipped else []
         remarks += feed.notes
@@ -171,31 +171,20 @@ class _Run:
     select: tuple[str, ...] | None
 
     def sums(self, passes: Passes) -> tuple[AnnotationSums, HeavyRows]:
-        """All passes; again when a file turns out bad, or a column to be empty throughout."""
-        silent, step = self._without_columns(), ASSESS
-        while True:
-            plan = self._plan(silent)
-            try:
-                sums = passes.run(
-                    step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan),
-                    partial(AnnotationSums.from_dict, plan),
-                )  # fmt: skip
-                if step == ASSESS and sums.facts.n_items and not (sums.spoke | silent).all():
-                    # Whoever has a column of probabilities, but none in it, is an annotator too.
-                    silent, step = ~sums.spoke, AGAIN
-                    continue
-                return sums, self._heavy(passes, sums)
-            except Again:
-                silent, step = self._without_columns(), ASSESS
-                passes.resume = False
-            except (FewlabelsError, MemoryError):
-                raise
-            except Exception:
-                # Of a checkpoint that is whole and holds what no run writes; else once is enough.
-                if not passes.resumed:
-                    raise
-                silent, step = self._without_columns(), ASSESS
-                passes.start_anew()
+        """All passes, again when a column turns out to be empty throughout."""
+        silent = self._without_columns()
+        sums = self._assess(passes, ASSESS, silent)
+        if sums.facts.n_items and not (sums.spoke | silent).all():
+            # Whoever has a column of probabilities, but none in it, is an annotator too.
+            sums = self._assess(passes, AGAIN, ~sums.spoke)
+        return sums, self._heavy(passes, sums)
+
+    def _assess(self, passes: Passes, step: str, silent: Bools) -> AnnotationSums:
+        plan = self._plan(silent)
+        return passes.run(
+            step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan),
+            partial(AnnotationSums.from_dict, plan),
+        )  # fmt: skip
 
     def _without_columns(self) -> Bools:
         """Which classifiers have columns of votes alone, (M,)."""

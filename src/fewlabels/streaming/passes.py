@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from fewlabels.data.sources import BadFile
-from fewlabels.errors import InputError
+from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
 from fewlabels.streaming.objects import object_of, plain_of
@@ -52,6 +52,7 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+W = TypeVar("W")
 
 
 class _Fit(NamedTuple):
@@ -261,11 +262,25 @@ class Passes:
             if stamps.get(path) == tuple(stamp)
         }
 
-    def start_anew(self) -> None:
-        """Forget what was done, here and in checkpoints."""
-        self.resume, self._before = False, ""
-        self.bad.clear()
-        self.resumed.clear()
+    def whole(self, once: Callable[[], W]) -> W:
+        """What `once` gives, begun again where that is the way out.
+
+        It is where a file turns out bad late, and where a checkpoint is whole and holds what no
+        run writes: once is enough of those, for then nothing is resumed.
+        """
+        while True:
+            try:
+                return once()
+            except Again:
+                self.resume = False
+            except (FewlabelsError, MemoryError):
+                raise
+            except Exception:
+                if not self.resumed:
+                    raise
+                self.resume, self._before = False, ""
+                self.bad.clear()
+                self.resumed.clear()
 
     def clear(self, steps: Sequence[str]) -> None:
         """Delete the checkpoints: the work is done."""

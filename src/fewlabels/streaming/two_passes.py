@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import FewlabelsError, UsageError
+from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Evaluator
@@ -31,7 +31,7 @@ from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answ
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import Measurer
-from fewlabels.streaming.passes import Again, Passes
+from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of, with_keys
 from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size
@@ -74,18 +74,7 @@ def in_two_passes(
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
     with using_workers(workers):
-        while True:
-            try:
-                return once()
-            except Again:
-                passes.resume = False
-            except (FewlabelsError, MemoryError):
-                raise
-            except Exception:
-                # Of a checkpoint that is whole and holds what no run writes; else once is enough.
-                if not passes.resumed:
-                    raise
-                passes.start_anew()
+        return passes.whole(once)
 
 
 def _in_two_passes(
