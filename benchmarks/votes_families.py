@@ -1,7 +1,7 @@
 """Simulated votes with known truth that no prior of a model of votes has drawn.
 
 FAMILIES: twelve kinds of votes that people have, to judge by; `votes_honest.py` reports on them and
-nothing was set by them. CALIBRATION: seven others, by which the allowance of `auto` was set. Every
+nothing was set by them. CALIBRATION: nine others, by which the allowance of `auto` was set. Every
 draw is a new world: sizes, rates and who is linked with whom vary. A world is drawn again where the
 mean error is .48 or more, under 60% of the voters beat chance (mean of the classes), a class has
 fewer than 5 items or a voter too few votes.
@@ -471,3 +471,16 @@ def copies(rng):
     base = np.where(rng.random(n) < 0.3, 1 - y, y)
     cop = np.where(rng.random((n, 3)) < 0.03, 1 - base[:, None], base[:, None])
     return np.concatenate([cop, good], 1), y, 2
+
+
+@_calibration
+def blurred(rng):
+    """Two to six classes that look alike: an item is blurred for everybody, and more for some."""
+    K, M, n = int(rng.integers(2, 7)), int(rng.integers(4, 16)), int(10 ** rng.uniform(2.3, 3.3))
+    d = int(rng.integers(1, 4)) if K > 2 else 1
+    centre = rng.normal(size=(K, d)) * rng.uniform(1.5, 3) / np.sqrt(d)
+    y = rng.integers(K, size=n)
+    shown = centre[y] + rng.uniform(0.2, 0.8) * rng.normal(size=(n, d))
+    seen = shown[:, None] + rng.uniform(0.2, 1.2, M)[:, None] * rng.normal(size=(n, M, d))
+    far = ((seen[:, :, None] - centre) ** 2).sum(-1) + rng.normal(0, 0.3, (M, K))
+    return _drop(rng, far.argmin(-1), 0, 0.6), y, K

@@ -499,16 +499,20 @@ def rows_of(
 ) -> list[Estimate]:
     """Estimates of one group; why to be careful with them goes to `reasons`."""
     rows, stated = [], float("nan") if level is None else level
+    ends = {
+        name: interval(measured[name].value, measured[name].draws, stated, metric.bounds)
+        for name, metric in evaluator.metrics.items()
+    }
     for j, model in enumerate(evaluator.predictions.models):
         for name, metric in evaluator.metrics.items():
             found = measured[name]
-            value, draws = float(found.value[j]), found.draws[:, j]
+            value = float(found.value[j])
             verdict = judge(evaluator.predictions, evaluator.posterior, group, metric, model, value)
             if verdict.reason:
                 reasons.add(verdict.reason, model if verdict.of_model else None)
             if found.undefined[j] and not np.isnan(value):
                 count = int(found.undefined[j])
-                reasons.add(partly_undefined(metric, group, count, len(draws)), model)
-            low, high = map(float, interval(value, draws, stated, metric.bounds))
+                reasons.add(partly_undefined(metric, group, count, len(found.draws)), model)
+            low, high = (float(end[j]) for end in ends[name])
             rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -150,6 +150,19 @@ def mean_of_draws(parameters: ParameterDraws, n: int) -> Floats:
     return np.concatenate([np.empty((0, k)), *parts])
 
 
+class Allowance(NamedTuple):
+    """By how much classifiers may be better, and worse, than a model of their votes says.
+
+    Standard deviations of a normal error in log-odds, one for each side.
+    """
+
+    better: float = 0.0
+    worse: float = 0.0
+
+
+_NO_DOUBT = Allowance()
+
+
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
     """Posterior over the labels of n items, with the parameters' uncertainty.
@@ -161,8 +174,8 @@ class LabelPosterior:
     marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
     the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
     for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
-    where they are known to lie too close. `allowance` is by how much, in log-odds (a standard
-    deviation), the model may be wrong about any bounded metric: see `doubts`.
+    where they are known to lie too close. `allowance` is by how much, in log-odds, the model may be
+    wrong about any bounded metric: see `doubts`.
     `observed`, where given, marks the only items that the method speaks about (the labeled ones,
     for `labeled`).
 
@@ -183,7 +196,7 @@ class LabelPosterior:
     value_from: Literal["draws", "marginals"] = "draws"
     interval_parameters: ParameterDraws | None = None
     inflation: float = 1.0
-    allowance: float = 0.0
+    allowance: Allowance = _NO_DOUBT
     observed: Bools | None = None
     label_spread: LabelSpread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
@@ -221,15 +234,17 @@ class LabelPosterior:
     def doubts(self, who: Sequence[str], size: int) -> Floats | None:
         """What the `allowance` adds to log-odds of metrics of some classifiers, (size, M).
 
-        Half of the variance is the same for all of them. None where the model is not doubted.
+        Positive is better. Half of the variance is the same for all of them. None where the model
+        is not doubted.
         """
-        if not self.allowance:
+        if not any(self.allowance):
             return None
         names = np.array([zlib.crc32(name.encode()) for name in ("", *who)], dtype=np.uint64)
         # Strata of (0, 1), each classifier's in an order of its own: spread as a normal is.
         order = np.argsort(uniforms(names, np.arange(size), self.salt ^ _DOUBTS_SALT), axis=1)
         z = ndtri((np.argsort(order, axis=1) + 0.5) / size).T
-        out: Floats = self.allowance * (z[:, :1] + z[:, 1:]) / np.sqrt(2)
+        z = (z[:, :1] + z[:, 1:]) / np.sqrt(2)
+        out: Floats = np.where(z > 0, self.allowance.better, self.allowance.worse) * z
         return out
 
     def prepare(self) -> None:

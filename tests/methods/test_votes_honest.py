@@ -154,16 +154,51 @@ class TestAllowance:
     def test_draws_are_spread_and_keep_their_order_of_classifiers(self):
         predictions, _ = near_copies()
         posterior = fl.models.VoteSelection().infer(predictions, 0)
-        assert posterior.allowance >= 0.15
+        assert posterior.allowance.better == posterior.allowance.worse >= 0.15
         some, other = posterior.doubts(["a", "b"], 400), posterior.doubts(["b"], 400)
         assert some[:, 1:] == pytest.approx(other)
-        assert some.std(axis=0) == pytest.approx(posterior.allowance, rel=0.15)
+        assert some.std(axis=0) == pytest.approx(posterior.allowance.worse, rel=0.15)
         assert np.corrcoef(some.T)[0, 1] == pytest.approx(0.5, abs=0.15)
+
+    def test_of_several_classes_more_is_allowed_for_towards_worse(self):
+        """Classes that look alike are taken for each other by everybody: no vote shows it."""
+        rng = np.random.default_rng(3)
+        truth, seen = rng.integers(4, size=400), rng.random((400, 6))
+        looks = np.where(rng.random(400) < 0.07, truth ^ 1, truth)
+        votes = np.where(seen < 0.1, rng.integers(4, size=(400, 6)), looks[:, None])
+        found = fl.estimate(
+            fl.Predictions(votes=votes, classes=(0, 1, 2, 3)),
+            metrics=["error_rate", "accuracy"], confidence_level=0.9,
+        )  # fmt: skip
+        rows = found.to_dict()["estimates"]
+        for row in rows:
+            up, down = row["high"] - row["value"], row["value"] - row["low"]
+            assert up > 1.3 * down if row["metric"] == "error_rate" else down > 1.3 * up
+        error = dict(zip(found.models, (votes != truth[:, None]).mean(axis=0), strict=True))
+        of_errors = [row for row in rows if row["metric"] == "error_rate"]
+        assert all(row["low"] <= error[row["model"]] <= row["high"] for row in of_errors)
+
+    def test_common_mistakes_are_allowed_for_in_joint_errors(self):
+        """A majority may be wrong more often than a model of independent errors says."""
+        rng = np.random.default_rng(5)
+        truth = labels_of(rng, 3000)
+        votes = by_errors(rng, truth, [0.1, 0.12, 0.15, 0.2, 0.1])
+        predictions = fl.Predictions(votes=votes, classes=(0, 1))
+        doubted, plain = (
+            fl.compare(predictions, method=method, metric="error_rate").to_dict()["together"][0]
+            for method in ("auto", "confusion-bee")
+        )
+        assert doubted["majority"]["low"] < plain["majority"]["low"] - 0.003
+        assert doubted["all_wrong"]["high"] > plain["all_wrong"]["high"]
+        for pair in doubted["pairs"]:  # what rests on no label is not doubted
+            assert pair["disagreement"]["low"] == pytest.approx(
+                pair["disagreement"]["high"], abs=0.05
+            )
 
     def test_nothing_is_allowed_for_where_all_is_known(self):
         predictions, truth = near_copies(n=80)
         model = fl.models.VoteSelection()
-        assert model.infer(predictions.with_labels(truth), 0).allowance == 0
+        assert model.infer(predictions.with_labels(truth), 0).allowance == (0, 0)
 
 
 class TestWeights:

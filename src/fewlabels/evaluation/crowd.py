@@ -88,7 +88,9 @@ class Crowd:
     def values(self) -> dict[str, Floats]:
         """Point estimates (M,) of every metric."""
         size, make = self.weights.of_values()
-        return {n: point_value(e, only_mean=False) for n, e in self._over(size, make).items()}
+        return {
+            n: point_value(e, only_mean=False) for n, e in self._over(np.arange(size), make).items()
+        }
 
     def draws(self) -> dict[str, Floats]:
         """Interval draws (D, M) of every metric."""
@@ -102,22 +104,26 @@ class Crowd:
 
         def make(index: Ints, block: slice) -> Floats:
             labels, rows = self.weights.labels_and_rows(index, block)
-            hot = labels[:, None, :] == np.arange(self.predictions.n_classes)[None, :, None]
-            return np.where(hot, rows[:, None, :], 0.0)
+            weights = np.zeros((len(labels), self.predictions.n_classes, len(index)))
+            np.put_along_axis(weights, labels[:, None, :], rows[:, None, :], axis=1)
+            return weights
 
-        return self._over(self.n_draws, make, place)
+        # Draws of the same parameters side by side: P(label) of all items is looked up once.
+        parameters = np.arange(self.n_draws) % self.weights.n_interval_parameters
+        return self._over(np.argsort(parameters, kind="stable"), make, place)
 
     def _over(
-        self, size: int, make: Make, place: Callable[[Floats, Ints], None] | None = None
+        self, order: Ints, make: Make, place: Callable[[Floats, Ints], None] | None = None
     ) -> dict[str, Floats]:
-        """Metrics (size, M) of the label weights of draws 0 .. size - 1."""
+        """Metrics (D, M) of the label weights of draws 0 .. D - 1, made in an order."""
+        size = len(order)
         m, k, n = len(self.columns), self.predictions.n_classes, len(self.rows)
         out = {name: np.full((size, m), np.nan) for name in self.metrics}
         width = max(min(_NUMBERS // max(m * k * k, 1), size), 1)
         blocks = spans(n, max(_NUMBERS // (k * width), 1))
         parts = [self.said[:, block] for block in blocks] if len(blocks) > 1 else [self.said]
         for part in spans(size, width):
-            index = np.arange(part.start, part.stop)
+            index = order[part]
             state = np.zeros((m * k, k * len(index)))
             for own, block in zip(parts, blocks, strict=True):
                 state += own @ make(index, block).reshape(own.shape[1], -1)
@@ -126,6 +132,6 @@ class Crowd:
                 place(cells, index)
             flat = cells.reshape(k, k, -1)
             for name, metric in self.metrics.items():
-                out[name][part] = metric.finish(flat).reshape(m, -1).T
+                out[name][index] = metric.finish(flat).reshape(m, -1).T
             self.progress(part.stop, size)
         return out

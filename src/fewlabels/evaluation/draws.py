@@ -307,7 +307,8 @@ class LabelWeights:
 
     def labels(self, index: Ints, block: slice | Ints) -> Ints:
         """Labels (b, D) under the parameter draws that intervals use, none of them arbitrary."""
-        return self._labels(self.chances(index, block), index, block)
+        same = len(set((index % self.n_interval_parameters).tolist())) == 1
+        return self._labels(self.chances(index[:1] if same else index, block), index, block)
 
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""

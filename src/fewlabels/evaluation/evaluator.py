@@ -178,7 +178,9 @@ class Evaluator:
         for name, metric in crowd.metrics.items():
             draws = drawn.pop(name, np.empty((0, len(crowd.columns))))
             if self.n_draws:
-                draws = draws_around(values[name], draws, metric.bounds, crowd.posterior.inflation)
+                draws = draws_around(
+                    values[name], draws, metric.bounds, metric.best, crowd.posterior.inflation
+                )
                 few = np.flatnonzero(crowd.sizes[0] < TOO_FEW)
                 draws[:, few] = ties_widened(metric, draws[:, few], values[name][few])
             out[name] = Measured(values[name], draws, np.isnan(draws).sum(axis=0))
@@ -311,7 +313,7 @@ def _of_rates(
     out = {}
     for name, e in metrics_of_rates(rates, metrics, rows, places).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
-        drawn = draws_around(value, e[index], bounds, 1.0, doubts=doubts)
+        drawn = draws_around(value, e[index], bounds, metrics[name].best, doubts=doubts)
         out[name] = Measured(value, drawn, np.isnan(drawn).sum(axis=0))
     return out
 
@@ -330,21 +332,23 @@ def draws_around(
     value: Floats,
     drawn: Floats,
     bounds: tuple[Any, Any],
-    inflation: float,
+    best: Any,
+    inflation: float = 1.0,
     gap: Floats | None = None,
     doubts: Floats | None = None,
 ) -> Floats:
     """The last steps to interval draws (D, M) around values (M,).
 
     Draws below the value lose the gap (M,) that noise alone shows; then all are moved away from
-    the value by the posterior's `inflation`, and by its `doubts` (D, M), within bounds.
+    the value by the posterior's `inflation`, and by its `doubts` (D, M) to and from the `best`
+    value, within bounds.
     """
     if gap is not None:
         drawn = above_noise_floor(drawn, value, gap)
     if inflation != 1:
         drawn = inflated(drawn, value, inflation)
     if doubts is not None:
-        drawn = doubted(drawn, bounds, doubts)
+        drawn = doubted(drawn, bounds, best, doubts)
     return np.clip(drawn, *bounds, out=drawn)
 
 
@@ -439,7 +443,13 @@ class _Task:
             gaps = self._recentred(out, biased)
         out = {
             n: draws_around(
-                values[n], out[n], m.bounds, self.posterior.inflation, gaps.get(n), self.doubts
+                values[n],
+                out[n],
+                m.bounds,
+                m.best,
+                self.posterior.inflation,
+                gaps.get(n),
+                self.doubts,
             )
             for n, m in metrics.items()
         }

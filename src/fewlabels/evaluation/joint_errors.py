@@ -23,7 +23,7 @@ from fewlabels.evaluation.draws import LabelWeights, Make
 from fewlabels.evaluation.evaluator import Evaluator, draws_around
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard, Guarded
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.interval_draws import point_value
 from fewlabels.metrics import resolve
@@ -241,6 +241,19 @@ class _Votes:
         low, high = np.vstack([[0, 1], [0, 1], [0, 1], [1, m], of_pairs]).T
         return low, high
 
+    @cached_property
+    def best(self) -> Floats:
+        """The best value of each rate, (F,); NaN of one that rests on no label."""
+        low, high = self.bounds
+        out = np.where(np.isin(self.names, ("oracle", "majority", "effective_voters")), high, low)
+        return np.where(self.names == "disagreement", np.nan, out)
+
+    @cached_property
+    def names(self) -> Array:
+        """The name of each rate, (F,)."""
+        n_pairs = len(_pairs(self.hard.shape[1])[0])
+        return np.array([*_WHOLE, *np.repeat(_OF_PAIRS, n_pairs)])
+
     def finish(self, of: dict[str, Floats]) -> Floats:
         """Rates (F, D), as in `_WHOLE`, then of the pairs, from the sums of all features (., D)."""
         m = self.hard.shape[1]
@@ -340,4 +353,7 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
     make, _, whole = weights.of_intervals(population=population)
     drawn = over(size, make, whole=whole)
     doubts = posterior.doubts([str(c) for c in range(drawn.shape[1])], size)
-    return values, draws_around(values, drawn, votes.bounds, posterior.inflation, doubts=doubts)
+    drawn = draws_around(
+        values, drawn, votes.bounds, votes.best, posterior.inflation, doubts=doubts
+    )
+    return values, drawn

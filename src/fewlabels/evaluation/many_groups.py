@@ -282,7 +282,7 @@ class _Task:
                     found -= over_draws(np.nanmean, found) - middle + 2 * (middle - plain)
                 shift = None if doubts is None else doubts[:, [place]]
                 found = draws_around(
-                    value, found, metric.bounds, self.posterior.inflation, gap, shift
+                    value, found, metric.bounds, metric.best, self.posterior.inflation, gap, shift
                 )
                 found[:, few] = ties_widened(metric, found[:, few], value[few])
                 out[name].draws[:, place] = found

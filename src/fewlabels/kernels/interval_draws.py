@@ -80,14 +80,25 @@ _LEAST_SHARE = 1e-4
 """Nearest that a metric is taken to be to its bounds, as a share of the way, in log-odds."""
 
 
-def doubted(drawn: Floats, bounds: tuple[Any, Any], doubts: Floats) -> Floats:
-    """Draws (D, M) of a bounded metric moved by `doubts` (D, M) in the log-odds of its range."""
-    low, high = bounds
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+def doubted(drawn: Floats, bounds: tuple[Any, Any], best: Any, doubts: Floats) -> Floats:
+    """Draws (D, M) of metrics moved by `doubts` (D, M) in the log-odds of their ranges.
+
+    Positive doubts move them towards `best`; metrics without bounds, or a best one, stay.
+    """
+    low, high, best = (
+        np.broadcast_to(np.asarray(x, float), drawn.shape[1]) for x in (*bounds, best)
+    )
+    sign = (best == high).astype(np.float64) - (best == low)
+    moves = np.isfinite(low) & np.isfinite(high) & (low < high) & (sign != 0)
+    if not moves.any():
         return drawn
-    width = np.where(np.equal(low, high), 1.0, np.subtract(high, low))
-    share = np.clip((drawn - low) / width, _LEAST_SHARE, 1 - _LEAST_SHARE)
-    moved: Floats = low + width * expit(logit(share) + doubts)
+    low, width = low[moves], (high - low)[moves]
+    share, shift = (drawn[:, moves] - low) / width, sign[moves] * doubts[:, moves]
+    odds = logit(np.clip(share, _LEAST_SHARE, 1 - _LEAST_SHARE)) + shift
+    # A draw at a bound is taken to be a little off it, but never moved off it the other way.
+    share = np.where(shift < 0, np.minimum(expit(odds), share), np.maximum(expit(odds), share))
+    moved = drawn.copy()
+    moved[:, moves] = low + width * share
     return moved
 
 

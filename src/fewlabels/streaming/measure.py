@@ -171,7 +171,9 @@ class Measurer:
                 if self.estimand == "population":
                     gap = noise_alone(metric, of_intervals)
                 doubts = posterior.doubts([self.samples.sample.models[j]], len(drawn))
-                drawn = draws_around(value, drawn, metric.bounds, posterior.inflation, gap, doubts)
+                drawn = draws_around(
+                    value, drawn, metric.bounds, metric.best, posterior.inflation, gap, doubts
+                )
                 out[name].draws[:, j] = drawn[:, 0]
                 out[name].undefined[j] = np.isnan(drawn).sum()
 

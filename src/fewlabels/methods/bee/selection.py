@@ -37,7 +37,7 @@ from fewlabels.methods.bee.table import ALONE
 from fewlabels.methods.votes.data import VoteRates, domain_codes, domains_of, item_domains
 from fewlabels.methods.votes.dependence import Counted, counted_votes
 from fewlabels.methods.votes.warnings import INDEPENDENT
-from fewlabels.posterior import LabelPosterior
+from fewlabels.posterior import Allowance, LabelPosterior
 from fewlabels.predictions import Predictions
 
 _SOME_SALT, _WEIGH_SALT = 0x50E3, 0x3E16
@@ -56,12 +56,14 @@ _BLOCK = 2**14
 _LEAST_WEIGHT = 0.02
 """Models that weigh less are left out."""
 
-_ALLOWANCE, _OF_FEW, _DIFFICULT, _TOGETHER = 0.15, 0.1, 0.2, 0.25
+_ALLOWANCE, _OF_FEW, _DIFFICULT, _TOGETHER, _ALIKE = 0.15, 0.1, 0.2, 0.25, 0.4
 """Standard deviation, in log-odds, by which no model of votes is right: always; of few classifiers,
-and of few items; if items differ in difficulty; if classifiers make the same mistakes as well. By
-some 200 simulated sets of eight families (`benchmarks/votes_families.py`, CALIBRATION), looked at
-several times; none of them is reported on. That few items need more was seen on a tenth of the
-brain data, and that .05 always is too little on two worlds of `llm_judges`, which are reported."""
+and of few items; if items differ in difficulty; if classifiers make the same mistakes as well. Of
+more than two classes, some look alike to everybody, which makes all worse than their votes say, and
+nobody better. By some 250 simulated sets of nine families (`benchmarks/votes_families.py`,
+CALIBRATION), looked at several times; none of them is reported on. That few items need more was
+seen on a tenth of the brain data, that .05 always is too little on two worlds of `llm_judges`, and
+that classes look alike on three crowd sets of four classes, all of which are reported."""
 
 _SHARED_BY_ALL = (
     "assumption: nothing says whether all classifiers make some mistakes alike, which no vote can "
@@ -231,7 +233,6 @@ class _FittedSelection(FittedLabelModel):
         mixed = mixture(parts, self.weights, self.salt)
         if isinstance(mixed.vote_rates, VoteRates):
             diagnostics |= mean_rates(mixed.vote_rates, mixed.vote_rates.n_votes > 0)
-        doubt = self._doubt(difficult)
         known = bool(predictions.labeled.all())
         agree = mixed.status is not Status.NOT_CONVERGED
         said = dict.fromkeys(
@@ -242,7 +243,7 @@ class _FittedSelection(FittedLabelModel):
         )
         return replace(
             mixed,
-            allowance=0.0 if known else doubt,
+            allowance=Allowance() if known else self._doubt(difficult),
             warnings=(
                 self._why(),
                 *self.counted.warnings(),
@@ -252,14 +253,15 @@ class _FittedSelection(FittedLabelModel):
             diagnostics=diagnostics,
         )
 
-    def _doubt(self, difficult: float) -> float:
+    def _doubt(self, difficult: float) -> Allowance:
         """By how much the mixture may be wrong, given how likely items differ in difficulty."""
         groups = len(self.counted.groups)
         several = max(Counter(group.domain for group in self.counted.groups).values(), default=0)
         items = self.times.sum() / max(len(self.fits[0].domains), 1)
         few = (len(self.fits[0].models) < _FEW) + (items < _FEW_ITEMS)
         shared = max(difficult, _GROUPED if several > 1 else 0.0)
-        return _ALLOWANCE + _OF_FEW * few + shared * (_DIFFICULT + _TOGETHER * (groups > 0))
+        doubt = _ALLOWANCE + _OF_FEW * few + shared * (_DIFFICULT + _TOGETHER * (groups > 0))
+        return Allowance(doubt, doubt + _ALIKE * (len(self.fits[0].classes) > 2))
 
     @property
     def means(self) -> Floats:

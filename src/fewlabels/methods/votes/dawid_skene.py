@@ -134,7 +134,6 @@ class _Table:
     """
 
     votes: scipy.sparse.csr_matrix
-    by_vote: scipy.sparse.csr_matrix
     evidence: Floats
     domain: Ints
     by_domain: scipy.sparse.csr_matrix
@@ -151,8 +150,13 @@ class _Table:
         domain, evidence = domain[first], predictions.evidence[first]
         votes = by_group(predictions.vote_counts[first], domain, n_domains)
         gather = scipy.sparse.csr_matrix((np.ones(u), (domain, np.arange(u))), (n_domains, u))
-        by_vote, one_rate = votes.T.tocsr(), model.rates == "one"
-        return items, _Table(votes, by_vote, evidence, domain, gather, one_rate, model.smoothing)
+        one_rate = model.rates == "one"
+        return items, _Table(votes, evidence, domain, gather, one_rate, model.smoothing)
+
+    @cached_property
+    def by_vote(self) -> scipy.sparse.csr_matrix:
+        """The same, a row for every vote that a classifier may give."""
+        return self.votes.T.tocsr()
 
     @property
     def width(self) -> int:
@@ -258,15 +262,14 @@ class _FittedDawidSkene(FittedLabelModel):
         """
         counts = self.items.bootstrapped(self.model.replicates, self.salt ^ _REFIT_SALT)
         enough = self.model.tolerance * (_ROUGHLY if self.start.size > _LARGE else 1)
+        out = _Rates(*(np.empty((*of_one.shape[:-1], counts.shape[1])) for of_one in self.rates))
         # EM holds a few arrays of all patterns, which are as many as the items in the worst case.
-        parts = [
-            self.table.maximise(
-                self._run(self.result.responsibilities, counts[:, part], enough).before,
-                counts[:, part],
-            )
-            for part in spans(counts.shape[1], self.table.width)
-        ]
-        return _Rates(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
+        for part in spans(counts.shape[1], self.table.width):
+            found = self._run(self.result.responsibilities, counts[:, part], enough)
+            for all_of, own in zip(out, self.table.maximise(found.before, counts[:, part]),
+                                   strict=True):  # fmt: skip
+                all_of[..., part] = own
+        return out
 
     def _run(self, start: Floats, counts: Floats, tolerance: float) -> EMResult:
         table, first = self.table, np.repeat(start, counts.shape[1], axis=2)
@@ -374,5 +377,5 @@ class _Refits:
         place = self.items.of_item[rows]
         out = np.empty((len(index), len(place), self.probabilities.shape[2]))
         for draw, refit in enumerate(index):
-            out[draw] = self.probabilities[refit][place]
+            out[draw] = self.probabilities[refit].take(place, axis=0)
         return out.transpose(1, 2, 0)

@@ -23,7 +23,8 @@ from scipy.special import chdtrc
 
 from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.simplex import logsumexp
+from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.methods.em import expectation_maximisation
 from fewlabels.methods.votes.data import domain_codes, domain_texts
 from fewlabels.predictions import Predictions
 
@@ -51,6 +52,9 @@ _CLASSIFIERS, _ITEMS = 60, 4000
 
 _STEPS, _GLANCE, _FINALISTS = 60, 8, 8
 """Steps of EM; at a first look; and how many groups get a second one."""
+
+_TOLERANCE = 1e-4
+"""Mean change of P(class) at which EM stops."""
 
 
 class SharedMistakes(NamedTuple):
@@ -219,9 +223,10 @@ def _fit(votes: _Votes, groups: Sequence[_Group], start: Floats, steps: int = _S
     k = votes.cast.shape[2]
     prior = np.full((k, k), 0.5 / (k - 1))
     np.fill_diagonal(prior, 1.0)
-    classes, log_likelihood = start, -np.inf
     flat = votes.cast.reshape(len(votes.cast), -1)
-    for _ in range(steps):
+
+    def joint(classes: Floats) -> Floats:
+        """Log P(votes, class) of the rows (U, K), by the rates that P(class) gives."""
         weight = classes * votes.items[:, None]
         share = (weight.sum(axis=0) + 1) / (weight.sum() + k)
         log_rates = np.log(_rates(weight, votes.cast, prior))
@@ -231,15 +236,17 @@ def _fit(votes: _Votes, groups: Sequence[_Group], start: Floats, steps: int = _S
             here, own = weight[group.all_vote], votes.cast[group.all_vote][:, group.members]
             # Two pseudo-items that vote independently keep every cell positive.
             counts = here.T @ group.joint + 2 * _independent(_rates(here, own, prior))
-            joint = group.joint @ np.log(counts / counts.sum(axis=1, keepdims=True)).T
+            together = group.joint @ np.log(counts / counts.sum(axis=1, keepdims=True)).T
             apart = np.einsum("ugv,gkv->uk", own, log_rates[group.members], optimize=True)
-            logits[group.all_vote] += joint - apart
-        each = logsumexp(logits)
-        classes, before = np.exp(logits - each[:, None]), log_likelihood
-        log_likelihood = float(each @ votes.items)
-        if log_likelihood - before < 1e-6 * abs(log_likelihood):
-            break
-    return _Fit(classes, log_likelihood)
+            logits[group.all_vote] += together - apart
+        return logits
+
+    found = expectation_maximisation(
+        lambda classes: softmax(joint(classes)),
+        start, iterations=steps, tolerance=_TOLERANCE, counts=votes.items,
+    )  # fmt: skip
+    likelihood = logsumexp(joint(found.responsibilities)) @ votes.items
+    return _Fit(found.responsibilities, float(likelihood))
 
 
 def _rates(weight: Floats, cast: Floats, prior: Floats) -> Floats:
