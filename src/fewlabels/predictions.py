@@ -20,6 +20,7 @@ from fewlabels.checks.arrays import (
     class_names,
     dense_votes,
     known_labels,
+    label_weights,
     model_names,
     one_of_classes,
     per_item,
@@ -102,6 +103,10 @@ class Predictions(Shown):
     multiplicity
         How many items of the same predictions, votes and label each row stands for, shape (n,).
         Rows of votes are given once each so, however many items there are.
+    label_weight
+        Weight of each labeled item among the labeled ones, shape (n,), where they were drawn with
+        unequal probabilities: those of `fewlabels.kernels.levelled.lure_weights`. Who averages
+        labels uses it; label models do not need it.
     item
         The group that holds the names of the items, which is kept in everything that is written.
     notes, reading
@@ -134,6 +139,7 @@ class Predictions(Shown):
     positive: Any
     repeated_votes: Ints | None
     multiplicity: Floats | None
+    label_weight: Floats | None
     item: str | None
     notes: tuple[str, ...]
     reading: tuple[str, ...]
@@ -153,6 +159,7 @@ class Predictions(Shown):
         classes: Sequence[Any] | None = None,
         repeated_votes: Any = None,
         multiplicity: Any = None,
+        label_weight: Any = None,
         positive: Any = None,
         item: str | None = None,
         notes: Iterable[str] = (),
@@ -216,6 +223,7 @@ class Predictions(Shown):
             if repeated_votes is None
             else votes_again(repeated_votes, n, len(names), k),
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
+            label_weight=None if label_weight is None else label_weights(label_weight, y),
             item=item,
             notes=tuple(dict.fromkeys(said)),
             reading=tuple(reading),
@@ -274,8 +282,13 @@ class Predictions(Shown):
         return round(float(self.times[rows].sum()))
 
     def effective_size(self, rows: Ints) -> float:
-        """How many items of equal weight these rows are worth."""
-        return round(effective_size(self.weight[rows], self.times[rows]), 6)
+        """How many labels of equal weight those of these rows are worth (Kish)."""
+        return round(effective_size(self.weight_of_labels[rows], self.times[rows]), 6)
+
+    @computed_once
+    def weight_of_labels(self) -> Floats:
+        """What each item's label weighs among the labels, shape (n,): see `label_weight`."""
+        return self.weight if self.label_weight is None else self.weight * self.label_weight
 
     @property
     def size(self) -> int:
@@ -555,7 +568,7 @@ class Predictions(Shown):
         per_item = ("probabilities", "labels", "given_votes", "scores", "histogram", "domain")
         changes = {
             name: None if (block := getattr(self, name)) is None else block[rows]
-            for name in (*per_item, "multiplicity")
+            for name in (*per_item, "multiplicity", "label_weight")
         }
         if self.repeated_votes is not None:
             changes["repeated_votes"] = votes_of(
@@ -579,6 +592,10 @@ class Predictions(Shown):
     def with_weight(self, weight: Any) -> Predictions:
         """The same predictions with other sampling weights, (n,), normalised to sum to n."""
         return self._with(weight=sampling_weight(weight, self.n_items))
+
+    def with_label_weight(self, weight: Any) -> Predictions:
+        """The same predictions, whose labels have these weights among each other, (n,)."""
+        return self._with(label_weight=label_weights(weight, self.labels))
 
     def with_multiplicity(self, times: Floats | None) -> Predictions:
         """The same rows, each of which stands for so many items, shape (n,)."""

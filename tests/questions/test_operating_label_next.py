@@ -15,6 +15,7 @@ from fewlabels.kernels.blocks import silent
 from fewlabels.models import METHODS
 from fewlabels.questions import label_next as module
 from fewlabels.questions.counts import KINDS
+from fewlabels.questions.next_items import Target, greedy
 
 METHOD = "bayesian-calibration"
 
@@ -62,7 +63,7 @@ def test_a_batch_does_not_ask_the_same_twice():
     curve = chance[[0, 5, 10]] - chance[[0, 5, 10]].mean(axis=1, keepdims=True)
     curve *= np.array([[1.0], [0.9], [0.8]])
     covariance = curve @ (chance - chance.mean(axis=1, keepdims=True)).T / 400
-    picks, gains = module.greedy(covariance, chance, 15)
+    picks, gains = greedy(Target(np.arange(15), covariance, chance, 1.0), 15)
     assert group[picks[:3]].tolist() == [0, 1, 2]
     assert sorted(picks.tolist()) == list(range(15))
     assert (np.diff(gains) <= 1e-12).all()
@@ -78,7 +79,7 @@ def test_rank_one_updates_are_gaussian_conditioning():
     labels = np.cov(chance, bias=True)
     labels[np.diag_indices(12)] = mean * (1 - mean)
     with_labels = (places - places.mean(axis=0)).T @ (chance - mean[:, None]).T / 300
-    picks, gains = module.greedy(with_labels, chance, 5)
+    picks, gains = greedy(Target(np.arange(12), with_labels, chance, 1.0), 5)
     for count in range(1, 6):
         some = picks[:count]
         solved = np.linalg.solve(labels[np.ix_(some, some)], with_labels[:, some].T)
@@ -185,6 +186,8 @@ def test_the_statement_says_who_may_learn_from_them(monkeypatch):
     found = fl.label_next(predictions, size=2, method=METHOD)
     assert f"With {METHOD}, {METHODS[METHOD].chosen_by_score}" in found.statement
     assert "not known" in fl.label_next(predictions, size=2, method=told()).statement
+    evenly = fl.label_next(predictions, size=2, method=METHOD, order="stratified").statement
+    assert "labels serve every method" in evenly
     fit = {"x": replace(METHODS["ensemble"], name="x", chosen_by_score="yes: it may")}
     monkeypatch.setattr(module, "METHODS", {**METHODS, **fit})
     said = fl.label_next(predictions, size=2, method=METHOD).statement
@@ -199,6 +202,12 @@ def test_what_cannot_be_asked():
         fl.label_next(predictions, size=0)
     with pytest.raises(fl.UsageError, match="unknown kind"):
         fl.label_next(predictions, kind="lift")
+    with pytest.raises(fl.UsageError, match="unknown order"):
+        fl.label_next(predictions, order="best")
+    with pytest.raises(fl.UsageError, match="`against` goes with a metric"):
+        fl.label_next(predictions, against="best")
+    with pytest.raises(fl.UsageError, match="`min_precision` is of the precision-recall curve"):
+        fl.label_next(predictions, kind="roc", min_precision=0.8)
     with pytest.raises(fl.InputError, match="none to choose"):
         fl.label_next(predictions.with_labels(truth), method=METHOD)
 
@@ -207,7 +216,9 @@ def test_forms():
     predictions, _ = world(3, 80, 0)
     found = fl.label_next(predictions, size=3, method=METHOD)
     assert found.status is fl.Status.ASSUMPTION
-    assert list(found.to_dict()) == ["items", "gain", "score", "probability"]
+    assert list(found.to_dict()) == ["items", "gain", "drawn", "left", "score", "probability"]
     assert found.report()["what"] == "label-next"
     json.dumps(found.report(), allow_nan=False)
-    assert list(found.to_frame("pandas").columns) == ["item", "score", "probability", "gain"]
+    assert list(found.to_frame("pandas").columns) == [
+        "item", "score", "probability", "gain", "drawn",
+    ]  # fmt: skip

@@ -548,6 +548,15 @@ def positive_counts(multiplicity: Any, n: int) -> Floats:
     return counts
 
 
+def label_weights(weight: Any, labels: Ints) -> Floats:
+    """Weights of labels among each other, positive where a label is; 1 of other items."""
+    w: Floats = one_per("label_weight", matrix("label_weight", weight, 1), len(labels)).copy()
+    w[labels < 0] = 1.0
+    rule = "`label_weight` must be above 0 where there is a label"
+    refuse(~((w > 0) & (w < np.inf)), w, rule, "give it that of its draw, or 1", digits="")
+    return w
+
+
 def sampling_weight(weight: Any, n: int) -> Floats:
     """Sampling weights, not negative, summing to n."""
     if weight is None:

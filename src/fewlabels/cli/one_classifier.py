@@ -300,6 +300,24 @@ class List(Record):
         "The curve whose band is to become narrow, or, of votes, what is to become known.",
         default="precision-recall",
     )
+    metric: str | None = option(
+        CHOICE, "Instead of a curve: a metric of every classifier, or of --model."
+    )
+    against: str | None = option(
+        CHOICE, "Of a metric: the difference to this classifier; 'best': which one is best."
+    )
+    group: str | None = option(
+        CHOICE, "Of a metric: how far each group of this column is from all items."
+    )
+    min_precision: float | None = option(
+        CHOICE, "Of a precision-recall curve: look where precision may be at least this."
+    )
+    order: Literal["random", "stratified", "informative"] = option(
+        CHOICE,
+        "Draw items evenly, in proportion from strata, or those that tell most more often.",
+        default="informative",
+    )
+    before: int = option(CHOICE, "How many items were drawn so before.", default=0, at_least=0)
 
 
 @command("label-next", short_help="Which items to label next.")
@@ -307,11 +325,13 @@ class List(Record):
 @takes("wanted", List)
 @takes("output", Output, "json", out="Write the list; .csv or .parquet.")
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
-    """List the items of FILE whose labels would tell the most: of a curve, or of votes.
+    """Draw the items of FILE to label next: those that tell more of your question more often.
 
-    Rows count from 1, after the header; `items` of the JSON count from 0, its `rows` from 1. The
-    gain is the share of the variance (of the curve's band, of the error rates, of all labels) that
-    an item's label is expected to remove, those above it in the list being known.
+    The question is a curve, a metric (--metric), a difference or which is best (--against), gaps
+    between groups (--group), or, of votes, error rates or labels (--kind). Rows count from 1, after
+    the header; `items` of the JSON count from 0, its `rows` from 1. The gain is the share of the
+    question's variance that an item's label is expected to remove, those above it in the list being
+    known; `drawn` is the probability with which it was drawn, which averages of the labels need.
     """
     output.check(chosen.source)
 
@@ -323,7 +343,7 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     shown = {**report, "rows": [item + 1 for item in report["items"]]}
     names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
     of_item = "likeliest" if "likeliest" in shown else "score"
-    numbers = {key: shown[key] for key in (of_item, "probability", "gain")}
+    numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
     output.save_all(lambda: shown, out=table_writer(output.out, lambda: columns))
     output.show(lambda: shown, partial(render_label_next, report))

@@ -136,7 +136,9 @@ class LabelWeights:
         self.n_draws = n_draws
         self.n_classes = predictions.n_classes
         self.keys: UInts = predictions.keys[rows]
-        self.weight: Floats = predictions.weight[rows]
+        by_labels = posterior.observed is not None
+        weight = predictions.weight_of_labels if by_labels else predictions.weight
+        self.weight: Floats = weight[rows]
         self.times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
         self.mass = self.weight if self.times is None else self.weight * self.times
         self.size = predictions.size_of(rows)

@@ -201,6 +201,15 @@ class Evaluator:
                 out[name].draws[:, columns] = found - over_draws(np.nanmean, found)
         return {name: measured.draws for name, measured in out.items()}
 
+    def of_parameters(self, rows: Ints, size: int) -> dict[str, Floats]:
+        """Every metric on some of the items under each parameter draw of intervals, (size, M)."""
+        out = {name: np.full((size, self.predictions.n_models), np.nan) for name in self.metrics}
+        for posterior, chosen, columns, own in self.patterns(rows):
+            posterior.prepare()
+            for name, found in _Task(self, posterior, chosen, own, columns).expected(size).items():
+                out[name][:, columns] = found
+        return out
+
     def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
         """What is measured of every part, in order."""
         if len(parts) < MANY:
@@ -457,12 +466,16 @@ class _Task:
             self._widen_ties(out, values)
         return out
 
+    def expected(self, size: int) -> dict[str, Floats]:
+        """Metrics (size, M) of P(label) under the parameter draws that intervals use."""
+        return self._over(size, self.metrics, self.weights.interval_soft)
+
     def noise(self) -> dict[str, Floats]:
         """Metrics (D, M) of drawn labels and rows minus those of the same draws' P(label)."""
         size = self.evaluator.n_draws
         make, pseudo, whole = self.weights.of_intervals(population=self.population)
         drawn = self._over(size, self.metrics, make, pseudo, whole=whole)
-        soft = self._over(size, self.metrics, self.weights.interval_soft)
+        soft = self.expected(size)
         return {name: found - soft[name] for name, found in drawn.items()}
 
     def _widen_ties(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:

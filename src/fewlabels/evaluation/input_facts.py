@@ -204,7 +204,7 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
 
     A hundred permutations decide whether a thousand are worth their time: the level stays below
     .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
-    items were chosen; and of active testing, which knows how they were. The items
+    items were chosen; and of labels whose draws were recorded, or active testing's own. The items
     themselves are the seed, so that a warning does not come and go with the seed of estimates.
     """
     labeled, unlabeled = Split.of(predictions)
@@ -212,6 +212,8 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
         return None
     weight = predictions.weight[predictions.weight > 0]
     if (weight != weight[:1]).any() or method == "active-testing":
+        return None
+    if predictions.label_weight is not None:
         return None
     # Sums of keys wrap around and do not depend on the order of the items.
     rng = np.random.default_rng([_SHIFT_SALT, int(predictions.keys.sum())])

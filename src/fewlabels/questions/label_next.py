@@ -1,16 +1,10 @@
-"""label_next(): the items whose labels would narrow a curve's band, or what votes say, the most.
+"""label_next(): the items whose labels would tell most of a metric, a curve, or what votes say.
 
-Learning y_i takes Cov(f, y_i)^2 / Var(y_i) from the variance of a curve's value f: by the law of
-total variance it is Var(E[f | y_i]), and E[f | y_i] is a line, since y_i has two values. With h_i
-= P(y_i = 1 | parameters) and f the expected curve under parameters, the covariance is
-
-    Cov(f, y_i) = Cov(f, h_i) + E[h_i (1 - h_i) df/dy_i]:
-
-what the label tells of the parameters, and what the item itself adds to the curve of these items.
-A batch is chosen greedily, f and the labels conditioned on each pick as if jointly normal, so that
-no two picks ask the same. For votes f is the error rates of all classifiers, or all labels, and y_i
-whether an item is of its likeliest class. Labels enter only through the posterior: what is chosen
-depends on scores, votes and labels already known, never on the label to come.
+What a label tells of a question, and how items are drawn, is `questions/next_items.py`; here are
+the questions: a metric of every classifier or of one, a difference, which is best, gaps between
+groups; the band of a curve, or the part of it where precision may be high enough; and of votes the
+error rates of all classifiers, or all labels. Of votes y_i is whether an item is of its likeliest
+class.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels import report
-from fewlabels.checks.arguments import seed_of, whole
+from fewlabels.checks.arguments import bounded, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import (
     InputError,
@@ -35,10 +29,22 @@ from fewlabels.errors import (
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import Progress, map_blocks, spans, using_workers
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
-from fewlabels.methods.registry import METHODS, resolve
+from fewlabels.methods.registry import METHODS
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.questions.counts import GRID, KINDS, Counts, CutCounts, Kind
+from fewlabels.questions.next_items import (
+    CANDIDATES,
+    MOST_DRAWS,
+    ORDERS,
+    NextItems,
+    Order,
+    Target,
+    drawn,
+    label_posterior,
+    metric_target,
+    open_items,
+)
 from fewlabels.questions.question import Answer, OneClassifier
 from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
@@ -49,13 +55,7 @@ OF_VOTES = ("error-rates", "labels")
 _LABEL_CANDIDATES, _PART = 2_000, 4_096
 """Candidates where all labels are asked for, since each tells of each; items at a time."""
 
-CANDIDATES = 5_000
-"""Of more unlabeled items, so many that spread evenly over the quantiles of the score."""
-
-_MOST_DRAWS = 400
 _LEVEL = 0.95
-_TIE = 1e-9
-"""Gains that agree so closely are equal: the order of the rows must not decide."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -67,47 +67,56 @@ class LabelNext(Answer):
     items
         Row numbers of the items, counted from 0, in the order to label them.
     gain
-        Share of the band's variance, summed over the curve, that each label is expected to
-        remove after those before it.
+        Share of the question's variance that each label is expected to remove after those before
+        it.
+    drawn, left
+        Probability with which each item was drawn, from how many that were left without a label:
+        what whoever averages the labels needs (`fewlabels.kernels.levelled.lure_weights`).
     score, probability
         Score of each item in the units of the file, and P(positive).
     kind
-        The kind of curve, or "error-rates" or "labels".
+        The kind of curve, "error-rates" or "labels", or the metric.
+    order
+        "random", "stratified" or "informative".
     statement
         Which methods may learn from labels of items chosen so.
     likeliest
-        For error rates and labels: the likeliest class of each item, whose probability
-        `probability` then is (`score` is NaN).
+        Where more than one classifier is asked about: the likeliest class of each item, whose
+        probability `probability` then is (`score` is NaN).
     """
 
     items: Ints
     gain: Floats
+    drawn: Floats
+    left: Ints
     score: Floats
     probability: Floats
     kind: str
+    order: Order
     statement: str
     likeliest: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Items, gains, scores and probabilities as lists."""
-        names = ("items", "gain", "score", "probability")
+        """Items, how each was drawn, gains, scores and probabilities as lists."""
+        names = ("items", "gain", "drawn", "left", "score", "probability")
         out: dict[str, Any] = plain({name: getattr(self, name) for name in names})
         return out | ({"likeliest": list(self.likeliest)} if self.likeliest else {})
 
     def report(self) -> dict[str, Any]:
         """Everything, as a dictionary of plain values."""
-        answer = {"kind": self.kind, **self.to_dict(), "statement": self.statement}
-        return self._report("label-next", answer)
+        about = {"kind": self.kind, "order": self.order}
+        return self._report("label-next", {**about, **self.to_dict(), "statement": self.statement})
 
     def summary(self, width: int = 80) -> str:
         """The items in the order to label them, as text; rows count from 1, as a file's do."""
         return report.render_label_next(self.report(), width)
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """A row per item: item, score, probability, gain ("pandas", "polars" or "pyarrow")."""
+        """A row per item: item, score, probability, gain, drawn ("pandas", "polars" ...)."""
         columns: dict[str, Any] = {"item": self.items}
         columns |= {"likeliest": self.likeliest} if self.likeliest else {"score": self.score}
-        return frame(columns | {"probability": self.probability, "gain": self.gain}, backend)
+        columns |= {"probability": self.probability, "gain": self.gain, "drawn": self.drawn}
+        return frame(columns, backend)
 
 
 def label_next(
@@ -117,13 +126,19 @@ def label_next(
     method: str | LabelModel = "auto",
     *,
     kind: str = "precision-recall",
+    metric: str | None = None,
+    against: str | None = None,
+    group: str | None = None,
+    min_precision: float | None = None,
+    order: Order = "informative",
+    before: int = 0,
     positive: Any = None,
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     columns: Any = None,
 ) -> LabelNext:
-    """Choose the items to label next, so that what is known of an answer grows the most.
+    """Draw the items to label next, so that what is known of an answer grows the most.
 
     Parameters
     ----------
@@ -132,6 +147,20 @@ def label_next(
     kind
         The curve whose band is to narrow ("precision-recall", "roc"), or, of hard predictions and
         votes, "error-rates": those of all classifiers or of `model`; "labels": of all items.
+    metric
+        Instead of a curve: the name of a metric, of every classifier or of `model`.
+    against
+        Of a metric: another classifier, to know the difference of `model` to it; or "best", to know
+        which classifier is best.
+    group
+        Of a metric: a column, to know how far each of its groups is from all items.
+    min_precision
+        Of a precision-recall curve: look where precision may be at least this.
+    order
+        "informative": half of the draws in proportion to what a label is expected to tell, half
+        stratified; "stratified" by the pooled prediction (and `group`), in proportion; "random".
+    before
+        How many items were drawn in this order before.
     predictions, model, method, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`.
 
@@ -149,52 +178,101 @@ def label_next(
     >>> score = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
     >>> labels = np.where(np.arange(500) < 20, truth, -1)
     >>> predictions = fl.Predictions(score[:, None], labels, models=["detector"])
-    >>> found = fl.label_next(predictions, size=3, method="bayesian-calibration")
+    >>> found = fl.label_next(predictions, size=3, metric="accuracy")
     >>> bool((labels[found.items] == -1).all())
     True
     """
     whole("size", size)
-    if kind in OF_VOTES:
-        with using_workers(workers):
-            return _of_votes(
-                predictions_of(predictions, columns, positive, against_rest=False),
-                model, size, method, kind, seed_of(random_state),
-            )  # fmt: skip
-    if kind not in KINDS:
-        raise UsageError(unknown("kind", kind, [*KINDS, *OF_VOTES]))
-    chosen = KINDS[kind]
+    whole("before", before, least=0)
+    if order not in ORDERS:
+        raise UsageError(unknown("order", order, ORDERS))
+    for name, value in (("against", against), ("group", group)):
+        if value is not None and metric is None:
+            raise UsageError(f"`{name}` goes with a metric; name one (`metric`), such as accuracy")
+    if min_precision is not None and (metric is not None or kind != "precision-recall"):
+        raise UsageError("`min_precision` is of the precision-recall curve; leave the other out")
+    if min_precision is not None:
+        bounded("min_precision", [min_precision], 1)
+    draw = _Draw(size, order, seed_of(random_state), before, group)
     with using_workers(workers):
+        if metric is not None or kind in OF_VOTES:
+            given = predictions_of(predictions, columns, positive, against_rest=False)
+            refuse_multiplicity(given, "this question")
+            if model is not None and model not in given.models:
+                raise UsageError(unknown("model", model, given.models))
+            if metric is not None:
+                return _of_metric(given, model, method, metric, against, draw)
+            return _of_votes(given, model, method, kind, draw)
+        if kind not in KINDS:
+            raise UsageError(unknown("kind", kind, [*KINDS, *OF_VOTES]))
         question = OneClassifier.of(
             predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
             random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
-        if question.posterior.observed is not None:
-            raise UsageError(
-                f"method {question.method!r} says nothing of items without a label, so it cannot "
-                "choose among them; use 'auto' or 'tempered-ensemble'"
-            )
-        if (question.labels >= 0).all():
-            raise InputError(
-                f"every item that {question.model} gives a score is labeled; there is none to "
-                "choose"
-            )
-        items, gain = Design(question, chosen).choose(size)
-    few = f"only {len(items)} items are unlabeled and have a score" if len(items) < size else None
+        return _of_curve(question, kind, min_precision, draw)
+
+
+class _Draw(NamedTuple):
+    """How items are drawn."""
+
+    size: int
+    order: Order
+    seed: int
+    before: int
+    group: str | None
+
+    def of(self, predictions: Predictions, open_rows: Ints, target: Target | None) -> NextItems:
+        """Items of those without a label."""
+        return drawn(
+            predictions, open_rows, self.order, self.size, self.seed,
+            before=self.before, target=target, group=self.group,
+        )  # fmt: skip
+
+
+def _of_curve(
+    question: OneClassifier, kind: str, min_precision: float | None, draw: _Draw
+) -> LabelNext:
+    """Items that tell of one classifier's curve."""
+    if question.posterior.observed is not None:
+        raise UsageError(
+            f"method {question.method!r} says nothing of items without a label, so it cannot "
+            "choose among them; use 'auto' or 'tempered-ensemble'"
+        )
+    open_rows = question.rows[question.labels < 0]
+    if not len(open_rows):
+        raise InputError(
+            f"every item that {question.model} gives a score is labeled; there is none to choose"
+        )
+    target = (
+        Design(question, KINDS[kind], min_precision).target() if draw.order == ORDERS[-1] else None
+    )
+    found = draw.of(question.predictions, open_rows, target)
+    items = found.items
+    few = f"only {len(items)} items are unlabeled and have a score"
     return LabelNext(
         **question.facts(),
-        items=items,
-        gain=gain,
+        **_as_drawn(found),
+        order=draw.order,
         score=question.scores[items],
         probability=question.posterior.probabilities[items, question.positive],
         kind=kind,
-        statement=_statement(question.method),
-        status=question.verdict(chosen.area, 0.0).status,
-        warnings=question.warnings(few),
+        statement=_statement(question.method, draw.order),
+        status=question.verdict(KINDS[kind].area, 0.0).status,
+        warnings=question.warnings(few if len(items) < draw.size else None),
     )
 
 
-def _statement(method: str) -> str:
+def _as_drawn(found: NextItems) -> dict[str, Any]:
+    """The fields that say which items were drawn, and how."""
+    return {
+        "items": found.items, "gain": found.gain, "drawn": found.probability, "left": found.left,
+    }  # fmt: skip
+
+
+def _statement(method: str, order: Order) -> str:
     """Which methods may learn from labels of items that were chosen by score."""
+    if order != "informative":
+        return "Every item was as likely to be drawn as any other: labels serve every method."
     known = METHODS.get(method)
     own = "that is not known: ask its author" if known is None else known.chosen_by_score
     others = [
@@ -202,9 +280,9 @@ def _statement(method: str) -> str:
     ]
     also = f" Of the others, {listed(others)} may." if others else ""
     return (
-        "These items are chosen by their scores, not at random. May a method learn from their "
+        "These items are drawn by their scores, not evenly. May a method learn from their "
         f"labels? With {method}, {own}.{also} A method that takes labeled items for a random "
-        "sample must not."
+        "sample needs the probabilities with which they were drawn."
     )
 
 
@@ -223,23 +301,23 @@ class Moments(NamedTuple):
 class Design:
     """Candidates, and covariances of their labels with a curve."""
 
-    def __init__(self, question: OneClassifier, kind: Kind) -> None:
+    def __init__(
+        self, question: OneClassifier, kind: Kind, min_precision: float | None = None
+    ) -> None:
         self.question, self.kind = question, kind
+        self.min_precision = min_precision
         self.counts = CutCounts(question, question.rows, question.n_draws)
         self.weights = self.counts.weights
-        self.size = min(self.weights.n_interval_parameters, _MOST_DRAWS)
+        self.size = min(self.weights.n_interval_parameters, MOST_DRAWS)
         self.unit = float(self.weights.weight.mean())
         self.places = self._candidates()
 
-    def choose(self, size: int) -> tuple[Ints, Floats]:
-        """Items in the order to label them, and their gains."""
-        chance = self.chances()
-        covariance = self.covariance(chance)
-        total = self._band_variance()
-        picks, gain = greedy(covariance, chance, min(size, len(self.places)))
-        # Lines stand in for curves that bend, so that all gains together may promise too much.
-        known = np.minimum(np.cumsum(gain) / total, 1.0) if total > 0 else np.zeros(len(gain))
-        return self.question.rows[self.places[picks]], np.diff(known, prepend=0.0)
+    def target(self) -> Target:
+        """What the candidates' labels tell of the curve."""
+        chance, (asked, variance) = self.chances(), self._band()
+        covariance = asked[:, None] * self.covariance(chance)
+        total = float((asked**2 * variance).sum())
+        return Target(self.question.rows[self.places], covariance, chance, total)
 
     def _candidates(self) -> Ints:
         """Unlabeled items, as places among the question's rows, in the order of their keys."""
@@ -274,15 +352,26 @@ class Design:
         expected = self.counts.expected(self.size)
         return Moments(*expected.arrays(effects, self.question.progress))
 
-    def _band_variance(self) -> float:
-        """Variance of drawn curves, summed over the places."""
+    def _band(self) -> tuple[Floats, Floats]:
+        """How much each place of the curve is asked about, and its variance, (100,) each.
+
+        Of a whole curve all alike. Whether precision is at least P turns on the places where that
+        is open: the derivative of P(f >= P) by f, for a normal f.
+        """
 
         def curve(counts: Counts) -> tuple[Array, Array]:
             return self.kind.read(counts)[0], self.kind.defined(counts)
 
         sample = self.counts.sample(self.counts.n_draws)
         curves, defined = sample.arrays(curve, self.question.progress)
-        return float(curves[defined].var(axis=0).sum()) if defined.any() else 0.0
+        if not defined.any():
+            return np.ones(len(GRID)), np.zeros(len(GRID))
+        variance = curves[defined].var(axis=0)
+        if self.min_precision is None:
+            return np.ones(len(GRID)), variance
+        spread = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+        z = (curves[defined].mean(axis=0) - self.min_precision) / spread
+        return np.exp(-(np.minimum(np.abs(z), 9.0) ** 2) / 2) / spread, variance
 
     def covariance(self, chance: Floats) -> Floats:
         """Covariance of every place of the curve with every candidate's label, (100, C)."""
@@ -302,60 +391,13 @@ class Design:
         return np.stack(list(map_blocks(at, range(len(GRID)))))
 
 
-def greedy(covariance: Floats, chance: Floats, size: int) -> tuple[Ints, Floats]:
-    """Picks in order, and the variance that each removes from the sum over the places.
-
-    Parameters
-    ----------
-    covariance
-        Of the curve's places with the candidates' labels, (G, C).
-    chance
-        P(positive) of each candidate under each parameter draw, (C, D).
-    """
-    mean = chance.mean(axis=1)
-    variance = mean * (1 - mean)
-    centred = chance - mean[:, None]
-    least = _TIE * max(float(variance.max()), np.finfo(float).tiny)
-    covariance, left = covariance.copy(), variance.copy()
-    factors = np.empty((0, len(mean)))
-    free = np.ones(len(mean), dtype=bool)
-    picks, gains = [], []
-    for _ in range(size):
-        removes = (covariance**2).sum(axis=0) / np.maximum(left, least)
-        removes[left <= least] = 0.0
-        best = float(removes[free].max())
-        pick = int(np.flatnonzero(free & (removes >= best * (1 - _TIE)))[0])
-        picks.append(pick)
-        gains.append(float(removes[pick]))
-        free[pick] = False
-        if left[pick] <= least:
-            continue
-        # Covariance of all labels with this one, given the picks before it: a pivoted Cholesky.
-        with_pick = centred @ centred[pick] / chance.shape[1]
-        with_pick[pick] = variance[pick]
-        with_pick -= factors.T @ factors[:, pick]
-        factor = with_pick / np.sqrt(left[pick])
-        covariance -= np.outer(covariance[:, pick] / np.sqrt(left[pick]), factor)
-        left = np.maximum(left - factor**2, 0.0)
-        factors = np.vstack([factors, factor])
-    return np.array(picks, dtype=np.int64), np.array(gains)
-
-
 # --- votes ---------------------------------------------------------------------------------------
 
 
 def _of_votes(
-    predictions: Predictions,
-    model: str | None,
-    size: int,
-    method: str | LabelModel,
-    kind: str,
-    seed: int,
+    predictions: Predictions, model: str | None, method: str | LabelModel, kind: str, draw: _Draw
 ) -> LabelNext:
     """Items whose labels tell most of the error rates of classifiers, or of all labels."""
-    refuse_multiplicity(predictions, "this question")
-    if model is not None and model not in predictions.models:
-        raise UsageError(unknown("model", model, predictions.models))
     who = [model] if model is not None else list(predictions.models)
     ballots = predictions.select_models(who).ballots
     given = np.diff(ballots.indptr) > 0
@@ -364,19 +406,14 @@ def _of_votes(
             f"kind {kind!r} is of votes, hard predictions or probabilities, and there are none of "
             f"{listed(who, 3)}; ask for the curve of its scores (kind 'precision-recall')"
         )
-    called, label_model = resolve(method, predictions)
-    posterior = label_model.infer(predictions, np.random.default_rng(seed))
-    if posterior.means is not None or posterior.observed is not None:
-        raise UsageError(
-            f"method {called!r} says nothing of items without a label, so it cannot choose among "
-            "them; use 'auto' or 'bee'"
-        )
-    open_rows = np.flatnonzero(~predictions.labeled & given)
+    called, posterior = label_posterior(predictions, method, draw.seed)
+    open_rows = open_items(predictions)
+    open_rows = open_rows[given[open_rows]]
     if not len(open_rows):
         raise InputError("every item with a vote is labeled; there is none to choose")
     most = CANDIDATES if kind == "error-rates" else _LABEL_CANDIDATES
     rows = open_rows[np.argsort(predictions.keys[open_rows])[:most]]
-    draws = np.arange(min(posterior.parameters.size, _MOST_DRAWS))
+    draws = np.arange(min(posterior.parameters.size, MOST_DRAWS))
     block = posterior.parameters.block(draws, rows)
     best = block.mean(axis=2).argmax(axis=1)
     chance = block[np.arange(len(rows)), best]
@@ -387,21 +424,55 @@ def _of_votes(
         total = float(np.trace(covariance))
     else:
         covariance, total = _with_error_rates(posterior, ballots, rows, draws, block, best)
-    picks, removed = greedy(covariance, chance, min(size, len(rows)))
-    known = np.minimum(np.cumsum(removed) / total, 1.0) if total > 0 else np.zeros(len(picks))
-    few = f"only {len(picks)} items are unlabeled and have a vote" if len(picks) < size else None
+    found = draw.of(predictions, open_rows, Target(rows, covariance, chance, total))
+    about = model or f"{len(np.unique(ballots.indices))} classifiers"
+    short = f"only {len(found.items)} items are unlabeled and have a vote"
+    return _of_all(
+        predictions, posterior, called, about, kind, draw, found, int(given.sum()), short
+    )
+
+
+def _of_metric(
+    predictions: Predictions, model: str | None, method: str | LabelModel, metric: str,
+    against: str | None, draw: _Draw,
+) -> LabelNext:  # fmt: skip
+    """Items whose labels tell most of a metric, a difference, the best classifier, or gaps."""
+    called, posterior = label_posterior(predictions, method, draw.seed)
+    open_rows = open_items(predictions)
+    target = metric_target(
+        predictions, posterior, metric, open_rows, model=model, against=against, group=draw.group
+    )
+    found = draw.of(predictions, open_rows, target)
+    about = model or f"{predictions.n_models} classifiers"
+    if against is not None:
+        about += ", the best one" if against == "best" else f" against {against}"
+    if draw.group is not None:
+        about += f", by {draw.group}"
+    short = f"only {len(found.items)} items are unlabeled"
+    return _of_all(
+        predictions, posterior, called, about, metric, draw, found, predictions.n_items, short
+    )
+
+
+def _of_all(
+    predictions: Predictions, posterior: LabelPosterior, method: str, about: str, kind: str,
+    draw: _Draw, found: NextItems, n_items: int, short: str,
+) -> LabelNext:  # fmt: skip
+    """The answer to a question about all classifiers, with the likeliest class of each item."""
+    p = posterior.probabilities[found.items]
+    best = p.argmax(axis=1)
     names = tuple(plain_name(c) for c in predictions.classes)
+    few = [short] if len(found.items) < draw.size else []
     return LabelNext(
-        model=model or f"{len(np.unique(ballots.indices))} classifiers",
-        positive=names[-1], classes=names,
-        method=called, estimand="sample", confidence_level=_LEVEL, seed=seed,
-        n_items=int(given.sum()), n_labeled=predictions.n_labeled,
+        model=about, positive=names[-1], classes=names,
+        method=method, estimand="sample", confidence_level=_LEVEL, seed=draw.seed,
+        n_items=n_items, n_labeled=predictions.n_labeled,
         n_labeled_positive=int((predictions.labels == len(names) - 1).sum()), unit="class",
-        items=rows[picks], gain=np.diff(known, prepend=0.0),
-        score=np.full(len(picks), np.nan), probability=chance[picks].mean(axis=1),
-        kind=kind, statement=_statement(called), likeliest=tuple(names[k] for k in best[picks]),
-        status=posterior.status,
-        warnings=tuple(dict.fromkeys([*gravest_first(posterior.warnings), *filter(None, [few])])),
+        **_as_drawn(found), order=draw.order,
+        score=np.full(len(found.items), np.nan), probability=p[np.arange(len(p)), best],
+        kind=kind, statement=_statement(method, draw.order),
+        likeliest=tuple(names[k] for k in best), status=posterior.status,
+        warnings=tuple(dict.fromkeys([*gravest_first(posterior.warnings), *few])),
         diagnostics=posterior.diagnostics,
     )  # fmt: skip
 

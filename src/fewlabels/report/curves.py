@@ -405,21 +405,26 @@ def render_label_next(report: Report, width: int = 80) -> str:
     scored, of_votes = report["unit"] == "probability", "likeliest" in report
     if of_votes:
         heads, texts = ("likeliest", "P(likeliest)"), [clean(c) for c in report["likeliest"]]
-        aim = {"error-rates": "error rates", "labels": "labels of all items"}[kind]
+        named = {"error-rates": "error rates", "labels": "labels of all items"}
+        aim = named.get(kind, kind.replace("_", " "))
         gain = f"The gain is the share of the variance of the {aim} that a label is expected"
     else:
         heads = ("score", "P(positive)")
         texts = [score_text(score, scored) for score in report["score"]]
         aim = f"{kind} curve"
         gain = "The gain is the share of the band's variance that a label is expected"
-    rows = [["row", *heads, "gain"]]
+    rows = [["row", *heads, "gain", "drawn"]]
     rows += [
-        [count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}"]
-        for item, text, chance, gained in zip(
-            report["items"], texts, report["probability"], report["gain"], strict=True
+        [
+            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
+            f"1 in {1 / drawn:,.0f}",
+        ]
+        for item, text, chance, gained, drawn in zip(
+            report["items"], texts, report["probability"], report["gain"], report["drawn"],
+            strict=True,
         )
-    ]
-    gain += " to remove."
+    ]  # fmt: skip
+    gain += " to remove; drawn, how likely the item was to be drawn."
     return as_text(
         [
             *wrap(who(report), width),

@@ -14,6 +14,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.interval_draws import pseudo_observations
+from fewlabels.kernels.levelled import lure_weights
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -105,7 +106,8 @@ class ActiveTesting(LabelModel):
         acquired = None
         if self.oracle is not None:
             labels = _answers(self.oracle, picked, predictions.n_classes)
-            first = _lure(loss / loss.sum(), 1, budget) if len(pool) else loss
+            n = len(pool)
+            first = lure_weights(loss / loss.sum(), np.full(n, n), n - budget)
             acquired = Acquisition(
                 predictions.keys[picked], labels, weights, predictions.keys[pool], first
             )
@@ -138,15 +140,7 @@ def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floa
     left = np.cumsum(loss[order][::-1])[::-1]
     picked = order[:budget]
     q = loss[picked] / left[:budget]
-    return picked, _lure(q, np.arange(1, budget + 1), budget, len(keys))
-
-
-def _lure(q: Floats, m: Ints | int, budget: int, n: int | None = None) -> Floats:
-    """Weight of the m-th of `budget` items asked for, picked with probability q from n."""
-    n = len(q) if n is None else n
-    left = np.maximum(n - np.asarray(m), 1)  # the last of all has weight 1: its factor is 0
-    out: Floats = 1 + (n - budget) / left * (1 / ((n - m + 1) * q) - 1)
-    return out
+    return picked, lure_weights(q, len(keys) - np.arange(budget))
 
 
 def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
@@ -177,6 +171,8 @@ class _FittedActiveTesting(FittedLabelModel):
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         labels, weights = predictions.labels.copy(), np.ones(predictions.n_items)
+        if predictions.label_weight is not None:
+            weights = predictions.label_weight
         asked = np.zeros(predictions.n_items, dtype=bool)
         if self.acquired is not None:
             place = places_of(predictions.keys, self.acquired.keys)

@@ -113,14 +113,17 @@ class _Rectified:
         """The rectified mean, and its Bayesian bootstrap; see `MeanEstimator`."""
         labels = self.predictions.labels[rows]
         known = np.flatnonzero(labels >= 0)
-        rest = np.flatnonzero(labels < 0)
+        # Labels that were not drawn alike leave others that are unlike the items: take all.
+        uneven = self.predictions.label_weight is not None
+        rest = np.arange(len(rows)) if uneven else np.flatnonzero(labels < 0)
         if not len(known):
             return float("nan"), np.full(size, np.nan)
         keys, weight = self.predictions.keys[rows], self.predictions.weight[rows]
+        of_labels = self.predictions.weight_of_labels[rows][known]
         expected = (self.proxy[rows] * values).sum(axis=1)
         both = np.column_stack([values[known, labels[known]], expected[known]])
         ones = np.ones((1, 1))
-        here = _Moments.of(both, weight[known, None] * ones)
+        here = _Moments.of(both, of_labels[:, None] * ones)
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
         plain = self._rectify(here, there, len(rows), population=population)
 
@@ -129,7 +132,7 @@ class _Rectified:
         unit = (weight**2).sum() / weight.sum()
         mass = drawn.mass * unit
         unseen = (mass * values[place]).sum(axis=1) / mass.sum(axis=1)
-        here = _Moments.resampled(both, weight[known], keys[known], size, self.salt ^ _ROWS_SALT)
+        here = _Moments.resampled(both, of_labels, keys[known], size, self.salt ^ _ROWS_SALT)
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
             resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
@@ -138,7 +141,7 @@ class _Rectified:
             )
             tuned = self._rectify(here, there, len(rows), population=True)
             return float(plain.mean[0]), tuned.mean
-        share = weight[rest].sum() / weight.sum()
+        share = min(float(weight[rest].sum() / weight.sum()), 1.0)
         certain = (1 - share) * float(both[:, 0] @ weight[known] / weight[known].sum())
         tuned = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.

@@ -1,0 +1,502 @@
+"""Which items to label next, for any question, and with which probability each was drawn.
+
+Learning a label y_i (is item i of class c_i, or not?) takes Cov(f, y_i)^2 / Var(y_i) from the
+variance of a number f: by the law of total variance that is Var(E[f | y_i]), and E[f | y_i] is a
+line, since y_i has two values. With h_i = P(y_i = 1 | parameters) and f the number expected under
+parameters,
+
+    Cov(f, y_i) = Cov(f, h_i) + E[h_i (1 - h_i) df/dy_i]:
+
+what the label tells of the parameters, and what the item itself adds to the number. A question is
+several such numbers (a metric of each classifier, a difference, the places of a curve), whose
+variances add up; what is chosen is conditioned on, f and the labels taken as jointly normal, so
+that no two picks of a batch ask the same.
+
+Three orders, each with the probability q with which an item was drawn from those that were left:
+
+    random        q = 1 / left
+    stratified    in the order of group and pooled prediction the items that are left fall into ten
+                  equal parts; every ten draws visit each part once, in a random order. Before that
+                  order is drawn all items are equally likely: q = 1 / left
+    informative   q = .5 / left + .5 g_i / sum g, g_i the variance that item i takes away: half of
+                  the draws are stratified ones, so that no item is impossible
+
+Labels enter only through the posterior: what is chosen depends on scores, votes and labels that
+are known, so a label model's likelihood is as it was (ignorable selection; Rubin 1976). Who
+averages the labels weighs them by 1 / q (`kernels/levelled.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import InputError, UsageError, unknown
+from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.groups import groups_by_column
+from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import resolve as resolve_method
+from fewlabels.metrics.base import Metric
+from fewlabels.metrics.plans import view_of
+from fewlabels.metrics.registry import resolve as resolve_metrics
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+
+Order = Literal["random", "stratified", "informative"]
+ORDERS: tuple[Order, ...] = ("random", "stratified", "informative")
+
+CANDIDATES = 5_000
+"""Of more unlabeled items so many are looked at, chosen by identity."""
+
+MOST_DRAWS = 400
+PARTS = 10
+"""Equal parts of the items, of which every so many draws take one each."""
+
+STRATIFIED = 0.5
+"""Share of stratified draws among informative ones."""
+
+SHARPNESS = 2.0
+
+_TIE = 1e-9
+"""Gains that agree so closely are equal: the order of the rows must not decide."""
+
+_CLOSE = 1e-12
+
+
+class NextItems(NamedTuple):
+    """Items (m,) in the order to label them; how each was drawn.
+
+    `probability` is that with which it was drawn from the `left` items without a label, itself
+    among them; `gain` the share of the question's variance that its label is expected to take
+    away, NaN where nobody asked.
+    """
+
+    items: Ints
+    probability: Floats
+    left: Ints
+    gain: Floats
+
+
+class Target(NamedTuple):
+    """What is asked, as far as labels of candidates tell of it.
+
+    Attributes
+    ----------
+    rows
+        Candidates, (C,).
+    covariance
+        Of the numbers that are asked for with the candidates' labels, (G, C).
+    chance
+        P(the label is of the class it is asked about) under each parameter draw, (C, D).
+    total
+        Variance of the numbers, summed.
+    """
+
+    rows: Ints
+    covariance: Floats
+    chance: Floats
+    total: float
+
+
+class Conditioned:
+    """Gains of candidates, given the labels of those that were picked: a pivoted Cholesky."""
+
+    def __init__(self, target: Target) -> None:
+        self.mean = target.chance.mean(axis=1)
+        self.centred = target.chance - self.mean[:, None]
+        self.left = self.mean * (1 - self.mean)
+        self.variance = self.left.copy()
+        self.least = _TIE * max(float(self.left.max()), np.finfo(float).tiny)
+        self.covariance = target.covariance.copy()
+        self.factors = np.empty((0, len(self.mean)))
+        self.free = np.ones(len(self.mean), dtype=bool)
+
+    def gains(self) -> Floats:
+        """Variance that each candidate's label takes from the numbers, (C,); 0 of a pick."""
+        removes = (self.covariance**2).sum(axis=0) / np.maximum(self.left, self.least)
+        return np.where(self.free & (self.left > self.least), removes, 0.0)
+
+    def pick(self, place: int) -> None:
+        """Condition on a candidate's label."""
+        self.free[place] = False
+        if self.left[place] <= self.least:
+            return
+        # Covariance of all labels with this one, given the picks before it.
+        row = self.centred @ self.centred[place] / self.centred.shape[1]
+        row[place] = self.variance[place]
+        row -= self.factors.T @ self.factors[:, place]
+        factor = row / np.sqrt(self.left[place])
+        self.covariance -= np.outer(self.covariance[:, place] / np.sqrt(self.left[place]), factor)
+        self.left = np.maximum(self.left - factor**2, 0.0)
+        self.factors = np.vstack([self.factors, factor])
+
+
+def greedy(target: Target, size: int) -> tuple[Ints, Floats]:
+    """Picks (m,), each the one that takes most variance away, and how much (m,)."""
+    state = Conditioned(target)
+    picks, removed = [], []
+    for _ in range(min(size, len(target.rows))):
+        gains = np.where(state.free, state.gains(), -1.0)
+        best = int(np.flatnonzero(gains >= gains.max() * (1 - _TIE))[0])
+        picks.append(best)
+        removed.append(max(float(gains[best]), 0.0))
+        state.pick(best)
+    return np.array(picks, dtype=np.int64), np.array(removed)
+
+
+# --- the three orders -----------------------------------------------------------------------------
+
+
+def drawn(
+    predictions: Predictions,
+    open_rows: Ints,
+    order: Order,
+    size: int,
+    seed: int,
+    *,
+    before: int = 0,
+    target: Target | None = None,
+    group: str | None = None,
+) -> NextItems:
+    """Draw items without replacement, in one of the orders.
+
+    Parameters
+    ----------
+    open_rows
+        Items without a label, (N,).
+    before
+        How many items were drawn so before: the place in the order of the parts.
+    target
+        What an informative order asks for.
+    group
+        A column whose groups the strata part as well.
+    """
+    # By key, so that the order of the rows does not matter.
+    rows = open_rows[np.argsort(predictions.keys[open_rows])]
+    rng = np.random.default_rng([seed, before, len(rows)])
+    size = min(size, len(rows))
+    left = len(rows) - np.arange(size)
+    if order == "random":
+        items = rng.permutation(rows)[:size]
+        return NextItems(items, 1 / left, left, np.full(size, np.nan))
+    strata = _Strata(predictions, rows, seed, before, group)
+    if order == "stratified":
+        items = np.array([strata.draw(rng) for _ in range(size)], dtype=np.int64)
+        return NextItems(items, 1 / left, left, np.full(size, np.nan))
+    assert target is not None
+    return _informative(target, strata, rng, left)
+
+
+def _informative(
+    target: Target, strata: _Strata, rng: np.random.Generator, left: Ints
+) -> NextItems:
+    """Draws of which a share is stratified, the others in proportion to what they tell."""
+    state = Conditioned(target)
+    place_of = {int(row): place for place, row in enumerate(target.rows)}
+    items, probability, gained = [], [], []
+    for remaining in left.tolist():
+        gains = state.gains()
+        total = gains.max()
+        share = (
+            (gains / total) ** SHARPNESS if total > _CLOSE * target.total else np.zeros(len(gains))
+        )
+        share /= max(share.sum(), 1e-300)
+        mixed = STRATIFIED if share.any() else 1.0
+        if rng.random() < mixed:
+            row = strata.draw(rng)
+        else:
+            row = int(target.rows[rng.choice(len(share), p=share)])
+            strata.take(row)
+        place = place_of.get(row)
+        own = 0.0 if place is None else float(share[place])
+        items.append(row)
+        probability.append(mixed / remaining + (1 - mixed) * own)
+        gained.append(0.0 if place is None else float(gains[place]))
+        if place is not None:
+            state.pick(place)
+    known = np.cumsum(gained) / target.total if target.total > 0 else np.zeros(len(gained))
+    # Lines stand in for numbers that bend, so that all gains together may promise too much.
+    gain = np.diff(np.minimum(known, 1.0), prepend=0.0)
+    return NextItems(np.array(items, dtype=np.int64), np.array(probability), left, gain)
+
+
+class _Strata:
+    """Items without a label in the order of the strata: ten draws come from ten equal parts."""
+
+    def __init__(
+        self, predictions: Predictions, rows: Ints, seed: int, before: int, group: str | None
+    ) -> None:
+        self.open: list[int] = rows[np.argsort(along_strata(predictions, group)[rows])].tolist()
+        self.parts = _visits(seed, before)
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """A random item of the part whose turn it is."""
+        place = (next(self.parts) + rng.random()) / PARTS
+        return self.open.pop(int(place * len(self.open)))
+
+    def take(self, row: int) -> None:
+        """Take an item out."""
+        self.open.remove(row)
+
+
+def _visits(seed: int, before: int) -> Iterator[int]:
+    """Whose turn it is: every part once in each round, in an order of the round's own."""
+    turn = before
+    while True:
+        order = np.random.default_rng([seed, turn // PARTS]).permutation(PARTS)
+        yield int(order[turn % PARTS])
+        turn += 1
+
+
+def along_strata(predictions: Predictions, group: str | None = None) -> Ints:
+    """The place of each item, (n,), in the order of group, predicted class and sureness of it."""
+    pool = _pooled(predictions)
+    by: list[Array] = [predictions.keys]
+    if predictions.n_classes == 2:
+        by.append(pool[:, 1])
+    else:
+        by += [pool.max(axis=1), pool.argmax(axis=1)]
+    if group is not None:
+        by.append(_group_codes(predictions, group))
+    place = np.empty(predictions.n_items, dtype=np.int64)
+    place[np.lexsort(by)] = np.arange(predictions.n_items)
+    return place
+
+
+def _pooled(predictions: Predictions) -> Floats:
+    """Mean of what all classifiers say of each item, (n, K): probabilities, votes and ranks."""
+    n, k = predictions.n_items, predictions.n_classes
+    total, count = np.zeros((n, k)), np.zeros(n)
+    if predictions.probabilities is not None:
+        p = predictions.probabilities
+        given = ~np.isnan(p[:, :, 0])
+        total += linear_pool(p, mean_probability(p)) * given.sum(axis=1)[:, None]
+        count += given.sum(axis=1)
+    if predictions.is_sparse or predictions.given_votes is not None:
+        votes = predictions.vote_counts @ np.tile(np.eye(k), (predictions.n_models, 1))
+        total, count = total + votes, count + votes.sum(axis=1)
+    if predictions.scores is not None:
+        for scores in predictions.scores.T:
+            known = ~np.isnan(scores)
+            rank = np.searchsorted(np.sort(scores[known]), scores, "right") / max(known.sum(), 1)
+            total[known] += np.stack([1 - rank[known], rank[known]], axis=1)
+            count += known
+    return total / np.maximum(count, 1)[:, None]
+
+
+def _group_codes(predictions: Predictions, group: str) -> Ints:
+    """Number of each item's group, (n,), by the groups' first appearance."""
+    codes = np.zeros(predictions.n_items, dtype=np.int64)
+    for code, rows in enumerate(_groups(predictions, group).values()):
+        codes[rows] = code
+    return codes
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def next_items(
+    predictions: Predictions,
+    *,
+    metric: str = "accuracy",
+    model: str | None = None,
+    against: str | None = None,
+    group: str | None = None,
+    order: Order = "random",
+    size: int = 1,
+    method: str | LabelModel = "auto",
+    random_state: int = 0,
+    skip: Collection[int] = (),
+    before: int = 0,
+) -> NextItems:
+    """Items to label next, so that a metric, or a difference of it, becomes known.
+
+    Parameters
+    ----------
+    metric
+        Name of a metric, of every classifier unless one is named.
+    model
+        A classifier; with `against` its difference to that one; `against="best"` (no model) asks
+        which classifier is best.
+    group
+        A column: how far the metric of each of its groups is from that of all items.
+    order
+        "random", "stratified" or "informative".
+    skip
+        Items that are not to be drawn though they have no label.
+    before
+        How many items were drawn in this order before.
+
+    Raises
+    ------
+    UsageError, InputError
+        If the order or a classifier is unknown, or there is nothing to draw from.
+    """
+    if order not in ORDERS:
+        raise UsageError(unknown("order", order, ORDERS))
+    refuse_multiplicity(predictions, "this question")
+    open_rows, target = open_items(predictions, skip), None
+    if order == "informative":
+        _, posterior = label_posterior(predictions, method, random_state)
+        target = metric_target(
+            predictions, posterior, metric, open_rows, model=model, against=against, group=group
+        )
+    return drawn(
+        predictions, open_rows, order, size, random_state, before=before, target=target,
+        group=group,
+    )  # fmt: skip
+
+
+def open_items(predictions: Predictions, skip: Collection[int] = ()) -> Ints:
+    """Items without a label, (N,), but for those to skip.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    free = ~predictions.labeled & (predictions.weight > 0)
+    free[list(skip)] = False
+    if not free.any():
+        raise InputError("every item is labeled; there is none to choose")
+    return np.flatnonzero(free)
+
+
+def label_posterior(
+    predictions: Predictions, method: str | LabelModel, seed: int
+) -> tuple[str, LabelPosterior]:
+    """Name and posterior of a method that says something of items without a label.
+
+    Raises
+    ------
+    UsageError
+        If the method does not.
+    """
+    called, label_model = resolve_method(method, predictions)
+    posterior = label_model.infer(predictions, np.random.default_rng(seed))
+    if posterior.means is not None or posterior.observed is not None:
+        raise UsageError(
+            f"method {called!r} says nothing of items without a label, so it cannot choose among "
+            "them; use 'auto' or 'tempered-ensemble'"
+        )
+    return called, posterior
+
+
+def metric_target(
+    predictions: Predictions,
+    posterior: LabelPosterior,
+    metric: str,
+    open_rows: Ints,
+    *,
+    model: str | None = None,
+    against: str | None = None,
+    group: str | None = None,
+) -> Target:
+    """What candidates' labels tell of a metric, a difference, the best classifier, or a gap.
+
+    The numbers f are the metric's values at P(label | parameters); a label's own part in them is
+    known of metrics that are means over the items, and left out of others, of which one item of
+    many moves little.
+    """
+    ((name, found),) = resolve_metrics([metric]).items()
+    for one in filter(None, (model, None if against == "best" else against)):
+        if one not in predictions.models:
+            raise UsageError(unknown("model", one, predictions.models))
+    if posterior.per_model:
+        if model is None and predictions.n_models > 1:
+            raise UsageError(
+                "the method judges each classifier by itself, so items can be chosen for one of "
+                "them; name it (`model`), or use method 'auto'"
+            )
+        posterior = posterior.of(predictions.place[model] if model else 0)
+    parameters = posterior.interval_parameters or posterior.parameters
+    size = min(parameters.size, MOST_DRAWS)
+    parts = [np.arange(predictions.n_items)]
+    if group is not None:
+        parts += list(_groups(predictions, group).values())
+    evaluator = Evaluator(predictions, posterior, {name: found}, "population", None)
+    numbers = np.concatenate([evaluator.of_parameters(rows, size)[name] for rows in parts], axis=1)
+    asked = _asked(predictions, numbers, found.direction, model, against)
+    known = np.isfinite(numbers).all(axis=0)
+    asked = asked[~(asked[:, ~known] != 0).any(axis=1)]
+    if not len(asked):
+        raise InputError(f"{metric} of {model or 'any classifier'} is not defined on these items")
+    numbers = np.where(known, numbers, 0.0) @ asked.T
+    rows = open_rows[np.argsort(predictions.keys[open_rows])[:CANDIDATES]]
+    block = parameters.block(np.arange(size), rows)
+    likeliest = block.mean(axis=2).argmax(axis=1)
+    chance = block[np.arange(len(rows)), likeliest]
+    covariance = (numbers - numbers.mean(axis=0)).T @ chance.T / size
+    own = _own_parts(predictions, found, parts, rows, block, likeliest) @ asked.T
+    noise = (chance * (1 - chance)).mean(axis=1)
+    covariance += (own * noise[:, None]).T
+    rest = (noise[:, None] * own**2).sum() * len(open_rows) / len(rows)
+    return Target(rows, covariance, chance, float(numbers.var(axis=0).sum() + rest))
+
+
+def _asked(
+    predictions: Predictions, numbers: Floats, direction: int, model: str | None,
+    against: str | None,
+) -> Floats:  # fmt: skip
+    """What is asked as combinations (G, P M) of the metric of every part and classifier.
+
+    Of two classifiers their difference. Which is best: the leader's difference to every other, the
+    more the closer they are. With groups, how far each is from all items.
+    """
+    m = predictions.n_models
+    places = range(m) if model is None else [predictions.place[model]]
+    unit = np.eye(m)
+    if against == "best":
+        mean, draws = direction * numbers[:, :m].mean(axis=0), numbers[:, :m]
+        leader = int(np.nanargmax(mean))
+        gap = draws[:, [leader]] - draws
+        spread = np.maximum(gap.std(axis=0), np.finfo(float).tiny)
+        z = np.abs(gap.mean(axis=0)) / spread
+        close = np.exp(-(np.minimum(z, 6.0) ** 2) / 2) / spread
+        of_one = np.stack([close[j] * (unit[leader] - unit[j]) for j in range(m) if j != leader])
+    elif against is not None:
+        of_one = np.stack([unit[j] - unit[predictions.place[against]] for j in places])
+    else:
+        of_one = unit[list(places)]
+    n_groups = numbers.shape[1] // m - 1
+    if not n_groups:
+        return of_one
+    side = np.hstack([-np.ones((n_groups, 1)), np.eye(n_groups)])
+    return np.kron(side, of_one)
+
+
+def _own_parts(
+    predictions: Predictions, metric: Metric, parts: list[Ints], rows: Ints, block: Floats,
+    likeliest: Ints,
+) -> Floats:  # fmt: skip
+    """What being of its likeliest class adds to the metric of every part and classifier, (C, P M).
+
+    Of a mean over the items: (loss of that class - mean loss of the others) / n; else 0.
+    """
+    out = np.zeros((len(rows), len(parts), predictions.n_models))
+    if metric.per_item is None:
+        return out.reshape(len(rows), -1)
+    p = block.mean(axis=2)
+    of_class = np.eye(predictions.n_classes, dtype=bool)[likeliest]
+    rest = np.where(of_class, 0.0, p)
+    rest /= np.maximum(rest.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    for j in range(predictions.n_models):
+        given = predictions.provides(metric.needs)[:, j]
+        here = np.flatnonzero(given[rows])
+        if not len(here):
+            continue
+        value = metric.per_item(view_of(predictions, rows[here], j))
+        gap = value[of_class[here]] - (value * rest[here]).sum(axis=1)
+        for place, part in enumerate(parts):
+            inside = np.isin(rows[here], part)
+            out[here[inside], place, j] = gap[inside] / max(int(given[part].sum()), 1)
+    return out.reshape(len(rows), -1)
+
+
+def _groups(predictions: Predictions, column: str) -> dict[str, Ints]:
+    """The groups of a column and their items."""
+    return next(iter(groups_by_column(predictions, column).values()))
