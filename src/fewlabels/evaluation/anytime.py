@@ -30,10 +30,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.metrics.base import Metric
+from fewlabels.metrics.plans import view_of
+from fewlabels.predictions import Predictions
 
 _GRID = 1000
-"""Means that are tried: steps of .001. An interval reaches one step beyond what is left."""
+"""Means that are tried: steps of .001, or of 1 / N where these are fewer. An interval reaches one
+step beyond what is left."""
+
+_BET = 20.0
+"""Largest bet: what lies between two means that are tried must not decide."""
 
 _SHARE = 0.5
 """Share of the wealth that may be lost in one bet."""
@@ -63,22 +72,23 @@ def confidence_sequence(draws: Draws, level: float) -> tuple[Floats, Floats]:
     They hold at all T looks together with probability `level`. Nothing of what was excluded comes
     back.
     """
-    grid = np.linspace(0, 1, _GRID + 1)
+    size = min(draws.n_items, _GRID)
+    grid = np.linspace(0, 1, size + 1)
     log_wealth = _bets(draws, grid)
     if draws.least >= 1 and bool(np.isin(draws.values, (0.0, 1.0)).all()):
         log_wealth = np.logaddexp(log_wealth, _mixture(draws, grid)) - np.log(2)
-    # A mean that fewer ones, or more, than were seen cannot give is out at once.
-    n = draws.n_items
+    # A mean that what was seen makes impossible is out at once; the grid is within half a step.
+    n, half = draws.n_items, 0.5 / size + 1e-12
     seen = np.cumsum(draws.values)[:, None] / n
     rest = (n - np.arange(1, len(seen) + 1))[:, None] / n
-    log_wealth[(grid < seen - 1e-12) | (grid > seen + rest + 1e-12)] = np.inf
+    log_wealth[(grid < seen - half) | (grid > seen + rest + half)] = np.inf
     kept = np.maximum.accumulate(log_wealth, axis=0) < -np.log(1 - level)
-    step = 1 / _GRID
+    step = 1 / size
     # Where the true mean lies between two points of the grid, none may be left: it is near both.
     best = log_wealth.argmin(axis=1)
     kept[np.arange(len(kept)), best] = True
     low = np.maximum(grid[kept.argmax(axis=1)] - step, 0.0)
-    high = np.minimum(grid[_GRID - kept[:, ::-1].argmax(axis=1)] + step, 1.0)
+    high = np.minimum(grid[size - kept[:, ::-1].argmax(axis=1)] + step, 1.0)
     return np.maximum.accumulate(low), np.minimum.accumulate(high)
 
 
@@ -102,8 +112,8 @@ def _bets(draws: Draws, grid: Floats) -> Floats:
         highest = top[t] + shift
         average = total / (t + 1)
         bet = average / (square / (t + 1) + average**2)
-        rise = np.clip(bet, 0.0, _SHARE / np.maximum(-lowest, 1e-9))
-        fall = np.clip(-bet, 0.0, _SHARE / np.maximum(highest, 1e-9))
+        rise = np.clip(bet, 0.0, np.minimum(_SHARE / np.maximum(-lowest, 1e-9), _BET))
+        fall = np.clip(-bet, 0.0, np.minimum(_SHARE / np.maximum(highest, 1e-9), _BET))
         up += np.log1p(rise * d)
         down += np.log1p(-fall * d)
         out[t] = np.logaddexp(up, down) - np.log(2)
@@ -155,3 +165,98 @@ def _beta_binomial(k: Floats, n: Floats, ones: Floats, zeros: Floats) -> Floats:
     choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     out: Floats = choose + betaln(k + a, n - k + b) - betaln(a, b)
     return out
+
+
+# --- of predictions -------------------------------------------------------------------------------
+
+
+def anytime(
+    predictions: Predictions,
+    metric: Metric,
+    rows: Ints,
+    probability: Floats,
+    left: Ints,
+    *,
+    level: float,
+    least: float = 1.0,
+) -> dict[str, tuple[Floats, Floats]]:
+    """The interval of every classifier's metric on these items after each label: low, high (T,).
+
+    Parameters
+    ----------
+    metric
+        A mean over the items with bounds, such as accuracy.
+    rows, probability, left
+        Items in the order in which they were drawn, with which probability from how many that were
+        left, (T,) each; all have labels. Labels that were there before are not among them, nor
+        their items in question.
+    least
+        The smallest that probability times left can be, 1 where items are drawn evenly.
+
+    Raises
+    ------
+    UsageError
+        If the metric is no mean over the items, or has no bounds.
+    InputError
+        If one of the items has no label.
+    """
+    low, high = metric.bounds
+    if metric.per_item is None or not np.isfinite([low, high]).all():
+        raise UsageError(
+            "an interval that may be looked at after each label is of means over the items with "
+            "bounds, such as accuracy or brier"
+        )
+    if (predictions.labels[rows] < 0).any():
+        raise InputError("an item that was drawn has no label; leave it out")
+    before = predictions.labeled.copy()
+    before[rows] = False
+    places = np.flatnonzero(~before)
+    at, n = np.searchsorted(places, rows), len(places)
+    p, out = pooled(predictions)[places], dict[str, tuple[Floats, Floats]]()
+    for j, name in enumerate(predictions.models):
+        # An item without a prediction of this classifier counts 0: the mean is of those with one.
+        given = np.flatnonzero(predictions.provides(metric.needs)[places, j])
+        if not len(given):
+            continue
+        value = np.zeros_like(p)
+        view = view_of(predictions, places[given], j)
+        value[given] = (metric.per_item(view) - low) / (high - low)
+        expected = (p * value).sum(axis=1)
+        seen = np.concatenate([[0.0], np.cumsum(expected[at])[:-1]])
+        ends = confidence_sequence(
+            Draws(
+                values=value[at, predictions.labels[rows]],
+                proxy=expected[at],
+                expected=(expected.sum() - seen) / n,
+                probability=probability,
+                left=left,
+                n_items=n,
+                least=least,
+            ),
+            level,
+        )
+        scale = n / len(given)
+        lower, upper = (low + (high - low) * np.minimum(scale * end, 1.0) for end in ends)
+        out[name] = lower, upper
+    return out
+
+
+def pooled(predictions: Predictions) -> Floats:
+    """Mean of what all classifiers say of each item, (n, K): probabilities, votes and ranks."""
+    n, k = predictions.n_items, predictions.n_classes
+    total, count = np.zeros((n, k)), np.zeros(n)
+    if predictions.probabilities is not None:
+        p = predictions.probabilities
+        given = ~np.isnan(p[:, :, 0])
+        total += linear_pool(p, mean_probability(p)) * given.sum(axis=1)[:, None]
+        count += given.sum(axis=1)
+    if predictions.is_sparse or predictions.given_votes is not None:
+        votes = predictions.vote_counts @ np.tile(np.eye(k), (predictions.n_models, 1))
+        total, count = total + votes, count + votes.sum(axis=1)
+    if predictions.scores is not None:
+        for scores in predictions.scores.T:
+            known = ~np.isnan(scores)
+            rank = np.searchsorted(np.sort(scores[known]), scores, "right") / max(known.sum(), 1)
+            total[known] += np.stack([1 - rank[known], rank[known]], axis=1)
+            count += known
+    return total / np.maximum(count, 1)[:, None]

@@ -34,10 +34,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fewlabels.errors import InputError, UsageError, unknown
+from fewlabels.evaluation.anytime import pooled
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.groups import groups_by_column
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.metrics.base import Metric
@@ -254,7 +254,7 @@ def _visits(seed: int, before: int) -> Iterator[int]:
 
 def along_strata(predictions: Predictions, group: str | None = None) -> Ints:
     """The place of each item, (n,), in the order of group, predicted class and sureness of it."""
-    pool = _pooled(predictions)
+    pool = pooled(predictions)
     by: list[Array] = [predictions.keys]
     if predictions.n_classes == 2:
         by.append(pool[:, 1])
@@ -265,27 +265,6 @@ def along_strata(predictions: Predictions, group: str | None = None) -> Ints:
     place = np.empty(predictions.n_items, dtype=np.int64)
     place[np.lexsort(by)] = np.arange(predictions.n_items)
     return place
-
-
-def _pooled(predictions: Predictions) -> Floats:
-    """Mean of what all classifiers say of each item, (n, K): probabilities, votes and ranks."""
-    n, k = predictions.n_items, predictions.n_classes
-    total, count = np.zeros((n, k)), np.zeros(n)
-    if predictions.probabilities is not None:
-        p = predictions.probabilities
-        given = ~np.isnan(p[:, :, 0])
-        total += linear_pool(p, mean_probability(p)) * given.sum(axis=1)[:, None]
-        count += given.sum(axis=1)
-    if predictions.is_sparse or predictions.given_votes is not None:
-        votes = predictions.vote_counts @ np.tile(np.eye(k), (predictions.n_models, 1))
-        total, count = total + votes, count + votes.sum(axis=1)
-    if predictions.scores is not None:
-        for scores in predictions.scores.T:
-            known = ~np.isnan(scores)
-            rank = np.searchsorted(np.sort(scores[known]), scores, "right") / max(known.sum(), 1)
-            total[known] += np.stack([1 - rank[known], rank[known]], axis=1)
-            count += known
-    return total / np.maximum(count, 1)[:, None]
 
 
 def _group_codes(predictions: Predictions, group: str) -> Ints:
