@@ -81,7 +81,7 @@ def test_the_mixture_is_that_of_coins_where_items_have_no_end():
 
 
 def test_it_narrows_to_the_mean_of_all_items():
-    found, mean = draws_of(np.random.default_rng(4), 80, 0.7, 80)
+    found, mean = draws_of(np.random.default_rng(5), 80, 0.7, 80)
     low, high = confidence_sequence(found, 0.9)
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) <= 0).all()
