@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -17,12 +19,15 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
+from paper import fill
 from score_lists import spread
 
 Record = dict[str, Any]
 Arguments = dict[str, Any]
 _T = TypeVar("_T")
 
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 SEED = 40_000
 
 
@@ -134,6 +139,46 @@ def run_part(
             pass
     records, seconds = read_jobs(jobs)
     return part.blocks(records, plan), seconds
+
+
+def run_page(
+    description: str, name: str, parts: Mapping[str, Part], page: Path, need_data: Collection[str]
+) -> None:
+    """Run the parts that the command line asks for, and fill the page between their marks.
+
+    Cells are kept; another run goes on where one stopped. A quick run fills a copy of the page.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
+    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--work", type=Path, default=CACHE / "fewlabels" / "benchmarks" / name)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--fresh", action="store_true", help="start over")
+    parser.add_argument("--quick", action="store_true", help="a few cells of each part")
+    given = parser.parse_args()
+    asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
+    if not given.data.is_dir() and set(need_data) & set(asked):
+        parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")
+    work = given.work / "quick" if given.quick else given.work
+    work.mkdir(parents=True, exist_ok=True)
+    if given.quick:
+        page = Path(shutil.copyfile(page, work / page.name))
+    plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
+    for one in asked:
+        if given.fresh:
+            shutil.rmtree(work / one, ignore_errors=True)
+        part = parts[one]
+        found, seconds = run_part(one, part, plan, work / one, given.workers, "with --fresh")
+        short = f"a few cells; in full {part.design}" if given.quick else part.design
+        caption = (
+            f"`python benchmarks/{name}.py {one}{' --quick' if given.quick else ''}`: {short}. "
+            f"fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one processor."
+        )
+        fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
+    print(f"wrote {page}")
 
 
 def plain(value: Any) -> Any:

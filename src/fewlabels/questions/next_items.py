@@ -18,7 +18,7 @@ Three orders, each with the probability q with which an item was drawn from thos
     stratified    in the order of group and pooled prediction the items that are left fall into ten
                   equal parts; every ten draws visit each part once, in a random order. Before that
                   order is drawn all items are equally likely: q = 1 / left
-    informative   q = .5 / left + .5 g_i / sum g, g_i the variance that item i takes away: half of
+    informative   q = .5 / left + .5 g_i^2 / sum g^2, g_i the variance that item i takes: half of
                   the draws are stratified ones, so that no item is impossible
 
 Labels enter only through the posterior: what is chosen depends on scores, votes and labels that
@@ -60,6 +60,9 @@ STRATIFIED = 0.5
 """Share of stratified draws among informative ones."""
 
 SHARPNESS = 2.0
+"""Power of the gains in proportion to which informative draws are made. It and the share above
+were chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with
+a common factor, which are not reported on; 1 and 2 came out alike."""
 
 _TIE = 1e-9
 """Gains that agree so closely are equal: the order of the rows must not decide."""
