@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -70,6 +70,9 @@ compare-power: $(VENV)/.dev  ## how often two classifiers are called different, 
 
 stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known (an hour or two; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/stress.py
+
+labeling: $(VENV)/.dev  ## which items to label, and when to stop (FEWLABELS_DATA; an hour or two; goes on where it stopped)
+	$(BIN)/python benchmarks/labeling.py all
 
 study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/study.py --out build/study
