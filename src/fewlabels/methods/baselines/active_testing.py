@@ -14,6 +14,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.interval_draws import pseudo_observations
+from fewlabels.kernels.lure import lure_weights
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -105,7 +106,8 @@ class ActiveTesting(LabelModel):
         acquired = None
         if self.oracle is not None:
             labels = _answers(self.oracle, picked, predictions.n_classes)
-            first = _lure(loss / loss.sum(), 1, budget) if len(pool) else loss
+            whole_pool = np.full(len(pool), len(pool))
+            first = lure_weights(loss / loss.sum(), whole_pool, drawn=budget) if len(pool) else loss
             acquired = Acquisition(
                 predictions.keys[picked], labels, weights, predictions.keys[pool], first
             )
@@ -138,15 +140,7 @@ def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floa
     left = np.cumsum(loss[order][::-1])[::-1]
     picked = order[:budget]
     q = loss[picked] / left[:budget]
-    return picked, _lure(q, np.arange(1, budget + 1), budget, len(keys))
-
-
-def _lure(q: Floats, m: Ints | int, budget: int, n: int | None = None) -> Floats:
-    """Weight of the m-th of `budget` items asked for, picked with probability q from n."""
-    n = len(q) if n is None else n
-    left = np.maximum(n - np.asarray(m), 1)  # the last of all has weight 1: its factor is 0
-    out: Floats = 1 + (n - budget) / left * (1 / ((n - m + 1) * q) - 1)
-    return out
+    return picked, lure_weights(q, len(keys) - np.arange(budget), len(keys))
 
 
 def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
