@@ -8,7 +8,7 @@ what stands in the end is worked out when it is read. `labeling.journal` writes 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -108,18 +108,18 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRecord:
-    """A record as it was read; `size` are the bytes of its whole lines, `torn` those behind them.
-
-    `decisions` has what stands of every item that was decided, in the order of the decisions;
-    `notes` what was noted of an item.
-    """
+    """A record as it was read; `size` are the bytes of whole lines, `torn` those behind them."""
 
     header: Header
-    decisions: Mapping[str, Decision]
-    notes: Mapping[str, tuple[str, ...]]
+    ledger: Ledger
     n_events: int
     size: int
     torn: int
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """What stands of every item that was decided, in the order of the decisions."""
+        return self.ledger.decisions
 
     @property
     def labels(self) -> dict[str, str]:
@@ -188,13 +188,10 @@ def parse_record(content: bytes) -> LabelRecord:
         raise InputError(
             "was cut short in its first line and holds no label; remove it, and a new one is begun"
         )
-    header = _header(_parsed(lines[0]))
-    return _settled(
-        header,
-        (_event(_parsed(line), k, header) for k, line in enumerate(lines[1:], 2)),
-        whole,
-        len(content) - whole,
-    )
+    header, ledger = _header(_parsed(lines[0])), Ledger()
+    for number, line in enumerate(lines[1:], 2):
+        ledger.take(_event(_parsed(line), number, header))
+    return LabelRecord(header, ledger, len(lines) - 1, whole, len(content) - whole)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -212,7 +209,7 @@ def _header(said: dict[str, Any] | None) -> Header:
             f"was written by a newer version (format {version}, and this one reads up to "
             f"{FORMAT}); update fewlabels"
         )
-    known = {name: (said or {}).get(name) for name in Header.__annotations__}
+    known: dict[str, Any] = {n: (said or {}).get(n) for n in Header.__annotations__}
     classes, positive, items = known.pop("classes"), known.pop("positive"), known.pop("items")
     texts = [*known.values(), *(classes if isinstance(classes, list) else [None])]
     if (
@@ -253,26 +250,18 @@ def _event(said: dict[str, Any] | None, number: int, header: Header) -> Event:
     )  # fmt: skip
 
 
-def _settled(header: Header, events: Iterable[Event], size: int, torn: int) -> LabelRecord:
-    ledger = Ledger()
-    number = 0
-    for event in events:
-        ledger.take(event)
-        number += 1
-    notes = {item: tuple(texts) for item, texts in ledger.notes.items()}
-    return LabelRecord(header, ledger.decisions, notes, number, size, torn)
-
-
 class Ledger:
     """What stands of every item after some events: a label, until it is changed or undone.
 
     An undo takes back the last decision on its item: a changed label is again what it was, and an
     item that was labeled once is open again. How an item was drawn stays with its decisions.
+    `actions` are the items of the decisions and changes that an undo could take back.
     """
 
     def __init__(self) -> None:
         self.decisions: dict[str, Decision] = {}
         self.notes: dict[str, list[str]] = {}
+        self.actions: list[str] = []
         self._before: dict[str, list[Decision]] = {}
 
     def take(self, event: Event) -> None:
@@ -282,8 +271,9 @@ class Ledger:
             self.notes.setdefault(item, []).append(event.text or "")
             return
         if event.kind == "undo":
-            before = self._before.get(item)
-            if before:
+            if item in self.decisions:
+                del self.actions[-1 - self.actions[::-1].index(item)]
+            if before := self._before.get(item):
                 self.decisions[item] = before.pop()
             else:
                 self.decisions.pop(item, None)
@@ -294,3 +284,4 @@ class Ledger:
             self._before.setdefault(item, []).append(now)
             draw = now[2:]
         self.decisions[item] = Decision(event.label, event.annotator, *draw)
+        self.actions.append(item)
