@@ -178,7 +178,7 @@ class Input(Columns):
     def of(cls, **values: Any) -> Self:
         """The files that the options name, and what they say of them."""
         _check_mapped(values["model"])
-        file, votes = values.pop("file"), values.pop("votes")
+        file, votes = values.pop("file"), values.pop("votes", None)
         form, sheet = values.get("format_name"), values.get("sheet")
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")

@@ -25,7 +25,7 @@ _FEWEST_ROWS = 1_000
 """So many rows are kept even of items with very long texts."""
 
 
-class _Batch(NamedTuple):
+class Batch(NamedTuple):
     """Rows of a file; `first` is the number of the first one in all of the source."""
 
     rows: pa.RecordBatch
@@ -68,7 +68,7 @@ def choose_rows(
     labels = [column for column in known if column in names]
     kept = _Sample(most_rows, most_bytes)
     hashes: list[UInts] = []
-    for batch in _batches(source, names):
+    for batch in batches_of(source, names):
         keys = [class_text(value) for value in batch.rows.column(item).to_pylist()]
         if "" in keys:
             raise InputError(
@@ -112,9 +112,9 @@ class _Sample:
         self.most = [most_rows, most_rows]
         self.most_bytes = most_bytes
         self.ceiling = np.full(2, np.iinfo(np.uint64).max, dtype=np.uint64)
-        self.batches: list[tuple[_Batch, list[str], UInts, Ints, Ints]] = []
+        self.batches: list[tuple[Batch, list[str], UInts, Ints, Ints]] = []
 
-    def add(self, batch: _Batch, keys: list[str], rank: UInts, known: Bools) -> None:
+    def add(self, batch: Batch, keys: list[str], rank: UInts, known: Bools) -> None:
         """Take in a batch."""
         kind = known.astype(np.int64)
         self.batches.append((batch, keys, rank, kind, np.arange(len(keys))))
@@ -168,7 +168,7 @@ class _Sample:
         )
 
 
-def _batches(source: Source, names: Collection[str]) -> Iterator[_Batch]:
+def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
     """All rows of a source, some thousand at a time; texts stay as they are written."""
     first = 0
     for part, named in _parts(source):
@@ -180,7 +180,7 @@ def _batches(source: Source, names: Collection[str]) -> Iterator[_Batch]:
                 found = _place(part, before + row)
                 return f"{found} of {named}" if named else found
 
-            yield _Batch(rows, first, place)
+            yield Batch(rows, first, place)
             inside += len(rows)
             first += len(rows)
 
@@ -225,7 +225,7 @@ def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
     again = int(order[same + 1].min())
     before = int(np.flatnonzero(hashes == hashes[again])[0])
     found: dict[int, tuple[str, str]] = {}
-    for batch in _batches(source, [item]):
+    for batch in batches_of(source, [item]):
         for row in (before, again):
             if 0 <= row - batch.first < len(batch.rows):
                 value = batch.rows.column(item)[row - batch.first].as_py()
@@ -243,7 +243,7 @@ def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
 def distinct_columns(source: Source, some: int = 5_000) -> list[str]:
     """Columns whose values all differ in the first rows, so that they may name the items."""
     names = [name for name in source.names if name]
-    batch = next(_batches(source, names), None)
+    batch = next(batches_of(source, names), None)
     if batch is None:
         return []
     rows = batch.rows.slice(0, some)
