@@ -65,22 +65,29 @@ class Stop:
         ]  # fmt: skip
         tested = [self._tested(row) for row in mine]
         open_ = [row for row in tested if not asked.met_by(row)]
-        named = "" if len(tested) != 1 else f" of {tested[0].model}"
         if tested and not open_:
-            if self.by_guard:
-                why = (
-                    f"{self.text} holds by the interval that may be looked at after every "
-                    f"label{named}"
-                )
-            else:
-                why = f"{self.text}: the interval{named} is narrow enough"
-            return Verdict(True, why, 0)
+            return Verdict(True, self._why(tested), 0)
         needed = [self._needed(row, n_labeled) for row in open_]
         most = None if None in needed or not needed else max(n for n in needed if n is not None)
         who = listed([row.model for row in open_], 3) or "no classifier is estimated yet"
         return Verdict(False, f"{self.text} is not met yet: {who}", most)
 
+    def _why(self, rows: Sequence[Row]) -> str:
+        """What made the condition hold, in plain words."""
+        asked = self.requirement
+        of = f"{asked.metric} of {rows[0].model if len(rows) == 1 else 'every classifier'}"
+        if asked.bound == "width":
+            widest = max(row.high - row.low for row in rows)
+            return f"the interval for {of} is {widest:.3f} wide, and {asked.threshold:g} was asked"
+        low, high = min(row.low for row in rows), max(row.high for row in rows)
+        side = "above" if asked.bound == "low" else "below"
+        return (
+            f"{of} is {side} {asked.threshold:g} by the interval that holds at every look "
+            f"({low:.3f} to {high:.3f})"
+        )
+
     def _tested(self, row: Row) -> Row:
+        """The row with the interval that counts."""
         if not self.by_guard:
             return row
         low, high = row.guard or (math.nan, math.nan)

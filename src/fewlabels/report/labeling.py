@@ -26,11 +26,12 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
         high, which may be empty; `target`, a bound to be reached, or None. Plain values.
     """
     points, guard = picture["points"], picture["guard"]
+    # The guard of the first labels is all but everything, which the scale need not show.
+    last = max([p["n"] for p in (*points, *guard)], default=1)
     values = [p[key] for p in points for key in ("low", "high")]
-    values += [g[key] for g in guard if g["n"] >= _FIRST_GUARD for key in ("low", "high")]
+    values += [g[key] for g in guard if g["n"] >= last / 3 for key in ("low", "high")]
     values += [] if picture["target"] is None else [picture["target"]]
     y = Scale(fit_axis(values or [0.0, 1.0], (0.0, 1.0) if _unit(values) else (None, None)))
-    last = max([p["n"] for p in (*points, *guard)], default=1)
     x = Scale(fit_axis([0, max(last, 5)], (0, None), 4))
     write = number_format([*values, *(p["value"] for p in points)])
     texts = [
@@ -58,12 +59,7 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
         "labeling.svg.j2",
         view=view,
         target=None if target is None else HEIGHT * (1 - y.at(target)),
-        side=44,
     ).strip()
-
-
-_FIRST_GUARD = 3
-"""Before so many labels the guard is all but everything; the scale need not show that."""
 
 
 def _unit(values: Sequence[float]) -> bool:
@@ -88,7 +84,7 @@ def _outline(x: Scale, y: Scale, points: Sequence[Mapping[str, float]]) -> str:
 
 def _strips(x: Scale, places: Sequence[float], texts: Sequence[str]) -> tuple[Strip, ...]:
     """A strip per point, from it to the next."""
-    ends = [100 * x.at(n) for n in [*places[1:], math.inf]]
+    ends = [100 * x.at(n) for n in [*places[1:], math.inf]][: len(places)]
     return tuple(
         Strip(100 * x.at(n), end - 100 * x.at(n), text)
         for n, end, text in zip(places, ends, texts, strict=True)

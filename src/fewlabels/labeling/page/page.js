@@ -405,7 +405,8 @@ function drawn(name, attributes, ...children) {
 const keys = new Map();
 
 function begin() {
-  $("file").textContent = state.name;
+  $("file").textContent = state.name.split(/[\\/]/).pop();
+  $("file").title = state.name;
   $("record").textContent = state.record;
   for (const one of state.classes) {
     const button = make("button", "class");
