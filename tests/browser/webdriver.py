@@ -65,8 +65,11 @@ class Browser:
         )
 
     def text(self, selector: str) -> str:
-        """The text of an element as it is seen; empty where there is none."""
-        script = "const e = document.querySelector(arguments[0]); return e ? e.innerText : ''"
+        """The text of an element as it is seen; empty where there is none, or it is hidden."""
+        script = (
+            "const e = document.querySelector(arguments[0]);"
+            " return e && e.checkVisibility() ? e.innerText : ''"
+        )
         return str(self.run(script, selector)).strip()
 
     def click(self, selector: str) -> None:

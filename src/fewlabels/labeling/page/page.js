@@ -314,7 +314,7 @@ function shownOrNot() {
   show($("stop"), stops.length > 0);
   const can = estimate && estimate.can_stop;
   $("stop").classList.toggle("can", Boolean(can));
-  const words = can ? `You can stop. ${stops.map(s => s.why).join("; ")}.`
+  const words = can ? `You can stop: ${stops.map(s => s.why).join("; ")}.`
     : stops.map(s => s.met ? `${s.text}: met.` : s.labels === null
       ? `Go on until ${s.text}.` : `Go on until ${s.text}: about ${number(s.labels)} more labels.`).join(" ");
   if ($("stop").textContent !== words) $("stop").textContent = words;
