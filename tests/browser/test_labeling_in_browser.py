@@ -269,6 +269,7 @@ def test_two_tabs_on_one_record(browser: webdriver.Browser, start: Start) -> Non
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
     browser: webdriver.Browser, start: Start
 ) -> None:
@@ -306,8 +307,7 @@ def test_a_held_key_is_one_decision(browser: webdriver.Browser, start: Start) ->
     page.counted(1)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1280, "light")])
 def test_it_fits_a_phone_and_a_desktop(
     browser: webdriver.Browser, start: Start, width: int, scheme: str
 ) -> None:
@@ -352,6 +352,7 @@ DOT = (
 )
 
 
+@pytest.mark.slow
 def test_pictures_are_shown(browser: webdriver.Browser, start: Start, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "dot.png").write_bytes(base64.b64decode(DOT))

@@ -6,6 +6,7 @@ The rows whose keys have the smallest hashes are a random sample, whatever the o
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from fewlabels.data.delimited import DelimitedFile
 from fewlabels.data.native import ChosenRows
+from fewlabels.data.roles import split_native
 from fewlabels.data.sources import FolderOfTables
 from fewlabels.data.table import Place, Source, class_text
 from fewlabels.errors import InputError, listed, quoted
@@ -252,9 +254,15 @@ def distinct_columns(source: Source, some: int = 5_000) -> list[str]:
         column = rows.column(name)
         plain = pa.types.is_string(column.type) or pa.types.is_integer(column.type)
         values = [class_text(v) for v in column.to_pylist()] if plain else []
-        if values and "" not in values and len(set(values)) == len(values):
+        measured = split_native(name) is not None or all(map(_is_fraction, values))
+        if values and not measured and "" not in values and len(set(values)) == len(values):
             found.append(name)
     return found
+
+
+def _is_fraction(text: str) -> bool:
+    """Whether a text is a number with decimals, which measures and does not name."""
+    return bool(re.fullmatch(r"-?\d*[.,]\d+(?:[eE]-?\d+)?", text))
 
 
 def no_items(source: Source) -> InputError:

@@ -89,6 +89,8 @@ def open_session(
     metrics = tuple(wishes.metrics) or (_usual(opened.predictions),)
     stops = stops_of(wishes.until, metrics, opened.predictions.models)
     annotator = user_name() if wishes.annotator is None else wishes.annotator
+    if not annotator.strip():
+        raise UsageError("--annotator must name somebody; got an empty name")
     watch = Watch(
         opened.predictions.with_positive(), metrics, wishes.method, wishes.confidence_level,
         wishes.seed, stops,

@@ -81,11 +81,6 @@ class Session:
         Whose decisions are written.
     see_predictions
         Whether classifiers' answers are shown; the record notes it.
-
-    Raises
-    ------
-    UsageError
-        If all items have a label, or nobody is named.
     """
 
     def __init__(
@@ -104,8 +99,6 @@ class Session:
             annotator,
             see_predictions,
         )
-        if not annotator.strip():
-            raise UsageError("--annotator must name somebody; got an empty name")
         self.keys = class_keys(items.classes)
         self.queue: deque[Draw] = deque()
         self.closing = False
