@@ -229,3 +229,10 @@ def test_an_unknown_class_is_told_as_of_any_labels(tmp_path: Path) -> None:
     path.write_bytes(lines(*labels("anna", c001="rude"), header=header))
     with pytest.raises(fl.InputError, match="rude"):
         fl.read_predictions(table_of(), labels=path)
+
+
+def test_the_file_s_own_unknown_labels_are_filled(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", *labels("anna", c001="fine", c002="toxic"))
+    own = ["-1", "-1", "", "toxic", *[None] * 56]
+    found = fl.read_predictions(table_of(label=own), labels=path)
+    assert np.flatnonzero(found.labeled).tolist() == [1, 2, 3]

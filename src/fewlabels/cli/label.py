@@ -211,8 +211,8 @@ def _say_goodbye(session: Session) -> None:
 
 def _join(source: Input, record: Path, out: str) -> None:
     """Write the table of FILE with the labels in it."""
+    from fewlabels.data.joined_table import write_joined
     from fewlabels.data.write import table_kind
-    from fewlabels.labeling.opening import write_joined
 
     said: dict[str, Any] = source.arguments()
     found = 0

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from fewlabels.data.delimited import DelimitedFile
 from fewlabels.data.native import ChosenRows
-from fewlabels.data.roles import split_native
+from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.sources import FolderOfTables
-from fewlabels.data.table import Place, Source, class_text
+from fewlabels.data.table import NO_LABEL, Place, Source, class_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
@@ -103,7 +104,7 @@ def _filled(rows: pa.RecordBatch, columns: Collection[str]) -> Bools:
     """Which rows may have a label, (n,)."""
     out = np.zeros(len(rows), dtype=bool)
     for column in columns:
-        out |= [class_text(v) not in ("", "-1") for v in rows.column(column).to_pylist()]
+        out |= [class_text(v) not in NO_LABEL for v in rows.column(column).to_pylist()]
     return out
 
 
@@ -265,12 +266,28 @@ def _is_fraction(text: str) -> bool:
     return bool(re.fullmatch(r"-?\d*[.,]\d+(?:[eE]-?\d+)?", text))
 
 
-def no_items(source: Source) -> InputError:
-    """What is said where no column names the items."""
+def item_column(source: Source, asked: str | None) -> str:
+    """The column that names the items: the one that is asked for, or one of such a name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    names = [name for name in source.names if name]
+    if asked is not None:
+        if asked not in names:
+            raise InputError(missing_column(asked, names, "--item"))
+        return asked
+    alike = [name for name in names if ITEM_NAMES.fullmatch(name)]
+    if "item" in names:
+        return "item"
+    if len(alike) == 1:
+        return alike[0]
     found = distinct_columns(source)
     which = (
         f"values all differ in {listed(map(quoted, found))}"
         if found
         else f"the columns are {listed(map(quoted, source.names))}, and none has values that differ"
     )
-    return InputError(f"no column is known to name the items; say which with --item COL: {which}")
+    raise InputError(f"no column is known to name the items; say which with --item COL: {which}")

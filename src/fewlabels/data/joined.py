@@ -28,7 +28,16 @@ from fewlabels.data.roles import (
     missing_column,
 )
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import Names, Place, Source, Table, class_text, group_text, told_of
+from fewlabels.data.table import (
+    NO_LABEL,
+    Names,
+    Place,
+    Source,
+    Table,
+    class_text,
+    group_text,
+    told_of,
+)
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Ints
 
@@ -707,7 +716,7 @@ class WithLabels:
         if own:
             known = Names.of(table, self.label)
             for row, (k, label) in enumerate(zip(known.codes.tolist(), joined, strict=True)):
-                mine = known.texts[k] if k >= 0 else ""
+                mine = known.texts[k] if k >= 0 and known.texts[k] not in NO_LABEL else ""
                 if mine and label is not None and mine != label:
                     raise InputError(
                         f"item {quoted(items.texts[items.codes[row]])} has two labels: "

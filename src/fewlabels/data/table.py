@@ -42,6 +42,10 @@ def class_text(value: Any) -> str:
     return "0" if integral[1] == "-0" else integral[1]
 
 
+NO_LABEL = ("", "-1")
+"""Texts of a native column of labels where none is known."""
+
+
 def group_text(value: Any) -> str | None:
     """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank.
 

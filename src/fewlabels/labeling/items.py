@@ -16,13 +16,12 @@ from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from fewlabels.data.chosen_rows import choose_rows, no_items
+from fewlabels.data.chosen_rows import choose_rows, item_column
 from fewlabels.data.label_record import Header
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.profiles import profile
 from fewlabels.data.read import open_input, read_predictions
-from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import LIKE_LABELS, assign_roles, missing_column
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import Source, group_text, told_of
@@ -241,27 +240,6 @@ def items_of(
     options = ColumnOptions(item=column)
     shown = _shown(table, options, show, images, free=True)
     return Items("the notebook", column, table, given, shown, _folder(images))
-
-
-def item_column(source: Source, asked: str | None) -> str:
-    """The column that names the items: the one that is asked for, or one of such a name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    names = [name for name in source.names if name]
-    if asked is not None:
-        if asked not in names:
-            raise InputError(missing_column(asked, names, "--item"))
-        return asked
-    alike = [name for name in names if ITEM_NAMES.fullmatch(name)]
-    if "item" in names:
-        return "item"
-    if len(alike) == 1:
-        return alike[0]
-    raise no_items(source)
 
 
 def _shown(

@@ -1,25 +1,18 @@
-"""A session from a file and its record; and the table of the file with the record's labels."""
+"""A session from a file and its record."""
 
 from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
-from fewlabels.data.chosen_rows import batches_of
 from fewlabels.data.label_record import ENDING, is_record, read_record
-from fewlabels.data.sources import is_standard_input, locate, open_source
-from fewlabels.data.table import class_text, told_of
-from fewlabels.data.write import TableKind
-from fewlabels.errors import InputError, UsageError, listed, quoted
-from fewlabels.labeling.items import Items, item_column, items_of, open_items
+from fewlabels.data.sources import is_standard_input
+from fewlabels.errors import InputError, UsageError
+from fewlabels.labeling.items import Items, items_of, open_items
 from fewlabels.labeling.journal import Journal
 from fewlabels.labeling.session import Asked, Session
 from fewlabels.labeling.stopping import stops_of
@@ -134,76 +127,3 @@ def user_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return "somebody"
-
-
-def write_joined(
-    source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None
-) -> int:
-    """Write a file's table with the labels of its record, some thousand rows at a time.
-
-    The column of labels is filled where it is empty; it is `label`, unless the file has one of
-    another name. How many labels are in it.
-
-    Raises
-    ------
-    InputError
-        If there is no record, it is of other items, or the file says another label of an item.
-    OSError
-        If it cannot be written.
-    """
-    if not is_record(record):
-        raise InputError(f"{record}: there is no record of labels; label some items first")
-    labels = read_record(record).labels
-    located = locate(source)
-    with told_of(None if located is None else located.name):
-        opened = open_source(source, located)
-        names = [name for name in opened.names if name]
-        column = item_column(opened, item)
-        target = label if label is not None and label in names else "label"
-        found = 0
-
-        def joined() -> Iterator[pa.RecordBatch]:
-            nonlocal found
-            for batch in batches_of(opened, names):
-                keys = [class_text(v) for v in batch.rows.column(column).to_pylist()]
-                said = [labels.get(key) for key in keys]
-                if target in names:
-                    own = [class_text(v) for v in batch.rows.column(target).to_pylist()]
-                    for row, (mine, other) in enumerate(zip(own, said, strict=True)):
-                        if mine and other is not None and mine != other:
-                            raise InputError(
-                                f"item {quoted(keys[row])} has two labels: {quoted(mine)} in "
-                                f"{batch.place(row)} and {quoted(other)} in {record}; correct one"
-                            )
-                    said = [mine or other for mine, other in zip(own, said, strict=True)]
-                found += sum(
-                    text is not None and key in labels for key, text in zip(keys, said, strict=True)
-                )
-                yield _with_column(batch.rows, target, pa.array(said, pa.string()))
-
-        _write(joined(), path, kind)
-        if not found:
-            raise InputError(
-                f"no item of {record} is in column {quoted(column)}; its items are such as "
-                f"{listed(map(quoted, labels), 3) or 'none'}"
-            )
-    return found
-
-
-def _with_column(rows: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    columns = dict(zip(rows.schema.names, rows.columns, strict=True)) | {name: column}
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _write(batches: Iterator[pa.RecordBatch], path: Path, kind: TableKind) -> None:
-    first = next(batches, None)
-    if first is None:
-        raise InputError("there are no rows; a file needs at least one item")
-    made: Any = (
-        pa.csv.CSVWriter(path, first.schema)
-        if kind == "csv"
-        else pa.parquet.ParquetWriter(path, first.schema, write_page_checksum=True)
-    )
-    with made:
-        for batch in (first, *batches):
-            made.write_batch(batch.cast(first.schema) if batch.schema != first.schema else batch)

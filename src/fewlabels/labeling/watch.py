@@ -19,7 +19,7 @@ from fewlabels.kernels.counter_based import mix
 from fewlabels.labeling.stopping import GUARDED, Row, Stop, Verdict, labels_to_width
 from fewlabels.predictions import Predictions
 
-WATCHED_ROWS = 10_000
+WATCHED_ROWS = 5_000
 """Items without a label that an estimate beside the page is made from; more tell it little."""
 
 USUAL_WIDTH = 0.1
