@@ -22,7 +22,10 @@ def test_a_bound_counts_by_the_guard_alone() -> None:
     verdict = stop.verdict(rows, 50)
     assert not verdict.met
     assert verdict.labels == pytest.approx(50 * 3, abs=1)  # (.9 - .7) / (.9 - .8) = 2
-    assert verdict.why == "low:accuracy>=0.8 is not met yet: good"
+    assert verdict.why == (
+        "go on until the interval that holds at every look for accuracy of every classifier is "
+        "above 0.8, which it is not yet of good"
+    )
     rows = [row("good", 0.2, 0.95, (0.82, 0.99)), rows[1]]
     met = stop.verdict(rows, 50)
     assert met.met

@@ -442,6 +442,8 @@ class Session:
     def estimate(self, *, wait: bool = False) -> dict[str, Any] | None:
         """The newest estimates, and the number of labels that they are from; None before the first.
 
+        They are `fresh` where nothing is going on that would change them, or their picture.
+
         Parameters
         ----------
         wait
@@ -453,8 +455,9 @@ class Session:
             moment = self._moment
             if moment is None:
                 return None
-            report = self.watch.report(moment, self.draws())
-            return report | {"fresh": self._looked_at == self._version}
+            draws = self.draws()
+            done = self._looked_at == self._version and not self.watch.missing(len(draws.rows))
+            return self.watch.report(moment) | {"fresh": done}
 
     def picture(self, model: str, metric: str) -> dict[str, Any]:
         """How an interval came to be, in plain values.
@@ -475,8 +478,9 @@ class Session:
             version, draws = self._version, self.draws()
         moment = self.watch.look(draws)
         with self._lock:
-            self._moment, self._looked_at = moment, version
-            self.watch.forget_after(len(draws.rows))
+            if version >= self._looked_at:  # another thread may have looked at more labels
+                self._moment, self._looked_at = moment, version
+                self.watch.forget_after(len(draws.rows))
 
     def _work(self) -> None:
         """Draw items before they run out, then estimate, then fill in how it came to be."""

@@ -52,6 +52,16 @@ class Stop:
         return self.requirement.text
 
     @property
+    def goal(self) -> str:
+        """The condition in plain words."""
+        asked = self.requirement
+        of = f"{asked.metric} of {asked.model or 'every classifier'}"
+        if asked.bound == "width":
+            return f"the interval for {of} is at most {asked.threshold:g} wide"
+        side = "above" if asked.bound == "low" else "below"
+        return f"the interval that holds at every look for {of} is {side} {asked.threshold:g}"
+
+    @property
     def by_guard(self) -> bool:
         """Whether it counts by the interval that holds at all looks."""
         return self.requirement.bound != "width"
@@ -69,8 +79,8 @@ class Stop:
             return Verdict(True, self._why(tested), 0)
         needed = [self._needed(row, n_labeled) for row in open_]
         most = None if None in needed or not needed else max(n for n in needed if n is not None)
-        who = listed([row.model for row in open_], 3) or "no classifier is estimated yet"
-        return Verdict(False, f"{self.text} is not met yet: {who}", most)
+        who = listed([row.model for row in open_], 3) or "any classifier"
+        return Verdict(False, f"go on until {self.goal}, which it is not yet of {who}", most)
 
     def _why(self, rows: Sequence[Row]) -> str:
         """What made the condition hold, in plain words."""

@@ -162,12 +162,13 @@ class Watch:
             for stop in self.stops
         ]
 
-    def report(self, moment: Moment, draws: Draws) -> dict[str, Any]:
+    def report(self, moment: Moment) -> dict[str, Any]:
         """The estimates in plain values, for the page and for a terminal."""
         verdicts = self.verdicts(moment)
-        known = [{"text": s.text} | vars(v) for s, v in zip(self.stops, verdicts, strict=True)]
+        known = [{"goal": s.goal} | vars(v) for s, v in zip(self.stops, verdicts, strict=True)]
         return {
             "n": moment.n,
+            "moments": len(self.moments),
             "level": self.level,
             "problem": moment.problem,
             "seconds": moment.seconds,

@@ -315,8 +315,8 @@ function shownOrNot() {
   const can = estimate && estimate.can_stop;
   $("stop").classList.toggle("can", Boolean(can));
   const words = can ? `You can stop: ${stops.map(s => s.why).join("; ")}.`
-    : stops.map(s => s.met ? `${s.text}: met.` : s.labels === null
-      ? `Go on until ${s.text}.` : `Go on until ${s.text}: about ${number(s.labels)} more labels.`).join(" ");
+    : stops.map(s => s.met ? `Done: ${s.why}.` : s.labels === null ? `Go on until ${s.goal}.`
+      : `Go on until ${s.goal}: about ${number(s.labels)} more labels.`).join(" ");
   if ($("stop").textContent !== words) $("stop").textContent = words;
   return on && there;
 }
@@ -378,7 +378,7 @@ function estimated() {
 }
 
 async function figure() {
-  const wanted = `${chosen.model}\n${chosen.metric}\n${estimate.n}\n${state.version}`;
+  const wanted = `${chosen.model}\n${chosen.metric}\n${estimate.n}\n${estimate.moments}\n${state.version}`;
   if (wanted === asked) return;
   asked = wanted;
   try {
@@ -415,7 +415,7 @@ function begin() {
     button.setAttribute("aria-pressed", "false");
     if (one.keys.length) button.setAttribute("aria-keyshortcuts", one.keys.join(" "));
     for (const key of one.keys) {
-      button.append(make("kbd", "", key));
+      if (key !== one.name) button.append(make("kbd", "", key));
       keys.set(key, () => decide(one.name));
     }
     button.append(make("span", "name", one.name));
