@@ -186,3 +186,10 @@ def test_a_real_limit_of_the_system(path: Path) -> None:
     assert int(saved) == int(held) > 10
     assert "not saved: File too large" in said
     assert read_record(path).labels == {f"x{i}": "fine" for i in range(int(saved))}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices of Unix")
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
+def test_a_place_that_keeps_nothing_is_refused(device: str) -> None:
+    with pytest.raises(fl.UsageError, match="is no file that keeps what is written"):
+        Journal(device, HEADER)

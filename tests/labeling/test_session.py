@@ -47,7 +47,7 @@ def test_every_item_comes_once_with_the_probability_of_its_draw(
     assert drawn == [("random", pytest.approx(1 / left), left) for left in range(60, 0, -1)]
     assert session.progress() | {"recent": 0, "queue": 0, "version": 0} == {
         "labeled": 40, "cannot_say": 20, "known": 0, "items": 60, "left": 0, "queue": 0,
-        "recent": 0, "undo": keys[-1], "version": 0,
+        "recent": 0, "undo": keys[-1], "version": 0, "notice": None,
     }  # fmt: skip
 
 
@@ -242,3 +242,30 @@ def test_a_large_file_is_sampled_by_its_keys(
 def test_keys_of_classes(classes: list[str], keys: list[str]) -> None:
     found = class_keys(classes)
     assert [" ".join(found[name]) for name in classes] == keys
+
+
+def test_an_order_that_fails_leaves_nobody_waiting(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items are drawn uniformly then, and the page and the record say so."""
+    from fewlabels.labeling import session as session_module
+
+    session = opened(order="informative")
+    drawn = session_module.next_items
+
+    def fails(*arguments: Any, order: str, **more: Any) -> Any:
+        if order == "informative":
+            raise fl.UsageError("the method is too slow")
+        return drawn(*arguments, order=order, **more)
+
+    monkeypatch.setattr(session_module, "next_items", fails)
+    session.start()
+    for _ in range(12):
+        session.decide(first(session), "fine")
+    deadline = time.monotonic() + 20
+    while session.progress()["notice"] is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert session.progress()["notice"] == "items are drawn at random: the method is too slow"
+    orders = [d.order for d in session.journal.decisions.values()]
+    assert orders[-1] == "random"
+    assert session.estimate(wait=True) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -177,7 +178,7 @@ def _on_page(session: Session, asked: LabelOptions) -> None:
         click.echo(f"Label at {server.url}")
         click.echo('End with "Finish" on the page, or Ctrl-C here.')
         sys.stdout.flush()
-        if not asked.no_browser:
+        if not asked.no_browser and _has_windows():
             import webbrowser
 
             webbrowser.open(server.url)
@@ -185,6 +186,12 @@ def _on_page(session: Session, asked: LabelOptions) -> None:
     finally:
         server.close()
     _say_goodbye(session)
+
+
+def _has_windows() -> bool:
+    """Whether a browser would have a window; without, one for terminals would take this one."""
+    named = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    return named or sys.platform in ("darwin", "win32")
 
 
 def _in_terminal(session: Session) -> None:

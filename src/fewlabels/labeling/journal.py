@@ -7,6 +7,7 @@ line that was cut short, by a crash or a full disk, is written over and never fo
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,10 @@ class Journal:
                 "folder that exists and is writable"
             ) from None
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise UsageError(
+                    f"--labels {str(path)!r} is no file that keeps what is written; name another"
+                )
             self._lock()
             self._begin(header)
         except BaseException:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.data.label_record import Decision, Event, Kind
-from fewlabels.errors import UsageError, one_line, quoted, unknown
+from fewlabels.errors import FewlabelsError, UsageError, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.lure import lure_weights
 from fewlabels.labeling.items import Items, now
@@ -102,6 +102,7 @@ class Session:
         self.keys = class_keys(items.classes)
         self.queue: deque[Draw] = deque()
         self.closing = False
+        self.notice: str | None = None
         self._place = {text: k for k, text in enumerate(items.classes)}
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
@@ -146,6 +147,7 @@ class Session:
                 "queue": [self.view(draw.row) for draw in list(self.queue)[:AHEAD]],
                 "recent": self.recent(),
                 "undo": self.undoable(),
+                "notice": self.notice,
                 "version": self._version,
             }
 
@@ -395,7 +397,8 @@ class Session:
             for row, q, left in zip(*(part.tolist() for part in found), strict=True):
                 if row not in taken:
                     self.queue.append(Draw(row, order, q, left))
-            self._drawn_for = version
+            if not uniform:
+                self._drawn_for = version
 
     # Estimates -----------------------------------------------------------------------------------
 
@@ -494,10 +497,12 @@ class Session:
                     return
             try:
                 todo()
-            except Exception:  # whoever labels goes on: items are drawn uniformly then
-                traceback.print_exc()
+            except Exception as error:  # whoever labels goes on: items are drawn uniformly then
+                if not isinstance(error, FewlabelsError):
+                    traceback.print_exc()
                 with self._lock:
-                    self._drawn_for = self._looked_at = self._version
+                    self.notice = f"items are drawn at random: {error}"
+                    self._drawn_for = self._version
 
     def _todo(self) -> Callable[[], None] | None:
         if len(self.queue) < _LOW and self._drawn_for != self._version:

@@ -28,6 +28,7 @@ USUAL_WIDTH = 0.1
 _EARLIER = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_000)
 """Numbers of labels whose estimates are made later, where a record is gone on with."""
 
+_MOST_GUARDS = 5_000
 _SALT = 0x3A7C
 
 
@@ -86,6 +87,7 @@ class Watch:
         rank = mix(self.predictions.keys ^ np.uint64(_SALT))
         self._base = np.zeros(self.predictions.n_items, dtype=bool)
         self._base[np.argsort(rank, kind="stable")[:WATCHED_ROWS]] = True
+        self._guards: dict[tuple[str, bytes, bytes], tuple[float, float]] = {}
 
     def watched(self, labels: Ints) -> Ints:
         """The rows that estimates are made from: those with a label, and a sample of the others."""
@@ -132,9 +134,17 @@ class Watch:
         hard = self.predictions.hard[draws.rows, j]
         used = np.flatnonzero((draws.left > 0) & (hard >= 0))
         right = (hard[used] == draws.labels[used]).astype(float)
-        low, high = confidence_sequence(
-            right.tolist(), draws.probability[used].tolist(), draws.left[used].tolist(), self.level
-        )
+        known = (model, right.tobytes(), draws.probability[used].tobytes())
+        if known not in self._guards:
+            if len(self._guards) > _MOST_GUARDS:
+                self._guards.clear()
+            self._guards[known] = confidence_sequence(
+                right.tolist(),
+                probability=draws.probability[used].tolist(),
+                left=draws.left[used].tolist(),
+                level=self.level,
+            )
+        low, high = self._guards[known]
         return (low, high) if GUARDED[metric] > 0 else (1 - high, 1 - low)
 
     def guards(self, model: str, metric: str, draws: Draws) -> list[tuple[int, float, float]]:

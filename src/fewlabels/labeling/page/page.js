@@ -273,6 +273,8 @@ function counted() {
   const known = state.known ? `, ${number(state.known)} in the file` : "";
   $("progress").textContent = `${number(state.labeled)} labeled${more}${known}`
     + ` · ${number(state.items)} items`;
+  show($("notice"), Boolean(state.notice));
+  $("notice").textContent = state.notice || "";
   document.title = `${state.labeled} labeled - ${state.name}`;
   show($("recent-none"), !state.recent.length);
   $("recent").replaceChildren(...state.recent.map(one => {
