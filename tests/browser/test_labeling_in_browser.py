@@ -270,6 +270,36 @@ def test_two_tabs_on_one_record(browser: webdriver.Browser, start: Start) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="sets a limit of another process")
+def test_a_full_disk_is_told_and_gone_on_with_when_there_is_room(
+    browser: webdriver.Browser, start: Start
+) -> None:
+    """A limit on the size of files stands for the disk; it is lifted as room is made."""
+    import resource
+
+    served = start(table_of(60))
+    page = Page(browser, served)
+    whole = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (3000, whole[1]))
+    pressed = 0
+    while not browser.text("#alert") and pressed < 30:
+        browser.press("1")
+        pressed += 1
+        page.wait() if pressed < 5 else time.sleep(0.2)
+    assert re.match(r"Not saved: .* cannot be written: File too large", browser.text("#alert-text"))
+    saved = len(served.labels)
+    assert 3 < saved < pressed
+    assert browser.text("#progress").startswith(f"{saved} labeled")
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, whole)
+    browser.click("#retry")
+    browser.until(lambda: not browser.text("#alert"))
+    page.counted(saved + 1)
+    browser.press("2")
+    page.counted(saved + 2)
+    assert list(served.labels.values()) == ["fine"] * (saved + 1) + ["toxic"]
+
+
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
     browser: webdriver.Browser, start: Start
 ) -> None:

@@ -139,7 +139,9 @@ def test_a_full_disk_says_so_and_loses_nothing(
 
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
-            with pytest.raises(NotSavedError, match=r"not saved: No space left .*make room"):
+            with pytest.raises(
+                NotSavedError, match=r"cannot be written: No space left .*make room"
+            ):
                 journal.add(label("b"))
         assert path.read_bytes() == whole
         assert list(journal.decisions) == ["a"]
@@ -184,7 +186,7 @@ def test_a_real_limit_of_the_system(path: Path) -> None:
     )
     saved, held, said = done.stdout.split(" ", 2)
     assert int(saved) == int(held) > 10
-    assert "not saved: File too large" in said
+    assert "cannot be written: File too large" in said
     assert read_record(path).labels == {f"x{i}": "fine" for i in range(int(saved))}
 
 

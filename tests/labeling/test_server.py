@@ -272,7 +272,7 @@ def test_a_full_disk_is_told_and_nothing_has_changed(
         patched.setattr(os, "fsync", full)
         answer = ask.label(key)
     assert answer.status == 507
-    assert "not saved: No space left on device" in answer.json["error"]
+    assert "cannot be written: No space left on device" in answer.json["error"]
     assert ask("/state").json["queue"][0]["key"] == key
     assert ask.label(key).status == 200
 

@@ -123,8 +123,8 @@ class Journal:
             with suppress(OSError):
                 os.ftruncate(self._file, self._end)
             raise NotSavedError(
-                f"{self.path}: not saved: {error.strerror}; what was saved before is there, make "
-                "room and try again"
+                f"{self.path} cannot be written: {error.strerror}; what was saved before is there, "
+                "make room and try again"
             ) from None
         self._end += len(line)
 
