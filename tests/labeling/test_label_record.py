@@ -236,3 +236,15 @@ def test_the_file_s_own_unknown_labels_are_filled(tmp_path: Path) -> None:
     own = ["-1", "-1", "", "toxic", *[None] * 56]
     found = fl.read_predictions(table_of(label=own), labels=path)
     assert np.flatnonzero(found.labeled).tolist() == [1, 2, 3]
+
+
+def test_a_record_in_a_folder_of_data_is_not_data(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for part in range(2):
+        rows = table_of().slice(30 * part, 30).to_pylist()
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"part-{part}.jsonl").write_text(text)
+    write(folder, "part-0.jsonl", *labels("anna", c001="fine"))
+    found = fl.read_predictions(folder, labels=folder / "part-0.jsonl.labels.jsonl")
+    assert (found.n_items, found.n_labeled) == (60, 1)
