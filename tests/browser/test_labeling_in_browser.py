@@ -404,6 +404,45 @@ def test_pictures_are_shown(browser: webdriver.Browser, start: Start, tmp_path: 
 
 
 @pytest.mark.slow
+def test_the_frame_of_a_notebook(browser: webdriver.Browser, tmp_path: Path) -> None:
+    """A page of another origin of this machine may hold it, as Jupyter's at localhost does."""
+    import http.server
+    import threading
+
+    import fewlabels as fl
+
+    path = tmp_path / "items.csv"
+    pa.csv.write_csv(table_of(20), path)
+    shown = fl.label(path, annotator="anna")
+    page = f"<!DOCTYPE html><title>notebook</title>{shown._repr_html_()}".encode()
+
+    class Notebook(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None: ...
+
+    host = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Notebook)
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    try:
+        browser.open(f"http://localhost:{host.server_port}/")
+        browser.call("POST", "/frame", {"id": 0})
+        browser.until(lambda: browser.text("#where") == "Item 1")
+        browser.click("#classes button")
+        browser.until(lambda: browser.text("#where") == "Item 2")
+        browser.until(lambda: browser.text("#saved") == "saved")
+        assert list(shown.labels.values()) == ["fine"]
+    finally:
+        browser.call("POST", "/frame", {"id": None})
+        shown.close()
+        host.shutdown()
+        host.server_close()
+
+
+@pytest.mark.slow
 def test_two_hundred_items_and_a_server_that_is_killed_twenty_times(
     browser: webdriver.Browser, start: Start
 ) -> None:
