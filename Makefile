@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install bench reproduce paper curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install labeling-page bench reproduce paper curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to inst
 test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies and extras (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
 	tests/install.sh $(BIN)/python requirements/oldest.txt requirements/oldest-extras.txt
+
+labeling-page: $(VENV)/.dev  ## pictures and times of the page to label in (needs chromium and chromedriver)
+	$(BLAS) $(BIN)/python benchmarks/labeling_page.py --out docs/labeling
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python benchmarks/speed.py --out docs/speed.md

@@ -25,7 +25,7 @@ from curves_data import SPE_LISTS, draw, sample_curve, stream
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
 from fewlabels.evaluation.anytime import Draws, anytime, confidence_sequence, pooled
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.levelled import lure_weights
+from fewlabels.kernels.lure import lure_weights
 from fewlabels.metrics.registry import resolve
 from fewlabels.questions.next_items import STRATIFIED, next_items
 from study.sets import MADE, REAL, load

@@ -28,7 +28,7 @@ pip() { "$bin/python" -m pip -qq --disable-pip-version-check "$@"; }
 pip install --upgrade "pip>=25.1"
 pip wheel --no-deps --wheel-dir "$scratch" .
 pip install ${constraints:+--constraint "$constraints"} "$scratch"/fewlabels-*.whl
-for extra in pandas polars matplotlib numba; do
+for extra in pandas polars matplotlib numba starlette; do
     ! "$bin/python" -c "import $extra" 2>/dev/null || fail "$extra is there without its extra"
 done
 
@@ -61,5 +61,5 @@ pip install --constraint "$constraints" --constraint "$extras" "$(echo "$scratch
 # Old releases warn of newer ones that they meet (matplotlib of pyparsing); that is not ours to mend.
 "$bin/python" -m pytest -m "not slow" -W ignore::DeprecationWarning -W ignore:::pyparsing \
     tests/data/test_formats.py tests/data/test_tables_in_memory.py tests/data/test_read_predictions.py \
-    tests/report/test_report_figure.py tests/methods/test_bee_gibbs.py tests/streaming/test_executors.py
+    tests/labeling tests/report/test_report_figure.py tests/methods/test_bee_gibbs.py tests/streaming/test_executors.py
 echo "ok: all extras with $extras"

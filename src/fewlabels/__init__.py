@@ -22,6 +22,7 @@ _LAZY = {
     "diagnose": "fewlabels.data",
     "estimate": "fewlabels.estimating",
     "estimate_files": "fewlabels.streaming.stream",
+    "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
     "read_predictions": "fewlabels.data",
     "shift": "fewlabels.shifts.analysis",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
     from fewlabels.estimating import estimate
+    from fewlabels.labeling.notebook import label
     from fewlabels.predictions import Predictions
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
@@ -66,6 +68,7 @@ __all__ = [
     "diagnose",
     "estimate",
     "estimate_files",
+    "label",
     "label_next",
     "metrics",
     "models",

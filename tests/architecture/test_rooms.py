@@ -23,15 +23,19 @@ FLOORS = [
     {"streaming", "calibration"},
     {"estimating"},
     {"bench", "questions"},
+    {"labeling"},
     {"cli", "__main__"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have; raised only by a change that says why. A file holds a subject.
+# Labeling is a room of its own, as it alone writes while somebody works; what any command reads of
+# its record, and how rows of a large file are drawn, is in `data`.
 LINES = {
-    "annotations": 2_300, "bench": 5_400, "calibration": 2_000, "checks": 1_250, "cli": 3_200,
-    "comparison": 850, "data": 8_600, "evaluation": 3_950, "kernels": 2_250, "methods": 15_800,
-    "metrics": 1_250, "questions": 2_450, "report": 6_050, "shifts": 1_200, "streaming": 6_400,
+    "annotations": 2_300, "bench": 5_400, "calibration": 2_000, "checks": 1_400, "cli": 3_350,
+    "comparison": 850, "data": 9_450, "evaluation": 4_050, "kernels": 2_300, "labeling": 2_300,
+    "methods": 15_850, "metrics": 1_250, "questions": 2_550, "report": 6_200, "shifts": 1_200,
+    "streaming": 6_400,
 }  # fmt: skip
 SURFACE = 2_350
 """Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""

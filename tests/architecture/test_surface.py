@@ -37,6 +37,7 @@ SURFACE = [
     "diagnose",
     "estimate",
     "estimate_files",
+    "label",
     "label_next",
     "metrics",
     "models",
@@ -105,6 +106,8 @@ HEAVY = {
     "matplotlib",
     "jinja2",
     "rich",
+    "starlette",
+    "uvicorn",
 }
 
 
@@ -116,7 +119,7 @@ def test_help_loads_nothing() -> None:
     """So it starts in a fraction of a second; the time itself is in `make bench`."""
     code = (
         "from fewlabels.cli import main\n"
-        "for c in ([], ['estimate'], ['demo'], ['doctor'], ['benchmark']):\n"
+        "for c in ([], ['estimate'], ['demo'], ['doctor'], ['benchmark'], ['label']):\n"
         "    assert main([*c, '--help']) == 0"
     )
     modules = modules_after(code)

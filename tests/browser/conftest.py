@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from webdriver import FLAGS, NAMES
 
 # The made-up reports lie beside the tests of the room that renders them.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-quic", "--disable-dev-shm-usage", "--window-size=1400,1000",
-)  # fmt: skip
 
 # Each page sits in a frame of the width to be tested, where the harness may look into it. All
 # frames are there before the load event, for which --dump-dom waits.
@@ -105,7 +98,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Measure:
         profile = f"--user-data-dir={folder / 'profile'}"
         url = (folder / "harness.html").as_uri()
         result = subprocess.run(
-            [browser, *FLAGS, scheme, profile, "--dump-dom", url],
+            [browser, *FLAGS, "--window-size=1400,1000", scheme, profile, "--dump-dom", url],
             capture_output=True,
             text=True,
             timeout=180,

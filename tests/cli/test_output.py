@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.output import (
     check_classifiers,
     check_outputs,
     json_text,
     json_writer,
-    parse_requirement,
     with_required,
     write_outputs,
 )

@@ -7,7 +7,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.evaluation.evaluator import Evaluator
-from fewlabels.kernels.levelled import lure_weights
+from fewlabels.kernels.lure import lure_weights
 from fewlabels.metrics.registry import resolve
 from fewlabels.questions.next_items import (
     PARTS,
@@ -230,8 +230,9 @@ class TestTarget:
             next_items(predictions, order="informative", model="z")
         with pytest.raises(fl.UsageError, match="says nothing of items without a label"):
             next_items(predictions, order="informative", method="labeled")
+        assert not len(next_items(predictions.with_labels(truth)).items)
         with pytest.raises(fl.InputError, match="none to choose"):
-            next_items(predictions.with_labels(truth))
+            fl.label_next(predictions.with_labels(truth), metric="accuracy")
 
 
 class TestWeightsOfLabels:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import (
@@ -21,7 +22,6 @@ from fewlabels.cli.options import (
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
-    parse_requirement,
     require,
     table_writer,
     verdict,

@@ -16,6 +16,7 @@ from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark, demo
 from fewlabels.cli.estimate import compare, estimate
+from fewlabels.cli.label import label
 from fewlabels.cli.look import doctor, methods
 from fewlabels.cli.one_classifier import curve, label_next, threshold
 from fewlabels.cli.options import in_options
@@ -37,7 +38,7 @@ COMMANDS = {
     "Look at a file": (doctor,),
     "How good are the classifiers": (estimate, compare, assess_annotations),
     "Decide": (curve, threshold),
-    "Label": (label_next,),
+    "Label": (label, label_next),
     "Repair": (shift, calibrate),
     "Try": (demo, benchmark, methods),
 }

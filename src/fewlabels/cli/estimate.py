@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import click
 
+from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
-    parse_requirement,
     require,
     table_writer,
     verdict,

@@ -127,8 +127,17 @@ class Input(Columns):
         "the last. Of more than two it is judged against the rest.",
         "CLASS",
     )
-    labels: str | None = option(
-        INPUT, "Labels kept apart: a table of item and label, joined by the item.", "FILE"
+    labels: tuple[str, ...] = option(
+        INPUT,
+        "Labels kept apart: a record of `fewlabels label`, or a table of item and label, joined by "
+        "the item. Repeatable.",
+        "FILE",
+        (),
+    )
+    labels_as: Literal["votes", "counts"] | None = option(
+        INPUT,
+        "What labels of several annotators are: counts to judge by, or votes of classifiers. "
+        "Unless said, two that differ on an item are an error.",
     )
     reference: str | None = option(
         INPUT,
@@ -169,7 +178,7 @@ class Input(Columns):
     def of(cls, **values: Any) -> Self:
         """The files that the options name, and what they say of them."""
         _check_mapped(values["model"])
-        file, votes = values.pop("file"), values.pop("votes")
+        file, votes = values.pop("file"), values.pop("votes", None)
         form, sheet = values.get("format_name"), values.get("sheet")
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
@@ -202,9 +211,10 @@ class Input(Columns):
 
     def reading(self) -> dict[str, Any]:
         """All arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        names = ("votes", "duplicates", "item", "labels", "annotator", "answer", "positive")
+        names = ("votes", "duplicates", "item", "labels_as", "annotator", "answer", "positive")
         return {name: getattr(self, name) for name in names} | {
             "source": self.file,
+            "labels": list(self.labels) or None,
             **self.arguments(),
         }
 
@@ -259,5 +269,5 @@ class Input(Columns):
         """Where everything that is read lies, without what a name says of the content."""
         from fewlabels.data.sources import path_of
 
-        named = (self.file, self.votes, self.labels, self.reference)
+        named = (self.file, self.votes, *self.labels, self.reference)
         return [path_of(path) for path in named if path is not None]

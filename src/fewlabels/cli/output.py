@@ -6,23 +6,20 @@ Files are proven writable before the work, and written whole or not at all.
 from __future__ import annotations
 
 import json
-import math
-import operator
 import os
-import re
 import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fewlabels.checks.conditions import Requirement
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import OUTPUT, Record, fields_of, option
@@ -30,7 +27,7 @@ from fewlabels.errors import InputError, UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment
-    from fewlabels.estimates import Estimate, Estimates
+    from fewlabels.estimates import Estimates
 
 Writer = Callable[[Path], None]
 
@@ -307,16 +304,6 @@ def _temporary(path: str) -> Path:
 
 # Conditions on the estimates, which decide the exit code.
 
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-# Greedy: names of classifiers may hold colons, blanks and comparisons.
-_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
-_BOUND = re.compile(r"(low|high)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high)")
-
 
 def require(form: str, bound: str) -> Any:
     """A field of the option --require; `bound` is the end of the interval that is worth naming."""
@@ -328,72 +315,6 @@ def require(form: str, bound: str) -> Any:
         f"'METRIC{form}X'",
         (),
     )
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """A condition that one classifier, or every one (None), must meet on all items.
-
-    `bound` is the number tested: the value, or the low or high end of its interval.
-    """
-
-    text: str
-    bound: str
-    metric: str
-    compare: str
-    threshold: float
-    model: str | None = None
-
-    def met_by(self, row: Estimate) -> bool:
-        """Whether one estimate meets the condition; an undefined one never does."""
-        number = getattr(row, self.bound)
-        return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
-
-    def failures(self, estimates: Estimates | Assessment) -> list[str]:
-        """One line per classifier that does not meet the condition."""
-        judged = estimates.models if self.model is None else (self.model,)
-        lines = []
-        for row in (estimates.get(model, self.metric) for model in judged):
-            value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
-            if math.isnan(row.value):
-                value = f"no value ({row.status}: {row.status.message})"
-            if not self.met_by(row):
-                lines.append(f"not met: {self.text}: model {row.model!r} has {value}")
-        return lines
-
-
-def parse_requirement(text: str) -> Requirement:
-    """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
-
-    Raises
-    ------
-    UsageError
-        Where the text has another form or the number is not finite.
-
-    Examples
-    --------
-    >>> requirement = parse_requirement("low: accuracy >= .9")
-    >>> requirement.bound, requirement.metric, requirement.compare, requirement.threshold
-    ('low', 'accuracy', '>=', 0.9)
-    >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
-    'gpt: 4'
-    """
-    match, threshold = _FORM.fullmatch(text), math.nan
-    with suppress(ValueError):
-        threshold = float(match[4]) if match else math.nan
-    if match is None or not math.isfinite(threshold):
-        raise UsageError(
-            "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
-            "tests an end of the interval, MODEL: one classifier), such as --require "
-            f"'accuracy>=0.9' or 'MODEL:accuracy>=0.9'; got {text!r}"
-        )
-    name: str | None = match[1]
-    bound, tested = "value", _BOUND.fullmatch(name or "")
-    if tested is not None:
-        bound, name = (tested[1], tested[2]) if tested[1] else (tested[4], tested[3])
-    front = (f"{name}:" if name else "") + (f"{bound}:" if tested else "")
-    shown = front + match[2] + match[3] + match[4]
-    return Requirement(shown, bound, match[2], match[3], threshold, name)
 
 
 def check_classifiers(

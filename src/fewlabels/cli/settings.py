@@ -162,7 +162,7 @@ class Engine(Record):
             held = f"{held} would"
         if source.votes is not None or source.file is None:
             held = "long votes (--votes), which are joined by item,"
-        elif source.labels is not None:
+        elif source.labels:
             held = "labels kept apart (--labels), which are joined by item,"
         elif asked is None:
             path = Path(source.file)

@@ -6,8 +6,9 @@ Long votes are one row per vote (item, annotator, label), labels one row per lab
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.sparse
 
 from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.classes import Classes
+from fewlabels.data.label_record import is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.roles import (
     ITEMS,
@@ -26,12 +28,24 @@ from fewlabels.data.roles import (
     missing_column,
 )
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import Names, Place, Source, Table, class_text, group_text, told_of
-from fewlabels.errors import InputError, listed, quoted
+from fewlabels.data.table import (
+    NO_LABEL,
+    Names,
+    Place,
+    Source,
+    Table,
+    class_text,
+    group_text,
+    told_of,
+)
+from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Ints
 
 Duplicates = Literal["refuse", "keep", "last"]
 DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
+
+LabelsAs = Literal["votes", "counts"]
+LABELS_AS: tuple[LabelsAs, ...] = ("votes", "counts")
 
 
 class RepeatedVotesError(InputError):
@@ -396,15 +410,26 @@ def _longer(array: Array, n: int, missing: Any) -> Array:
 
 @dataclass(frozen=True)
 class KeptLabels:
-    """Labels by item, as they were read; `name` is what messages call the file."""
+    """Labels by item, as they were read; `name` is what messages call the file.
+
+    `by` has the annotator of every label, and `weight_of_item` the weight of one that was drawn
+    with a known probability (a record of labels has it), for a mean over all items. `classes` are
+    those that a record knows. `notes` are worth a warning.
+    """
 
     name: str
     by_item: Mapping[str, str]
     item: str
+    by: Mapping[str, str]
+    weight_of_item: Mapping[str, float] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def read_labels(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLabels:
-    """Read labels that are kept apart, from a file or a frame.
+def read_labels(
+    source: Any, names: Collection[str], options: ColumnOptions
+) -> tuple[KeptLabels, ...]:
+    """Read labels that are kept apart, from records or tables: one, or a list of several.
 
     Parameters
     ----------
@@ -414,8 +439,15 @@ def read_labels(source: Any, names: Collection[str], options: ColumnOptions) -> 
     Raises
     ------
     InputError
-        If there is no column of items or of labels, or an item has two labels.
+        If there is no column of items or of labels, or an item has two labels in one of them.
     """
+    several = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
+    return tuple(_kept(one, names, options) for one in (source if several else [source]))
+
+
+def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLabels:
+    if isinstance(source, str | Path) and is_record(source):
+        return _of_record(str(source))
     located = locate(source)
     name = "labels" if located is None else located.name
     with told_of(name):
@@ -461,7 +493,180 @@ def read_labels(source: Any, names: Collection[str], options: ColumnOptions) -> 
             raise InputError(
                 "there are no labels in it; every cell of the column of labels is empty"
             )
-        return KeptLabels(name, by_item, item)
+        return KeptLabels(name, by_item, item, dict.fromkeys(by_item, Path(name).name))
+
+
+def _of_record(path: str) -> KeptLabels:
+    record = read_record(path)
+    if not record.labels:
+        raise InputError(f"{path}: there are no labels in it yet; `fewlabels label` adds them")
+    torn = f"{path}: the last line was cut short ({record.torn} bytes), and is left out"
+    return KeptLabels(
+        path,
+        record.labels,
+        record.header.item,
+        {item: record.decisions[item].annotator for item in record.labels},
+        record.weights,
+        record.header.classes,
+        (torn,) if record.torn else (),
+    )
+
+
+def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
+    """The labels of several files as one; where two say the same of an item it has one label.
+
+    Raises
+    ------
+    InputError
+        If they say different labels of an item.
+    """
+    if len(kept) == 1:
+        return kept[0]
+    by_item: dict[str, str] = {}
+    first: dict[str, KeptLabels] = {}
+    by: dict[str, str] = {}
+    for one in kept:
+        for item, label in one.by_item.items():
+            if by_item.setdefault(item, label) != label:
+                said = [
+                    f"{quoted(k.by_item[item])} ({one_line(k.by[item])}, {k.name})"
+                    for k in (first[item], one)
+                ]
+                raise InputError(
+                    f"item {quoted(item)} has two labels: {' and '.join(said)}; --labels-as counts "
+                    "judges by all of them, --labels-as votes takes annotators for classifiers"
+                )
+            first.setdefault(item, one)
+            by.setdefault(item, one.by[item])
+    weights = [{i: w for i, w in k.weight_of_item.items() if first.get(i) is k} for k in kept]
+    return KeptLabels(
+        listed([k.name for k in kept]),
+        by_item,
+        kept[0].item,
+        by,
+        {item: weight for one in weights for item, weight in one.items()},
+        tuple(dict.fromkeys(c for k in kept for c in k.classes)),
+        tuple(note for k in kept for note in k.notes),
+    )
+
+
+def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongVotes:
+    """Labels kept apart as long votes, so that every annotator is a classifier."""
+    rows = [(i, k.by[i], label) for k in kept for i, label in k.by_item.items()]
+    columns = zip(*rows, strict=True)
+    table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(VOTES, columns, strict=True)})
+    votes = read_votes(table, ColumnOptions(), duplicates)
+    return replace(votes, name=listed([k.name for k in kept]))
+
+
+VOTES = ("item", "annotator", "label")
+"""The columns of long votes, by their usual names."""
+
+
+@dataclass(frozen=True)
+class WithCounts:
+    """A source with how many labels kept apart name each class, in columns `h__<class>`."""
+
+    inner: Source
+    kept: tuple[KeptLabels, ...]
+    item: str
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @cached_property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Column -> item -> how many labels."""
+        known = [c for k in self.kept for c in k.classes]
+        said = [label for k in self.kept for label in k.by_item.values()]
+        found: dict[str, dict[str, int]] = {f"h__{c}": {} for c in dict.fromkeys([*known, *said])}
+        for kept in self.kept:
+            for item, label in kept.by_item.items():
+                of = found[f"h__{label}"]
+                of[item] = of.get(item, 0) + 1
+        return found
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns, those of the counts last.
+
+        Raises
+        ------
+        InputError
+            If the table has such columns of its own.
+        """
+        own = [name for name in self.inner.names if name.startswith("h__")]
+        if own:
+            raise InputError(
+                f"column {quoted(own[0])} already counts annotators; leave out --labels-as counts, "
+                "or the column"
+            )
+        return (*self.inner.names, *self.counts)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns; counts are joined by the item."""
+        asked = [n for n in dict.fromkeys([*numbers, *texts]) if n in self.counts]
+        own = [t for t in dict.fromkeys([*texts, self.item]) if t not in asked]
+        table = self.inner.read([n for n in numbers if n not in asked], own)
+        if not asked:
+            return table
+        items = joined_items(table, self.item, self.kept)
+        keys = [items.texts[i] if i >= 0 else None for i in items.codes.tolist()]
+        columns = {
+            n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
+            for n in asked
+        }
+        return _with_columns(table, columns)
+
+
+def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
+    """The items of a table that labels are joined to; notes say which labels are of no item.
+
+    Raises
+    ------
+    InputError
+        If no item is in both, or one that has a label comes twice.
+    """
+    items = Names.of(table, column)
+    count = np.bincount(items.codes[items.codes >= 0], minlength=len(items.texts))
+    known = set(items.texts)
+    for one in kept:
+        named = [i for i in np.flatnonzero(count > 1).tolist() if items.texts[i] in one.by_item]
+        if named:
+            rows = np.flatnonzero(items.codes == named[0])[:2].tolist()
+            raise InputError(
+                f"item {quoted(items.texts[named[0]])} is in {table.place(rows[0])} and in "
+                f"{table.place(rows[1])}, so its label cannot be joined; give each item one row"
+            )
+        strangers = len(one.by_item.keys() - known)
+        if strangers == len(one.by_item):
+            here = f", here {quoted(items.texts[0])}" if items.texts else ""
+            raise InputError(
+                f"no item of {one.name} is in column {quoted(column)}; are the items the same? "
+                f"there {quoted(next(iter(one.by_item)))}{here}"
+            )
+        if strangers:
+            table.notes.append(
+                f"{strangers:,} of {len(one.by_item):,} labels in {one.name} are of items that "
+                "are not in the file; they are not used"
+            )
+        table.notes.extend(one.notes)
+    return items
+
+
+def _with_columns(table: Table, columns: Mapping[str, list[pa.ChunkedArray]]) -> Table:
+    """The table with further columns, or others in their place."""
+    return Table(
+        tuple(dict.fromkeys([*table.names, *columns])),
+        lambda name: columns[name] if name in columns else table.pieces(name),
+        table.n_rows,
+        table.place,
+        table.notes,
+        table.decimal_comma,
+        files=table.files,
+    )
 
 
 @dataclass(frozen=True)
@@ -502,37 +707,16 @@ class WithLabels:
         table = self.inner.read(numbers, wanted)
         if self.label not in texts:
             return table
-        column = [self._joined(table, own=own)]
-        return Table(
-            tuple(dict.fromkeys([*table.names, self.label])),
-            lambda name: column if name == self.label else table.pieces(name),
-            table.n_rows,
-            table.place,
-            table.notes,
-            table.decimal_comma,
-            files=table.files,
-        )
+        return _with_columns(table, {self.label: [self._joined(table, own=own)]})
 
     def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:
-        items = Names.of(table, self.item)
-        self._refuse_repeated(items.codes, items, table.place)
+        items = joined_items(table, self.item, [self.labels])
         by_item = self.labels.by_item
         joined = [by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
-        if not any(label is not None for label in joined):
-            raise InputError(
-                f"no item of {self.labels.name} is in column {quoted(self.item)}; are the items "
-                f"the same? there {quoted(next(iter(by_item)))}, here {quoted(items.texts[0])}"
-            )
-        strangers = len(set(by_item) - set(items.texts))
-        if strangers:
-            table.notes.append(
-                f"{strangers:,} of {len(by_item):,} labels in {self.labels.name} are of items that "
-                "are not in the file; they are not used"
-            )
         if own:
             known = Names.of(table, self.label)
             for row, (k, label) in enumerate(zip(known.codes.tolist(), joined, strict=True)):
-                mine = known.texts[k] if k >= 0 else ""
+                mine = known.texts[k] if k >= 0 and known.texts[k] not in NO_LABEL else ""
                 if mine and label is not None and mine != label:
                     raise InputError(
                         f"item {quoted(items.texts[items.codes[row]])} has two labels: "
@@ -541,14 +725,3 @@ class WithLabels:
                     )
                 joined[row] = mine or label
         return pa.chunked_array([pa.array(joined, pa.string())])
-
-    def _refuse_repeated(self, codes: Ints, items: Names, place: Place) -> None:
-        count = np.bincount(codes[codes >= 0], minlength=len(items.texts))
-        again = np.flatnonzero(count > 1)
-        named = [i for i in again.tolist() if items.texts[i] in self.labels.by_item]
-        if named:
-            rows = np.flatnonzero(codes == named[0])[:2].tolist()
-            raise InputError(
-                f"item {quoted(items.texts[named[0]])} is in {place(rows[0])} and in "
-                f"{place(rows[1])}, so its label cannot be joined; give each item one row"
-            )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fewlabels.data.cells import Cells, RowCollector, column_of
 from fewlabels.data.table import Source, Table, group_text
 from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.kernels.arrays import Ints
 
 
 def frame_kind(source: Any) -> str | None:
@@ -56,6 +57,34 @@ class NativeFrame:
         return Table.of(columns, len(frame), _place)
 
 
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Rows of a source, in its order, with all its columns; a source by itself.
+
+    `keys` are the texts of their items, `rows` (n,) their numbers in the source, from 0, and
+    `places` what messages call them. `n_items` are all items of the source, and `digest` stands
+    for their keys, whatever the order.
+    """
+
+    names: tuple[str, ...]
+    batches: tuple[pa.RecordBatch, ...]
+    keys: tuple[str, ...]
+    rows: Ints
+    places: tuple[str, ...]
+    n_items: int
+    digest: str
+    decimal_comma: bool = False
+    name: None = None
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns."""
+        wanted = tuple(dict.fromkeys([*numbers, *texts]))
+        some = [batch.select(list(wanted)) for batch in self.batches]
+        return Table.of_batches(
+            some, wanted, lambda row: self.places[row], decimal_comma=self.decimal_comma
+        )
+
+
 def open_frame(source: Any, argument: str = "source") -> Source:
     """Take a table in memory, which messages call by the name of its argument.
 
@@ -73,6 +102,8 @@ def open_frame(source: Any, argument: str = "source") -> Source:
     UsageError
         If it is no table.
     """
+    if isinstance(source, ChosenRows):
+        return source
     frame = source
     if not nw.dependencies.is_into_dataframe(source):
         if isinstance(source, Mapping):

@@ -17,10 +17,15 @@ from fewlabels.data.binary import read_npz
 from fewlabels.data.gaps import with_gaps
 from fewlabels.data.joined import (
     DUPLICATES,
+    LABELS_AS,
     Duplicates,
+    LabelsAs,
     LongVotes,
+    WithCounts,
     WithLabels,
     item_keys,
+    labels_as_votes,
+    one_label,
     read_labels,
     read_votes,
 )
@@ -39,6 +44,7 @@ def read_predictions(
     votes: Any = None,
     duplicates: Duplicates = "refuse",
     labels: Any = None,
+    labels_as: LabelsAs | None = None,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
@@ -82,7 +88,12 @@ def read_predictions(
         What several votes of an annotator on an item are: an error ("refuse"), votes that count
         each ("keep"; metrics go by the first), or changes of mind ("last").
     labels
-        Labels kept apart: a path or frame with a row per label, joined by the item.
+        Labels kept apart, joined by the item: a path or frame with a row per label, a record that
+        `fewlabels label` wrote, or a list of several.
+    labels_as
+        What labels of several annotators are: counts of annotators ("counts"), or votes, so that
+        every annotator is a classifier ("votes"). None: an item has one label, and two that differ
+        are an error.
     label, domain, weight
         Columns of that role, where they have other names.
     models
@@ -145,7 +156,7 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
-    opened = open_input(source, options, votes, duplicates, labels)
+    opened = open_input(source, options, votes, duplicates, labels, labels_as)
     with told_of(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
@@ -214,7 +225,12 @@ class Opened:
 
 
 def open_input(
-    source: Any, options: ColumnOptions, votes: Any, duplicates: Duplicates, labels: Any
+    source: Any,
+    options: ColumnOptions,
+    votes: Any,
+    duplicates: Duplicates,
+    labels: Any,
+    labels_as: LabelsAs | None = None,
 ) -> Opened:
     """Open a source, and what is joined to it, and recognise its columns.
 
@@ -234,7 +250,15 @@ def open_input(
         raise UsageError(
             f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
         )
-    if votes is None and duplicates != "refuse":
+    if labels_as not in (None, *LABELS_AS):
+        raise UsageError(
+            f"`labels_as` must be one of {', '.join(LABELS_AS)}; got {quoted(labels_as)}"
+        )
+    if labels_as is not None and labels is None:
+        raise UsageError("--labels-as says what labels kept apart are; add --labels")
+    if labels_as == "votes" and votes is not None:
+        raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
+    if votes is None and labels_as != "votes" and duplicates != "refuse":
         raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     located = locate(source)
     long = None
@@ -266,7 +290,7 @@ def open_input(
         table = open_source(source, located)
         if labels is not None:
             kept = read_labels(labels, table.names, options)
-            item = options.item or ("item" if "item" in table.names else kept.item)
+            item = options.item or ("item" if "item" in table.names else kept[0].item)
             alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
             if item not in table.names and options.item is None and len(alike) == 1:
                 item = alike[0]
@@ -274,8 +298,21 @@ def open_input(
                 missing = missing_column(item, table.names, "what labels are joined by")
                 raise InputError(f"{missing}; say which it is with --item COL")
             label = options.label if options.label in table.names and options.label else "label"
-            table = WithLabels(table, kept, item, label)
             options = replace(options, item=item, label=label)
+            if labels_as is None:
+                table = WithLabels(table, one_label(kept), item, label)
+            else:
+                # Recognised by what the labels are; then the labels are votes, or counts.
+                known = WithLabels(table, kept[0], item, label)
+                reading = recognise(known, options, joined=long is not None)
+                options = reading.options
+                if not known.label_is_own:
+                    options = replace(options, label=None)
+                if labels_as == "votes":
+                    long = labels_as_votes(kept, duplicates)
+                else:
+                    table = WithCounts(table, kept, item)
+                return Opened(name, options, table, long, lines=reading.lines)
         reading = recognise(table, options, joined=long is not None)
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)

@@ -22,6 +22,7 @@ from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.delimited import open_delimited
+from fewlabels.data.label_record import ENDING
 from fewlabels.data.native import open_frame
 from fewlabels.data.table import Source, Table, concatenate, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
@@ -256,6 +257,7 @@ def _folder_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
         for file in folder.iterdir()
         if (_is_part(file.name) or (file.is_dir() and "=" in file.name))
         and not file.name.startswith((".", "_"))
+        and not file.name.endswith(ENDING)  # a record of labels beside the data
     )
     further = [file for file in parts if _ends(file, FURTHER_SUFFIXES)]
     chosen = [file for file in parts if file not in further] or further

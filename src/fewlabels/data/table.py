@@ -25,6 +25,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 _MOST_DIGITS = 18
+_JOINED_BYTES = 1 << 30
 
 
 def class_text(value: Any) -> str:
@@ -40,6 +41,10 @@ def class_text(value: Any) -> str:
     if integral is None:
         return text
     return "0" if integral[1] == "-0" else integral[1]
+
+
+NO_LABEL = ("", "-1")
+"""Texts of a native column of labels where none is known."""
 
 
 def group_text(value: Any) -> str | None:
@@ -473,6 +478,10 @@ def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
     if not pa.types.is_dictionary(piece.type):
         if pa.types.is_temporal(piece.type):
             piece = piece.cast(pa.string())
+        if piece.num_chunks > 1 and piece.nbytes < _JOINED_BYTES:
+            # Dictionaries of chunks are unified one after another: of names that all differ, as
+            # those of items, that takes the square of their number.
+            piece = pa.chunked_array([pa.concat_arrays(piece.chunks)])
         piece = piece.dictionary_encode()
     chunks = piece.unify_dictionaries().chunks
     start = 0

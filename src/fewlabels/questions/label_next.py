@@ -71,7 +71,7 @@ class LabelNext(Answer):
         it.
     drawn, left
         Probability with which each item was drawn, from how many that were left without a label:
-        what whoever averages the labels needs (`fewlabels.kernels.levelled.lure_weights`).
+        what whoever averages the labels needs (`fewlabels.kernels.lure.lure_weights`).
     score, probability
         Score of each item in the units of the file, and P(positive).
     kind
@@ -437,8 +437,10 @@ def _of_metric(
     against: str | None, draw: _Draw,
 ) -> LabelNext:  # fmt: skip
     """Items whose labels tell most of a metric, a difference, the best classifier, or gaps."""
-    called, posterior = label_posterior(predictions, method, draw.seed)
     open_rows = open_items(predictions)
+    if not len(open_rows):
+        raise InputError("every item is labeled; there is none to choose")
+    called, posterior = label_posterior(predictions, method, draw.seed)
     target = metric_target(
         predictions, posterior, metric, open_rows, model=model, against=against, group=draw.group
     )

@@ -23,7 +23,7 @@ Three orders, each with the probability q with which an item was drawn from thos
 
 Labels enter only through the posterior: what is chosen depends on scores, votes and labels that
 are known, so a label model's likelihood is as it was (ignorable selection; Rubin 1976). Who
-averages the labels weighs them by 1 / q (`kernels/levelled.py`).
+averages the labels weighs them by 1 / q (`kernels/lure.py`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from fewlabels.evaluation.anytime import pooled
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.groups import groups_by_column
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.counter_based import uniforms
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.metrics.base import Metric
@@ -64,6 +65,7 @@ SHARPNESS = 2.0
 were chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with
 a common factor, which are not reported on; 1 and 2 came out alike."""
 
+_ORDER_SALT = 0x4E58
 _TIE = 1e-9
 """Gains that agree so closely are equal: the order of the rows must not decide."""
 
@@ -184,7 +186,9 @@ def drawn(
     size = min(size, len(rows))
     left = len(rows) - np.arange(size)
     if order == "random":
-        items = rng.permutation(rows)[:size]
+        # An order of the items' own: who asks again, for what is left, goes on in it.
+        place = uniforms(predictions.keys[rows], np.arange(1), seed ^ _ORDER_SALT)[:, 0]
+        items = rows[np.argsort(place, kind="stable")[:size]]
         return NextItems(items, 1 / left, left, np.full(size, np.nan))
     strata = _Strata(predictions, rows, seed, before, group)
     if order == "stratified":
@@ -295,7 +299,7 @@ def next_items(
     skip: Collection[int] = (),
     before: int = 0,
 ) -> NextItems:
-    """Items to label next, so that a metric, or a difference of it, becomes known.
+    """Items to label next, so that a metric, or a difference of it, becomes known; none if none.
 
     Parameters
     ----------
@@ -315,13 +319,15 @@ def next_items(
 
     Raises
     ------
-    UsageError, InputError
-        If the order or a classifier is unknown, or there is nothing to draw from.
+    UsageError
+        If the order or a classifier is unknown.
     """
     if order not in ORDERS:
         raise UsageError(unknown("order", order, ORDERS))
     refuse_multiplicity(predictions, "this question")
     open_rows, target = open_items(predictions, skip), None
+    if not len(open_rows):
+        return NextItems(open_rows, np.empty(0), open_rows, np.empty(0))
     if order == "informative":
         _, posterior = label_posterior(predictions, method, random_state)
         target = metric_target(
@@ -334,17 +340,9 @@ def next_items(
 
 
 def open_items(predictions: Predictions, skip: Collection[int] = ()) -> Ints:
-    """Items without a label, (N,), but for those to skip.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Items without a label, (N,), but for those to skip."""
     free = ~predictions.labeled & (predictions.weight > 0)
     free[list(skip)] = False
-    if not free.any():
-        raise InputError("every item is labeled; there is none to choose")
     return np.flatnonzero(free)
 
 

@@ -114,6 +114,13 @@ def environment() -> Environment:
     return environment
 
 
+def style_sheet(*names: str) -> str:
+    """Style sheets of the templates, one after another."""
+    loader = environment().loader
+    assert loader is not None
+    return "\n".join(loader.get_source(environment(), name)[0] for name in names)
+
+
 def _sentence(text: Any) -> str:
     """A phrase with a capital letter and a full stop."""
     phrase = str(text).strip()

@@ -21,7 +21,7 @@ from fewlabels.data.doctor.checks import (
 )
 from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
 from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
-from fewlabels.data.joined import Duplicates, RepeatedVotesError, WithLabels, item_keys
+from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, build, open_input
 from fewlabels.data.roles import assign_roles
@@ -37,6 +37,7 @@ def diagnose(
     votes: Any = None,
     duplicates: Duplicates = "refuse",
     labels: Any = None,
+    labels_as: LabelsAs | None = None,
     **columns: Unpack[ColumnArguments],
 ) -> Diagnosis:
     r"""Say what each column of a file or frame is, what is wrong with it and how to mend it.
@@ -65,22 +66,24 @@ def diagnose(
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
     try:
-        opened = open_input(source, options, votes, duplicates, labels)
+        opened = open_input(source, options, votes, duplicates, labels, labels_as)
         case.options, case.reading = opened.options, opened.lines
         file = opened.name if source is None or opened.name is None else str(source)
-        beside = {
-            "--votes": None if source is None else votes,
-            "--labels": labels,
-            "--duplicates": None if duplicates == "refuse" else duplicates,
-        }
-        given = {flag: value for flag, value in beside.items() if value is not None}
+        kept = labels if isinstance(labels, list | tuple) else [labels]
+        beside = [
+            ("--votes", None if source is None else votes),
+            *(("--labels", one) for one in kept),
+            ("--labels-as", labels_as),
+            ("--duplicates", None if duplicates == "refuse" else duplicates),
+        ]
+        given = [(flag, value) for flag, value in beside if value is not None]
         # The command line can say paths alone.
-        if file is not None and all(isinstance(value, str | Path) for value in given.values()):
+        if file is not None and all(isinstance(value, str | Path) for _, value in given):
             said, table = opened.options, opened.table
             if isinstance(table, WithLabels) and not table.label_is_own:
                 said = replace(said, label=None)  # the labels' own file has it
             parts = [said.command(file, votes=table is None and opened.arrays is None)]
-            parts += [shlex.quote(str(part)) for pair in given.items() for part in pair]
+            parts += [shlex.quote(str(part)) for pair in given for part in pair]
             case.command = " ".join(parts)
         if opened.arrays is not None:
             arguments = read_npz(opened.arrays, case.options)

@@ -14,7 +14,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.interval_draws import pseudo_observations
-from fewlabels.kernels.levelled import lure_weights
+from fewlabels.kernels.lure import lure_weights
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -106,8 +106,8 @@ class ActiveTesting(LabelModel):
         acquired = None
         if self.oracle is not None:
             labels = _answers(self.oracle, picked, predictions.n_classes)
-            n = len(pool)
-            first = lure_weights(loss / loss.sum(), np.full(n, n), n - budget)
+            whole_pool = np.full(len(pool), len(pool))
+            first = lure_weights(loss / loss.sum(), whole_pool, drawn=budget) if len(pool) else loss
             acquired = Acquisition(
                 predictions.keys[picked], labels, weights, predictions.keys[pool], first
             )
@@ -140,7 +140,7 @@ def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floa
     left = np.cumsum(loss[order][::-1])[::-1]
     picked = order[:budget]
     q = loss[picked] / left[:budget]
-    return picked, lure_weights(q, len(keys) - np.arange(budget))
+    return picked, lure_weights(q, len(keys) - np.arange(budget), len(keys))
 
 
 def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:

@@ -1,0 +1,141 @@
+"""Conditions on estimates as people write them: `low:large:accuracy>=0.9`."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from fewlabels.errors import Status, UsageError
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+# Greedy: names of classifiers may hold colons, blanks and comparisons.
+_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
+_BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|width)")
+
+
+class Valued(Protocol):
+    """A value and its interval."""
+
+    @property
+    def value(self) -> float:
+        """The value; NaN where it is undefined."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+
+class Judged(Valued, Protocol):
+    """A value of a classifier, and how far it can be trusted."""
+
+    @property
+    def model(self) -> str:
+        """The classifier."""
+
+    @property
+    def status(self) -> Status:
+        """How far it can be trusted."""
+
+
+class Answers(Protocol):
+    """Whatever has such values by classifier and metric."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The classifiers."""
+
+    def get(self, model: str, metric: str) -> Judged:
+        """The value of a classifier by a metric, on all items."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A condition that one classifier, or every one (None), must meet on all items.
+
+    `bound` is the number tested: the value, the low or high end of its interval, or its width.
+    """
+
+    text: str
+    bound: str
+    metric: str
+    compare: str
+    threshold: float
+    model: str | None = None
+
+    def tested(self, row: Valued) -> float:
+        """The number of an estimate that is tested."""
+        number: float = row.high - row.low if self.bound == "width" else getattr(row, self.bound)
+        return number
+
+    def met_by(self, row: Valued) -> bool:
+        """Whether one estimate meets the condition; an undefined one never does."""
+        number = self.tested(row)
+        return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
+
+    def failures(self, estimates: Answers) -> list[str]:
+        """One line per classifier that does not meet the condition."""
+        judged = estimates.models if self.model is None else (self.model,)
+        lines = []
+        for row in (estimates.get(model, self.metric) for model in judged):
+            value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
+            if math.isnan(row.value):
+                value = f"no value ({row.status}: {row.status.message})"
+            if not self.met_by(row):
+                lines.append(f"not met: {self.text}: model {row.model!r} has {value}")
+        return lines
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
+
+    Raises
+    ------
+    UsageError
+        Where the text has another form or the number is not finite.
+
+    Examples
+    --------
+    >>> requirement = parse_requirement("low: accuracy >= .9")
+    >>> requirement.bound, requirement.metric, requirement.compare, requirement.threshold
+    ('low', 'accuracy', '>=', 0.9)
+    >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
+    'gpt: 4'
+    """
+    found = condition_of(text)
+    if found is None:
+        raise UsageError(
+            "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
+            "tests an end of the interval, width: its width, MODEL: one classifier), such as "
+            f"--require 'accuracy>=0.9' or 'MODEL:accuracy>=0.9'; got {text!r}"
+        )
+    return found
+
+
+def condition_of(text: str) -> Requirement | None:
+    """The condition that a text says; None where it has another form."""
+    match, threshold = _FORM.fullmatch(text), math.nan
+    with suppress(ValueError):
+        threshold = float(match[4]) if match else math.nan
+    if match is None or not math.isfinite(threshold):
+        return None
+    name: str | None = match[1]
+    bound, tested = "value", _BOUND.fullmatch(name or "")
+    if tested is not None:
+        bound, name = (tested[1], tested[2]) if tested[1] else (tested[4], tested[3])
+    front = (f"{name}:" if name else "") + (f"{bound}:" if tested else "")
+    shown = front + match[2] + match[3] + match[4]
+    return Requirement(shown, bound, match[2], match[3], threshold, name)

@@ -1,0 +1,236 @@
+"""`fewlabels label FILE`: a page, or this terminal, to label in, with the estimate beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from fewlabels.cli import terminal
+from fewlabels.cli.input import Input
+from fewlabels.cli.interrupts import advise
+from fewlabels.cli.options import (
+    CHOICE,
+    HOW,
+    INPUT,
+    OUTPUT,
+    RUNNING,
+    Record,
+    comma_list,
+    command,
+    option,
+    takes,
+)
+from fewlabels.cli.output import Output, write_outputs
+from fewlabels.cli.settings import Settings
+from fewlabels.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from fewlabels.labeling.session import Session
+
+_LINES = 4_000
+
+
+class LabelOptions(Record):
+    """What `fewlabels label` shows, asks and writes."""
+
+    show: tuple[str, ...] = option(
+        INPUT, "Columns to show of an item, side by side; those of text unless given.", "A,B,..", ()
+    )
+    images: str | None = option(
+        INPUT, "Folder of pictures, which columns that are shown name.", "FOLDER"
+    )
+    metrics: str = option(
+        CHOICE,
+        "What is estimated beside the page. Unless said accuracy, or roc_auc of scores.",
+        "A,B,..",
+        "",
+        show_default=False,
+    )
+    until: tuple[str, ...] = option(
+        CHOICE,
+        "Say when labeling can stop: 'low:accuracy>=0.8' (of every classifier; of one "
+        "low:MODEL:accuracy), 'high:error_rate<=0.2', 'width:accuracy<=0.1'. Repeatable.",
+        "'BOUND:METRIC>=X'",
+        (),
+    )
+    order: Literal["random", "stratified", "informative"] = option(
+        HOW, "How the next item is drawn; its probability is in the record.", default="random"
+    )
+    see_predictions: bool = option(
+        HOW, "Show what the classifiers say; the record notes it.", default=False
+    )
+    markdown: bool = option(HOW, "Lay texts out by the marks of Markdown in them.", default=False)
+    labels: str | None = option(
+        OUTPUT,
+        "The record, which every decision is added to; FILE.labels.jsonl unless given.",
+        "FILE",
+    )
+    annotator: str | None = option(
+        OUTPUT, "Who labels; unless given the name of who is logged in.", "NAME"
+    )
+    terminal: bool = option(RUNNING, "Label in this terminal, without a page.", default=False)
+    no_browser: bool = option(
+        RUNNING, "Print the page's address, and open no browser.", default=False
+    )
+    port: int = option(
+        RUNNING,
+        "Where the page listens, on this machine alone; 0 is any that is free.",
+        default=0,
+        at_least=0,
+    )
+
+
+@command(short_help="Label in the browser, with the estimate beside it.")
+@takes(
+    "source",
+    Input,
+    without=(
+        "reference",
+        "votes",
+        "duplicates",
+        "annotator",
+        "answer",
+        "labels",
+        "labels_as",
+    ),
+    item="Column that names the items; each must have a name of its own.",
+)
+@takes(
+    "settings",
+    Settings,
+    "options",
+    "confidence_level",
+    "seed",
+    method="Of the estimates beside the page, and of the order `informative`.",
+)
+@takes("asked", LabelOptions)
+@takes(
+    "output",
+    Output,
+    out="Write FILE with the labels of the record in it, and open no page; .csv or .parquet.",
+)
+def label(source: Input, settings: Settings, asked: LabelOptions, output: Output) -> None:
+    """Open a page to label the items of FILE in, with the estimate beside it.
+
+    Every decision is in the record before the page says "saved"; FILE stays as it is, and any
+    command takes the record by --labels. Ctrl-C, or "Finish" on the page, ends it; the same command
+    goes on.
+    """
+    output.check(source)
+
+    from fewlabels.labeling.opening import Wishes, open_session, record_of
+
+    record = record_of(source.file, asked.labels)
+    if output.out is not None:
+        _join(source, record, output.out)
+        return
+    arguments = settings.arguments("method", "confidence_level")
+    if not asked.terminal:
+        from fewlabels.labeling.server import check_installed
+
+        check_installed()
+    wishes = Wishes(
+        show=comma_list(asked.show, whole=source.column_names()) or None,
+        images=asked.images,
+        metrics=comma_list(asked.metrics),
+        until=asked.until,
+        order=asked.order,
+        annotator=asked.annotator,
+        see_predictions=asked.see_predictions,
+        seed=settings.seed,
+        columns={"item": source.item, "positive": source.positive, **source.arguments()},
+        **arguments,
+    )
+    session = open_session(source.file, record, wishes)
+    torn = session.journal.torn
+    if torn:
+        terminal.print_warnings(
+            [f"{record}: the last line was cut short ({torn} bytes), and is left out"]
+        )
+    advise(lambda: f"; {_summary(session)}")
+    try:
+        (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
+    finally:
+        session.close()
+
+
+def _summary(session: Session) -> str:
+    n = sum(d.label is not None for d in session.journal.decisions.values())
+    what = f"{n:,} label{'s' * (n != 1)} in {one_line(str(session.journal.path))}"
+    return f"{what}; the same command goes on"
+
+
+def _on_page(session: Session, asked: LabelOptions) -> None:
+    from fewlabels.labeling.server import Server
+
+    server = Server(session, port=asked.port, markdown=asked.markdown)
+    try:
+        server.start()
+        progress = session.progress()
+        labeled = progress["labeled"] + progress["known"]
+        click.echo(f"{progress['items']:,} items, {labeled:,} labeled")
+        click.echo(f"Record {one_line(str(session.journal.path))}")
+        click.echo(f"Label at {server.url}")
+        click.echo('End with "Finish" on the page, or Ctrl-C here.')
+        sys.stdout.flush()
+        if not asked.no_browser and _has_windows():
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.finished.wait()
+    finally:
+        server.close()
+    _say_goodbye(session)
+
+
+def _has_windows() -> bool:
+    """Whether a browser would have a window; without, one for terminals would take this one."""
+    named = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    return named or sys.platform in ("darwin", "win32")
+
+
+def _in_terminal(session: Session) -> None:
+    from fewlabels.labeling.terminal import Terminal
+
+    def key() -> str:
+        if sys.stdin.isatty():
+            return click.getchar()
+        line = sys.stdin.readline(_LINES)
+        return line.strip() or ("" if not line else "again")
+
+    def line(prompt: str) -> str:
+        click.echo(prompt, nl=False)
+        return sys.stdin.readline(_LINES).strip()
+
+    session.start()
+    Terminal(session, key, line, click.echo, terminal.width()).run()
+    _say_goodbye(session)
+
+
+def _say_goodbye(session: Session) -> None:
+    click.echo(_summary(session))
+
+
+def _join(source: Input, record: Path, out: str) -> None:
+    """Write the table of FILE with the labels in it."""
+    from fewlabels.data.joined_table import write_joined
+    from fewlabels.data.write import table_kind
+
+    said: dict[str, Any] = source.arguments()
+    found = 0
+
+    def write(path: Path) -> None:
+        nonlocal found
+        found = write_joined(
+            source.file, record, path, table_kind(out), item=source.item, label=said["label"]
+        )
+
+    if source.file is None:
+        raise UsageError("name the file that the labels are of")
+    write_outputs({out: write})
+    click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

@@ -1,0 +1,293 @@
+"""The items of a file to label: their keys, what is shown of them, and what classifiers say.
+
+Of a file of more than `POOL_ROWS` rows a random sample of the items is the pool that items to label
+are drawn from: nobody labels more by hand, and memory does not grow with the file. Their texts stay
+columns of Arrow, of which one cell is made text when its item is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Unpack
+
+import numpy as np
+
+from fewlabels.data.chosen_rows import choose_rows, item_column
+from fewlabels.data.label_record import Header
+from fewlabels.data.native import ChosenRows
+from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
+from fewlabels.data.profiles import profile
+from fewlabels.data.read import open_input, read_predictions
+from fewlabels.data.roles import LIKE_LABELS, assign_roles, missing_column
+from fewlabels.data.sources import locate, open_source
+from fewlabels.data.table import Source, group_text, told_of
+from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.predictions import Predictions
+
+POOL_ROWS = 20_000
+"""Items that may be drawn; a file of more is sampled. As many labeled ones are kept besides."""
+
+POOL_BYTES = 256 << 20
+"""Bytes of the pool's columns, about; of very long texts there are fewer items."""
+
+IMAGES = {
+    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
+    ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp",
+}  # fmt: skip
+"""Endings of pictures, and what they are. SVG is none of them: it is a document with scripts."""
+
+
+class Cell(NamedTuple):
+    """What is shown of an item in a column: a text, or the name of a picture."""
+
+    column: str
+    kind: Literal["text", "image"]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The pool: `predictions` have a row per key of the `table`; `known` labels are the file's."""
+
+    name: str
+    column: str
+    table: ChosenRows
+    predictions: Predictions
+    shown: tuple[str, ...]
+    images: str | None = None
+    place: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", {key: i for i, key in enumerate(self.table.keys)})
+        starts = np.cumsum([0, *map(len, self.table.batches)])
+        object.__setattr__(self, "_starts", starts)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the items."""
+        return self.table.keys
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes as texts."""
+        return tuple(str(c) for c in self.predictions.classes)
+
+    def header(self, annotator: str) -> Header:
+        """The first line of a record of these items."""
+        positive = self.predictions.positive
+        return Header(
+            Path(self.name).name, self.column, self.table.n_items, self.table.digest, self.classes,
+            None if positive is None else str(positive), annotator, now(),
+        )  # fmt: skip
+
+    def text(self, row: int, column: str) -> str:
+        """One cell of the table as text; empty where there is none."""
+        starts: Any = vars(self)["_starts"]
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return group_text(self.table.batches[k].column(column)[row - int(starts[k])].as_py()) or ""
+
+    def cells(self, row: int) -> list[Cell]:
+        """What is shown of an item."""
+        found = []
+        for column in self.shown:
+            text = self.text(row, column)
+            picture = self.images is not None and Path(text).suffix.lower() in IMAGES
+            found.append(Cell(column, "image" if picture else "text", text))
+        return found
+
+    def picture(self, row: int, column: str) -> Path | None:
+        """The file of a picture, if the cell names one within the folder of pictures."""
+        if self.images is None or column not in self.shown:
+            return None
+        text = self.text(row, column)
+        if Path(text).suffix.lower() not in IMAGES or "\0" in text:
+            return None
+        # Links are followed before it is decided, so that none leads out.
+        folder = os.path.realpath(self.images)
+        file = os.path.realpath(os.path.join(folder, text))
+        inside = os.path.commonpath([folder, file]) == folder
+        return Path(file) if inside and os.path.isfile(file) else None
+
+    def answers(self, row: int) -> list[tuple[str, str]]:
+        """What every classifier says of an item."""
+        given = self.predictions
+        found = []
+        for j, model in enumerate(given.models):
+            said = "no answer"
+            if given.has_hard[row, j]:
+                k = int(given.hard[row, j])
+                said = str(given.classes[k])
+                if given.probabilities is not None and given.has_probabilities[row, j]:
+                    said += f" ({given.probabilities[row, j, k]:.0%})"
+            elif given.scores is not None and not np.isnan(given.scores[row, j]):
+                said = f"score {given.scores[row, j]:.3g}"
+            found.append((model, said))
+        return found
+
+
+def now() -> str:
+    """The time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def open_items(
+    source: Any,
+    *,
+    show: Sequence[str] | None = None,
+    images: str | os.PathLike[str] | None = None,
+    recorded: Collection[str] = (),
+    seed: int = 0,
+    **columns: Unpack[ColumnArguments],
+) -> Items:
+    """Read the items of a file, a folder or a frame, and what classifiers say of them.
+
+    Parameters
+    ----------
+    show
+        Columns that are shown, side by side; those of text, unless given.
+    images
+        Folder of pictures, which columns that are shown name.
+    recorded
+        Keys of items that must be there, those of the record.
+    seed
+        Of a large file, which sample.
+    columns
+        What the columns are, as in `fewlabels.read_predictions`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, no column tells the items apart, or there is no text to show.
+    UsageError
+        If a column that is asked for is not there, or there is no such folder.
+    """
+    options = column_options(**columns)
+    located = locate(source)
+    name = "the frame" if located is None else located.name
+    with told_of(name):
+        if located is not None and located.kind == "NPZ":
+            raise InputError(
+                "holds arrays, whose items have neither names nor texts to show; save a table with "
+                "a column of items and one of texts"
+            )
+        opened = open_source(source, located)
+        column = item_column(opened, options.item)
+        table = _chosen(opened, column, options, recorded, seed)
+        options = replace(options, item=column, keep=())
+        predictions = read_predictions(table, columns=options.to_dict(), keep=())
+        shown = _shown(table, options, show, images)
+    return Items(name, column, table, predictions, shown, _folder(images))
+
+
+def _chosen(
+    source: Source, column: str, options: ColumnOptions, recorded: Collection[str], seed: int
+) -> ChosenRows:
+    likely = [n for n in source.names if LIKE_LABELS.fullmatch(n)]
+    known = [options.label] if options.label is not None else likely
+    return choose_rows(
+        source, column, known, recorded, most_rows=POOL_ROWS, most_bytes=POOL_BYTES, seed=seed
+    )
+
+
+def items_of(
+    predictions: Predictions,
+    items: Any = None,
+    *,
+    item: str | None = None,
+    show: Sequence[str] | None = None,
+    images: str | os.PathLike[str] | None = None,
+    recorded: Collection[str] = (),
+    seed: int = 0,
+) -> Items:
+    """Items whose predictions are in memory, and their texts in a table or a list beside.
+
+    Parameters
+    ----------
+    items
+        A frame or dictionary of columns with a row per item, or a list of texts.
+    item
+        Its column of items; their numbers from 0 stand for them, unless given.
+    show, images, recorded, seed
+        As in `open_items`.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `open_items`; or if there are not as many items as predictions.
+    """
+    listing = isinstance(items, list | tuple) and all(isinstance(text, str) for text in items)
+    opened = open_source({"text": list(items)} if listing else items, None, "items")
+    names = [name for name in opened.names if name]
+    column = item if item is not None else ("item" if "item" in names else None)
+    if column is None:
+        column = "item"
+        whole = opened.read((), names)
+        held = {name: [v for p in whole.pieces(name) for v in p.to_pylist()] for name in names}
+        numbers = list(range(whole.n_rows))
+        opened = open_source({column: numbers, **held}, None, "items")
+    column = item_column(opened, column)
+    table = _chosen(opened, column, ColumnOptions(), recorded, seed)
+    if table.n_items != predictions.n_items:
+        raise InputError(
+            f"`items` has {table.n_items:,} rows, and there are predictions of "
+            f"{predictions.n_items:,} items; give one row per item, in the same order"
+        )
+    given = predictions.keeping(()).take(table.rows)
+    options = ColumnOptions(item=column)
+    shown = _shown(table, options, show, images, free=True)
+    return Items("the notebook", column, table, given, shown, _folder(images))
+
+
+def _shown(
+    table: ChosenRows,
+    options: ColumnOptions,
+    show: Sequence[str] | None,
+    images: str | os.PathLike[str] | None,
+    *,
+    free: bool = False,
+) -> tuple[str, ...]:
+    """The columns to show: those asked for, or those of sentences and pictures.
+
+    Parameters
+    ----------
+    free
+        Whether no column has another role.
+    """
+    if show is not None:
+        for name in show:
+            if name not in table.names:
+                raise UsageError(missing_column(name, table.names, "--show"))
+        if not show:
+            raise UsageError("--show names no column")
+        return tuple(dict.fromkeys(show))
+    taken = {options.item}
+    if not free:
+        opened = open_input(table, options, None, "refuse", None)
+        roles = assign_roles(table.names, opened.options)
+        taken |= {*roles.numeric, *roles.text, roles.item}
+    found = []
+    rest = [name for name in table.names if name not in taken]
+    for name in rest:
+        column = profile(table.read((), [name]), name, options)
+        some = column.texts[:50]
+        pictures = [t for t in some if Path(t).suffix.lower() in IMAGES]
+        if column.wordy or (images is not None and len(pictures) > len(some) / 2):
+            found.append(name)
+    if not found:
+        raise InputError(
+            "no column of text is known to show; say which with --show COL,COL: the columns are "
+            f"{listed(map(quoted, rest or table.names))}"
+        )
+    return tuple(found)
+
+
+def _folder(images: str | os.PathLike[str] | None) -> str | None:
+    if images is None:
+        return None
+    if not os.path.isdir(images):
+        raise UsageError(f"--images {str(images)!r} is no folder; name the one with the pictures")
+    return os.fspath(images)

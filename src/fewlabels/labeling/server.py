@@ -1,0 +1,346 @@
+"""The page's server: this machine alone, whoever has the address alone.
+
+- It listens on 127.0.0.1 only, and answers to that name and to localhost only, so that no page of
+  the web can reach it under a name of its own (DNS rebinding).
+- Every request carries a token: the page in its address, everything else in a header that other
+  origins cannot send without asking first, which nobody answers. There is no cookie.
+- The content security policy lets the page run and fetch nothing but its own files. What a file
+  says of items and classes is data (JSON), which the page shows as text.
+- Pictures are those that the file names, within the folder that was named on the command line.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from fewlabels.data.label_record import KINDS
+from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError
+from fewlabels.labeling.items import IMAGES
+from fewlabels.labeling.journal import NotSavedError
+from fewlabels.labeling.session import DecidedError, Session
+from fewlabels.report.html import style_sheet
+from fewlabels.report.labeling import render_narrowing
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOST = "127.0.0.1"
+HEADER = "X-Fewlabels-Token"
+"""Carries the token of whatever the page asks for."""
+
+_MOST_BYTES = 1 << 16
+"""Of a request: a note is the longest."""
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+_NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
+"""Whose pages may hold this one in a frame, where a notebook shows it."""
+
+
+class Server:
+    """Serves a session until it is finished.
+
+    Parameters
+    ----------
+    session
+        What the page shows.
+    port
+        Where to listen; 0: any that is free.
+    markdown
+        Whether texts are laid out by the marks of Markdown that are in them.
+    framed
+        Whether a notebook shows the page in a frame.
+
+    Raises
+    ------
+    MissingExtraError
+        If Starlette or uvicorn are not installed.
+    UsageError
+        If the port is taken.
+    """
+
+    def __init__(
+        self, session: Session, *, port: int = 0, markdown: bool = False, framed: bool = False
+    ) -> None:
+        self.session, self.markdown, self.framed = session, markdown, framed
+        self.token = secrets.token_urlsafe(24)
+        self.finished = threading.Event()
+        try:
+            check_installed()
+            self._socket = _listening(port)
+        except BaseException:
+            session.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of the page, with the token."""
+        return f"http://{HOST}:{self.port}/?token={self.token}"
+
+    def start(self) -> None:
+        """Serve beside; comes back when the page can be asked for.
+
+        Raises
+        ------
+        UsageError
+            If the server does not start.
+        """
+        import uvicorn
+
+        settings = uvicorn.Config(
+            application(self), log_config=None, access_log=False, lifespan="off", ws="none",
+            server_header=False, timeout_graceful_shutdown=1, h11_max_incomplete_event_size=1 << 15,
+        )  # fmt: skip
+        self._server = uvicorn.Server(settings)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+        self.session.start()
+        self._thread.start()
+        deadline = time.monotonic() + 20
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise UsageError("the page's server does not start; try another --port")
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """End the server and the session."""
+        if self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(timeout=5)
+        self._socket.close()
+        self.session.close()
+
+
+def check_installed() -> None:
+    """Refuse to begin without what the page needs.
+
+    Raises
+    ------
+    MissingExtraError
+        If a package is missing.
+    """
+    for package in ("starlette", "uvicorn"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise MissingExtraError(package, "label") from None
+
+
+def _listening(port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # A port that a server has just left may be taken again; one that is in use may not.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((HOST, port))
+        made.listen(64)
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise UsageError(
+            f"--port {port} is taken or cannot be listened on ({error}); name another, or leave "
+            "it out"
+        ) from None
+    return made
+
+
+def application(server: Server) -> Starlette:
+    """The routes of a session's page."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+    from starlette.routing import Route
+
+    session = server.session
+
+    def page(request: Request) -> Response:
+        content = _file("page.html").replace("TOKEN", server.token)
+        return Response(content, media_type="text/html")
+
+    def script(request: Request) -> Response:
+        return Response(_file("page.js"), media_type="text/javascript")
+
+    def style(request: Request) -> Response:
+        sheets = style_sheet("report.css", "curve_series.css")
+        return Response(f"{sheets}\n{_file('page.css')}", media_type="text/css")
+
+    def state(request: Request) -> Response:
+        return JSONResponse(session.state() | {"markdown": server.markdown})
+
+    def item(request: Request) -> Response:
+        return JSONResponse(session.item(request.query_params.get("key", "")))
+
+    def neighbour(request: Request) -> Response:
+        step = 1 if request.query_params.get("step") == "1" else -1
+        return JSONResponse(session.neighbour(request.query_params.get("key"), step))
+
+    def image(request: Request) -> Response:
+        row = session.row(request.query_params.get("key", ""))
+        path = session.items.picture(row, request.query_params.get("column", ""))
+        if path is None:
+            raise UsageError("there is no such picture in the folder of --images")
+        return FileResponse(path, media_type=IMAGES[path.suffix.lower()])
+
+    def estimate(request: Request) -> Response:
+        return JSONResponse(session.estimate())
+
+    def picture(request: Request) -> Response:
+        asked = request.query_params
+        drawn = session.picture(asked.get("model", ""), asked.get("metric", ""))
+        return Response(render_narrowing(drawn), media_type="image/svg+xml")
+
+    def act(request: Request, said: dict[str, Any]) -> Response:
+        kind, key, label = said.get("event"), said.get("item"), said.get("class")
+        if kind not in KINDS or not isinstance(key, str) or not isinstance(label, str | None):
+            raise UsageError("an event must have an item, and a class where it needs one")
+        undone = None
+        if kind == "label" and label is None:
+            raise UsageError("a label must have a class")
+        if kind in ("label", "cannot-say"):
+            session.decide(key, label if kind == "label" else None)
+        elif kind == "change":
+            session.change(key, label)
+        elif kind == "note":
+            session.note(key, str(said.get("text", "")))
+        else:
+            undone = session.undo(key or None)
+        shown = {"undone": None if undone is None else session.item(undone)}
+        return JSONResponse({"saved": True, **session.progress(), **shown})
+
+    def finish(request: Request, said: dict[str, Any]) -> Response:
+        server.finished.set()
+        return JSONResponse({"saved": True})
+
+    def posted(
+        handler: Callable[[Request, dict[str, Any]], Response],
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def read(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+
+            content = b""
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > _MOST_BYTES:
+                    return JSONResponse({"error": "the request is too long"}, 413)
+            try:
+                said = json.loads(content)
+            except (ValueError, RecursionError):
+                said = None
+            if not isinstance(said, dict):
+                return JSONResponse({"error": "the request is no JSON object"}, 400)
+            return await run_in_threadpool(handler, request, said)
+
+        return read
+
+    async def refused(request: Request, error: Exception) -> Response:
+        codes: dict[type[Exception], int] = {NotSavedError: 507, DecidedError: 409}
+        more = session.progress() if isinstance(error, DecidedError) else {}
+        return JSONResponse({"error": str(error), **more}, codes.get(type(error), 400))
+
+    async def missing(request: Request, error: Exception) -> Response:
+        return PlainTextResponse("there is no such page\n", getattr(error, "status_code", 404))
+
+    return Starlette(
+        routes=[
+            Route("/", page, methods=["GET"]),
+            Route("/page.js", script, methods=["GET"]),
+            Route("/page.css", style, methods=["GET"]),
+            Route("/state", state, methods=["GET"]),
+            Route("/item", item, methods=["GET"]),
+            Route("/neighbour", neighbour, methods=["GET"]),
+            Route("/image", image, methods=["GET"]),
+            Route("/estimate", estimate, methods=["GET"]),
+            Route("/picture", picture, methods=["GET"]),
+            Route("/event", posted(act), methods=["POST"]),
+            Route("/finish", posted(finish), methods=["POST"]),
+        ],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
+            Middleware(_Guard, server=server),
+        ],
+        exception_handlers={FewlabelsError: refused, 404: missing, 405: missing},
+    )
+
+
+_OPEN = ("/", "/page.js", "/page.css")
+"""What a browser asks for by itself, so that the token stands in the address."""
+
+
+class _Guard:
+    """Lets pass who has the token and comes from the page itself, and says what browsers may do."""
+
+    def __init__(self, app: Any, server: Server) -> None:
+        self.app, self.server = app, server
+        policy = _POLICY + (_NOTEBOOKS if server.framed else "'none'")
+        self.headers = [
+            (b"content-security-policy", policy.encode()),
+            (b"cache-control", b"no-store"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"cross-origin-resource-policy", b"same-origin"),
+            (b"cross-origin-opener-policy", b"same-origin"),
+        ]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it."""
+        from starlette.requests import Request
+        from starlette.responses import PlainTextResponse
+
+        if scope["type"] != "http":
+            return
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self.headers]
+            await send(message)
+
+        request = Request(scope)
+        if not self._comes_from_the_page(request):
+            answer = PlainTextResponse("another origin may not ask this page\n", 403)
+            await answer(scope, receive, sending)
+        elif not self._has_the_token(request):
+            answer = PlainTextResponse(
+                "open the address that fewlabels printed: its token is missing or wrong\n", 403
+            )
+            await answer(scope, receive, sending)
+        else:
+            await self.app(scope, receive, sending)
+
+    def _has_the_token(self, request: Request) -> bool:
+        given = request.headers.get(HEADER)
+        if given is None and request.url.path in _OPEN and request.method in ("GET", "HEAD"):
+            given = request.query_params.get("token")
+        # In a time that does not tell how much of it was right.
+        return hmac.compare_digest((given or "").encode(), self.server.token.encode())
+
+    def _comes_from_the_page(self, request: Request) -> bool:
+        origin = request.headers.get("origin")
+        port = self.server.port
+        if origin is not None and origin not in (
+            f"http://{HOST}:{port}",
+            f"http://localhost:{port}",
+        ):
+            return False
+        site = request.headers.get("sec-fetch-site", "none")
+        # Whoever follows a link or opens a frame has the token in the address.
+        return site in ("none", "same-origin") or request.url.path == "/"
+
+
+@cache
+def _file(name: str) -> str:
+    return (files("fewlabels.labeling") / "page" / name).read_text(encoding="utf-8")

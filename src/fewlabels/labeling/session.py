@@ -1,0 +1,542 @@
+"""One person labeling: what comes next, what was decided, and what may be taken back.
+
+The page, the terminal and the notebook are faces of this. Everything that is decided goes to the
+record first and counts after that. A thread beside draws the items to come and makes the estimates,
+so that nobody who labels waits for either.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.data.label_record import Decision, Event, Kind
+from fewlabels.errors import FewlabelsError, UsageError, one_line, quoted, unknown
+from fewlabels.labeling.items import Items, now
+from fewlabels.labeling.journal import Journal
+from fewlabels.labeling.watch import Draws, Moment, Watch, draws_of
+from fewlabels.questions.next_items import Order, next_items
+
+AHEAD = 4
+"""Items that a face holds ready."""
+
+_BATCH, _LOW = 10, 6
+"""Items that are drawn at a time, and how few of them are left when more are drawn."""
+
+_RECENT = 12
+_SNIPPET = 70
+_LONGEST_TEXT = 200_000
+"""Characters of a cell that are shown."""
+
+_LONGEST_NOTE = 4_000
+
+RESERVED = {"u": "undo", "s": "cannot say", "n": "note"}
+"""Letters that mean something else than a class."""
+
+
+class DecidedError(UsageError):
+    """The item was decided meanwhile, in another window."""
+
+
+class Draw(NamedTuple):
+    """An item that waits to be labeled, and how it was drawn."""
+
+    row: int
+    order: str | None
+    probability: float | None
+    left: int | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the items to label are to tell: see `fewlabels.questions.next_items`."""
+
+    metric: str = "accuracy"
+    order: Order = "random"
+    model: str | None = None
+    against: str | None = None
+    group: str | None = None
+    method: Any = "auto"
+    seed: int = 0
+
+
+class Session:
+    """A record that grows.
+
+    Parameters
+    ----------
+    items, journal, watch
+        What is labeled, where it is written, and who makes the estimates.
+    asked
+        What the items are to tell.
+    annotator
+        Whose decisions are written.
+    see_predictions
+        Whether classifiers' answers are shown; the record notes it.
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        journal: Journal,
+        watch: Watch,
+        *,
+        asked: Asked | None = None,
+        annotator: str,
+        see_predictions: bool = False,
+    ) -> None:
+        self.items, self.journal, self.watch = items, journal, watch
+        self.asked, self.annotator, self.see_predictions = (
+            asked or Asked(),
+            annotator,
+            see_predictions,
+        )
+        self.keys = class_keys(items.classes)
+        self.queue: deque[Draw] = deque()
+        self.closing = False
+        self.notice: str | None = None
+        self._place = {text: k for k, text in enumerate(items.classes)}
+        self._lock = threading.RLock()
+        self._wake = threading.Condition(self._lock)
+        self._drawn_for = -1
+        self._moment: Moment | None = None
+        self._looked_at = -1
+        self._version = 0
+        self._worker: threading.Thread | None = None
+        self._draw_more(AHEAD)
+
+    # What a face shows ---------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a page needs to begin, in plain values."""
+        with self._lock:
+            return {
+                "name": self.items.name,
+                "record": str(self.journal.path),
+                "annotator": self.annotator,
+                "classes": [
+                    {"name": name, "keys": list(self.keys[name])} for name in self.items.classes
+                ],
+                "order": self.asked.order,
+                "see_predictions": self.see_predictions,
+                "metrics": list(self.watch.metrics),
+                "models": list(self.items.predictions.models),
+                "until": [stop.text for stop in self.watch.stops],
+                **self.progress(),
+            }
+
+    def progress(self) -> dict[str, Any]:
+        """How far it is, the next items, and the last decisions."""
+        with self._lock:
+            decisions = self.journal.decisions
+            labeled = sum(d.label is not None for d in decisions.values())
+            return {
+                "labeled": labeled,
+                "cannot_say": len(decisions) - labeled,
+                "known": self.items.predictions.n_labeled,
+                "items": self.items.table.n_items,
+                "left": self._n_left(),
+                "queue": [self.view(draw.row) for draw in list(self.queue)[:AHEAD]],
+                "recent": self.recent(),
+                "undo": self.undoable(),
+                "notice": self.notice,
+                "version": self._version,
+            }
+
+    def _n_left(self) -> int:
+        free = int((~self.items.predictions.labeled).sum())
+        return free - len(self.journal.decisions)
+
+    def view(self, row: int) -> dict[str, Any]:
+        """An item as it is shown, in plain values."""
+        key = self.items.keys[row]
+        decision = self.journal.decisions.get(key)
+        cells = [cell._asdict() for cell in self.items.cells(row)]
+        for cell in cells:
+            if len(cell["text"]) > _LONGEST_TEXT:
+                cut = f"\n\n[cut after {_LONGEST_TEXT:,} characters]"
+                cell["text"] = cell["text"][:_LONGEST_TEXT] + cut
+        return {
+            "key": key,
+            "cells": cells,
+            "answers": self.items.answers(row) if self.see_predictions else [],
+            "decided": decision is not None,
+            "label": None if decision is None else decision.label,
+            "notes": list(self.journal.ledger.notes.get(key, ())),
+        }
+
+    def item(self, key: str) -> dict[str, Any]:
+        """An item by its key.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        with self._lock:
+            return self.view(self.row(key))
+
+    def row(self, key: str) -> int:
+        """The row of an item.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        found = self.items.place.get(key)
+        if found is None:
+            raise UsageError(f"there is no item {quoted(key)}")
+        return found
+
+    def recent(self) -> list[dict[str, Any]]:
+        """The last decisions, the newest first."""
+        with self._lock:
+            every = list(self.journal.decisions.items())
+            found = []
+            for number in range(len(every), max(len(every) - _RECENT, 0), -1):
+                key, decision = every[number - 1]
+                found.append({"number": number, "key": key, "label": decision.label,
+                              "text": self._snippet(self.items.place.get(key))})  # fmt: skip
+            return found
+
+    def _snippet(self, row: int | None) -> str:
+        cells = [] if row is None else self.items.cells(row)
+        text = next((c.text for c in cells if c.text.strip()), "")
+        shown = " ".join(text[: 4 * _SNIPPET].split())
+        return shown if len(shown) <= _SNIPPET else shown[: _SNIPPET - 3] + "..."
+
+    def neighbour(self, key: str | None, step: int) -> dict[str, Any] | None:
+        """The decided item before (-1) or after (1) another, an open one being last; or None."""
+        with self._lock:
+            every = list(self.journal.decisions)
+            place = every.index(key) if key in self.journal.decisions else len(every)
+            at = place + step
+            found = every[at] if 0 <= at < len(every) else None
+            if found is None or found not in self.items.place:
+                return None
+            return self.view(self.items.place[found])
+
+    def undoable(self) -> str | None:
+        """The item of the last decision; None where there is none."""
+        actions = self.journal.ledger.actions
+        return actions[-1] if actions else None
+
+    # What a person does --------------------------------------------------------------------------
+
+    def decide(self, key: str, label: str | None) -> None:
+        """Give an item its label, or say that one cannot say (None).
+
+        Raises
+        ------
+        UsageError
+            If there is no such item or class.
+        DecidedError
+            If it was decided already.
+        NotSavedError
+            If it could not be written; then nothing has changed.
+        """
+        with self._lock:
+            row = self.row(key)
+            self._check_class(label)
+            before = self.journal.decisions.get(key)
+            if before is not None:
+                raise DecidedError(f"item {quoted(key)} is decided already: {_said(before)}")
+            if self.items.predictions.labels[row] >= 0:
+                raise UsageError(f"item {quoted(key)} has a label in {self.items.name}")
+            draw = next((d for d in self.queue if d.row == row), Draw(row, None, None, None))
+            kind: Kind = "cannot-say" if label is None else "label"
+            self.journal.add(
+                Event(
+                    kind,
+                    key,
+                    self.annotator,
+                    now(),
+                    label,
+                    draw.order,
+                    draw.probability,
+                    draw.left,
+                    self.items.shown,
+                    self.see_predictions,
+                )
+            )
+            if draw in self.queue:
+                self.queue.remove(draw)
+            self._changed()
+
+    def change(self, key: str, label: str | None) -> None:
+        """Give a decided item another label, or none (None: one cannot say).
+
+        Raises
+        ------
+        UsageError
+            If the item is not decided, or there is no such class.
+        NotSavedError
+            If it could not be written.
+        """
+        with self._lock:
+            self.row(key)
+            self._check_class(label)
+            before = self.journal.decisions.get(key)
+            if before is None:
+                raise UsageError(f"item {quoted(key)} has no label to change")
+            if before.label == label:
+                return
+            self.journal.add(
+                Event(
+                    "change",
+                    key,
+                    self.annotator,
+                    now(),
+                    label,
+                    shown=self.items.shown,
+                    predictions_seen=self.see_predictions,
+                )
+            )
+            self._changed()
+
+    def undo(self, expected: str | None = None) -> str:
+        """Take back the last decision or change; the item that it was of.
+
+        Parameters
+        ----------
+        expected
+            The item that whoever asks has in mind.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to take back.
+        DecidedError
+            If the last decision is of another item, made in another window.
+        NotSavedError
+            If it could not be written.
+        """
+        with self._lock:
+            key = self.undoable()
+            if key is None:
+                raise UsageError("there is nothing to undo")
+            if expected not in (None, key):
+                raise DecidedError(f"the last decision is of item {quoted(key)} by now")
+            before = self.journal.decisions[key]
+            self.journal.add(Event("undo", key, self.annotator, now()))
+            if key not in self.journal.decisions and key in self.items.place:
+                # Drawn once: the probability stays what it was.
+                draw = Draw(self.items.place[key], *before[2:])
+                self.queue.appendleft(draw)
+            self._changed()
+            return key
+
+    def note(self, key: str, text: str) -> None:
+        """Note something of an item.
+
+        Raises
+        ------
+        UsageError
+            If there is no such item, or the note is empty or too long.
+        NotSavedError
+            If it could not be written.
+        """
+        with self._lock:
+            self.row(key)
+            if not text.strip() or len(text) > _LONGEST_NOTE:
+                raise UsageError(f"a note must have 1 to {_LONGEST_NOTE:,} characters")
+            self.journal.add(Event("note", key, self.annotator, now(), text=text))
+
+    def _check_class(self, label: str | None) -> None:
+        if label is not None and label not in self._place:
+            raise UsageError(unknown("class", label, self.items.classes))
+
+    def _changed(self) -> None:
+        self._version += 1
+        if not self.queue:
+            self._draw_more(AHEAD, uniform=True)
+        self._wake.notify_all()
+
+    # Which items come next -----------------------------------------------------------------------
+
+    def _draw_more(self, size: int, *, uniform: bool = False) -> None:
+        """Draw further items; `uniform` where somebody waits, as other orders take their time."""
+        asked = self.asked
+        with self._lock:
+            labels = np.array(self.items.predictions.labels)
+            draws = self.draws()
+            labels[draws.rows] = draws.labels
+            waiting = [draw.row for draw in self.queue]
+            undecided = [
+                self.items.place[key]
+                for key, d in self.journal.decisions.items()
+                if d.label is None and key in self.items.place
+            ]
+            version = self._version
+        order: Order = "random" if uniform else asked.order
+        found = next_items(
+            self.items.predictions.with_labels(labels),
+            metric=asked.metric,
+            model=asked.model,
+            against=asked.against,
+            group=asked.group,
+            order=order,
+            size=size,
+            method=asked.method,
+            random_state=asked.seed,
+            skip=[*waiting, *undecided],
+            before=len(draws.rows) + len(waiting),
+        )
+        with self._lock:
+            # What was decided or drawn while these were drawn, in another window.
+            taken = {draw.row for draw in self.queue}
+            taken |= {self.items.place.get(key, -1) for key in self.journal.decisions}
+            drawn = (found.items, found.probability, found.left)
+            for row, q, left in zip(*(part.tolist() for part in drawn), strict=True):
+                if row not in taken:
+                    self.queue.append(Draw(row, order, q, left))
+            if not uniform:
+                self._drawn_for = version
+
+    # Estimates -----------------------------------------------------------------------------------
+
+    def draws(self) -> Draws:
+        """The labels of this record, in their order, and how their items were drawn."""
+        with self._lock:
+            return draws_of(
+                [
+                    (self.items.place[key], self._place[d.label], d.probability, d.left)
+                    for key, d in self.journal.decisions.items()
+                    if d.label is not None and key in self.items.place
+                ]
+            )
+
+    def start(self) -> None:
+        """Begin to draw and to estimate beside."""
+        self._worker = threading.Thread(target=self._work, name="fewlabels-labeling", daemon=True)
+        self._worker.start()
+
+    def close(self) -> None:
+        """End the work beside, and let others write to the record."""
+        with self._lock:
+            self.closing = True
+            self._wake.notify_all()
+        if self._worker is not None:
+            self._worker.join(timeout=0.5)  # of an estimate nobody waits for the end
+        with self._lock:
+            self.journal.close()
+
+    def estimate(self, *, wait: bool = False) -> dict[str, Any] | None:
+        """The newest estimates, and the number of labels that they are from; None before the first.
+
+        They are `fresh` where nothing is going on that would change them, or their picture.
+
+        Parameters
+        ----------
+        wait
+            Whether to make them now, of the labels that there are now.
+        """
+        if wait:
+            self._look()
+        with self._lock:
+            moment = self._moment
+            if moment is None:
+                return None
+            draws = self.draws()
+            done = self._looked_at == self._version and not self.watch.missing(len(draws.rows))
+            return self.watch.report(moment) | {"fresh": done}
+
+    def picture(self, model: str, metric: str) -> dict[str, Any]:
+        """How an interval came to be, in plain values.
+
+        Raises
+        ------
+        UsageError
+            If there is no such classifier or metric.
+        """
+        if model not in self.items.predictions.models:
+            raise UsageError(unknown("model", model, self.items.predictions.models))
+        if metric not in self.watch.metrics:
+            raise UsageError(unknown("metric", metric, self.watch.metrics))
+        return dict(self.watch.picture(model, metric, self.draws()))
+
+    def _look(self) -> None:
+        with self._lock:
+            version, draws = self._version, self.draws()
+        moment = self.watch.look(draws)
+        with self._lock:
+            if version >= self._looked_at:  # another thread may have looked at more labels
+                self._moment, self._looked_at = moment, version
+                self.watch.forget_after(len(draws.rows))
+
+    def _work(self) -> None:
+        """Draw items before they run out, then estimate, then fill in how it came to be."""
+        while True:
+            with self._lock:
+                todo = self._todo()
+                while todo is None and not self.closing:
+                    self._wake.wait()
+                    todo = self._todo()
+                if self.closing or todo is None:
+                    return
+            try:
+                todo()
+            except Exception as error:  # whoever labels goes on: items are drawn uniformly then
+                if not isinstance(error, FewlabelsError):
+                    traceback.print_exc()
+                with self._lock:
+                    self.notice = f"items are drawn at random: {error}"
+                    self._drawn_for = self._version
+
+    def _todo(self) -> Callable[[], None] | None:
+        if len(self.queue) < _LOW and self._drawn_for != self._version:
+            return lambda: self._draw_more(_BATCH)
+        if self._looked_at != self._version:
+            return self._look
+        draws = self.draws()
+        missing = self.watch.missing(len(draws.rows))
+        if missing:
+            return lambda: self._look_back(draws, missing[-1])
+        return None
+
+    def _look_back(self, draws: Draws, n: int) -> None:
+        self.watch.look(draws.first(n))
+
+
+def _said(decision: Decision) -> str:
+    if decision.label is None:
+        return f"{one_line(decision.annotator)} could not say"
+    return f"{quoted(decision.label)} by {one_line(decision.annotator)}"
+
+
+def class_keys(classes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The keys of each class: a digit by its place, and a letter of its name where one is free.
+
+    Classes that are digits themselves have their own.
+
+    Examples
+    --------
+    >>> class_keys(["ham", "spam"])
+    {'ham': ('1', 'h'), 'spam': ('2', 'p')}
+    >>> class_keys(["0", "1"])
+    {'0': ('0',), '1': ('1',)}
+    """
+    own = [name for name in classes if len(name) == 1 and name.isascii() and name.isdigit()]
+    found: dict[str, list[str]] = {name: [name] if name in own else [] for name in classes}
+    if not own:
+        for digit, name in enumerate(classes[:9], 1):
+            found[name].append(str(digit))
+    taken = {*RESERVED}
+    letters = {
+        name: [c for c in name.casefold() if c.isalpha() and len(c) == 1] for name in classes
+    }
+    for most in (1, None):  # first letters before any other
+        for name in classes:
+            has = any(key.isalpha() for key in found[name])
+            free = next((c for c in letters[name][:most] if c not in taken), None)
+            if free is not None and not has and name not in own:
+                found[name].append(free)
+                taken.add(free)
+    return {name: tuple(keys) for name, keys in found.items()}

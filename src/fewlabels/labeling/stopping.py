@@ -1,0 +1,170 @@
+"""When to stop labeling: conditions on an interval that is looked at after every label.
+
+An ordinary interval that is looked at again and again, until it says what one hopes for, is wrong
+more often than it says. So a bound (`low:accuracy>=0.8`) counts by the interval that holds at all
+looks at once, and a width, which does not choose a side, may count by the posterior's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fewlabels.checks.conditions import Requirement, condition_of
+from fewlabels.errors import UsageError, listed, quoted, unknown
+from fewlabels.metrics.registry import METRICS
+
+GUARDED = tuple(
+    name
+    for name, metric in METRICS.items()
+    if metric.per_item is not None and all(map(math.isfinite, metric.bounds))
+)
+"""Metrics that have an interval which holds at every look: means of what each label shows."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A classifier and metric after some labels: value, interval, and the guard's interval."""
+
+    model: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    status: str = "ok"
+    guard: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a condition holds, why, and about how many labels more it takes (None: unknown)."""
+
+    met: bool
+    why: str
+    labels: int | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A condition that, once met by every classifier (or the one it names), ends the labeling."""
+
+    requirement: Requirement
+
+    @property
+    def text(self) -> str:
+        """The condition as it is written."""
+        return self.requirement.text
+
+    @property
+    def goal(self) -> str:
+        """The condition in plain words."""
+        asked = self.requirement
+        of = f"{asked.metric} of {asked.model or 'every classifier'}"
+        if asked.bound == "width":
+            return f"the interval for {of} is at most {asked.threshold:g} wide"
+        side = "above" if asked.bound == "low" else "below"
+        return f"the interval that holds at every look for {of} is {side} {asked.threshold:g}"
+
+    @property
+    def by_guard(self) -> bool:
+        """Whether it counts by the interval that holds at all looks."""
+        return self.requirement.bound != "width"
+
+    def verdict(self, rows: Sequence[Row], n_labeled: int) -> Verdict:
+        """Judge the condition by the rows of its metric."""
+        asked = self.requirement
+        mine = [
+            row for row in rows
+            if row.metric == asked.metric and asked.model in (None, row.model)
+        ]  # fmt: skip
+        tested = [self._tested(row) for row in mine]
+        open_ = [row for row in tested if not asked.met_by(row)]
+        if tested and not open_:
+            return Verdict(True, self._why(tested), 0)
+        needed = [self._needed(row, n_labeled) for row in open_]
+        most = None if None in needed or not needed else max(n for n in needed if n is not None)
+        who = listed([row.model for row in open_], 3) or "any classifier"
+        return Verdict(False, f"go on until {self.goal}, which it is not yet of {who}", most)
+
+    def _why(self, rows: Sequence[Row]) -> str:
+        """What made the condition hold, in plain words."""
+        asked = self.requirement
+        of = f"{asked.metric} of {rows[0].model if len(rows) == 1 else 'every classifier'}"
+        if asked.bound == "width":
+            widest = max(row.high - row.low for row in rows)
+            return f"the interval for {of} is {widest:.3f} wide, and {asked.threshold:g} was asked"
+        low, high = min(row.low for row in rows), max(row.high for row in rows)
+        side = "above" if asked.bound == "low" else "below"
+        return (
+            f"{of} is {side} {asked.threshold:g} by the interval that holds at every look "
+            f"({low:.3f} to {high:.3f})"
+        )
+
+    def _tested(self, row: Row) -> Row:
+        """The row with the interval that counts."""
+        if not self.by_guard:
+            return row
+        low, high = row.guard or (math.nan, math.nan)
+        return Row(row.model, row.metric, row.value, low, high)
+
+    def _needed(self, row: Row, n: int) -> int | None:
+        """About how many labels more, as intervals narrow with the root of their number."""
+        asked = self.requirement
+        if not n or not math.isfinite(asked.tested(row)) or not math.isfinite(row.value):
+            return None
+        if asked.bound == "width":
+            return labels_to_width(n, row.high - row.low, asked.threshold)
+        room = row.value - asked.threshold
+        side = row.value - row.low if asked.bound == "low" else row.value - row.high
+        # On the wrong side of the bound no number of labels helps, as far as anybody knows.
+        if room * side <= 0:
+            return None
+        return max(math.ceil(n * ((side / room) ** 2 - 1)), 1)
+
+
+def labels_to_width(n: int, width: float, target: float) -> int | None:
+    """About how many labels after n make an interval of this width as narrow as the target."""
+    if not (n and target > 0 and math.isfinite(width)):
+        return None
+    return max(math.ceil(n * ((width / target) ** 2 - 1)), 0)
+
+
+def stops_of(
+    texts: Sequence[str], metrics: Sequence[str], models: Sequence[str]
+) -> tuple[Stop, ...]:
+    """Read conditions such as `low:accuracy>=0.8`, `width:accuracy<=0.1`, `low:gpt:accuracy>=0.9`.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form, names no classifier, or a bound has no interval that holds
+        whenever one looks.
+    """
+    return tuple(_stop(text, metrics, models) for text in texts)
+
+
+def _stop(text: str, metrics: Sequence[str], models: Sequence[str]) -> Stop:
+    said = f"--until {quoted(text)}"
+    found = condition_of(text)
+    upward = found is not None and found.compare in (">=", ">")
+    if found is None or (found.bound, upward) not in (
+        ("low", True), ("high", False), ("width", False),
+    ):  # fmt: skip
+        raise UsageError(
+            f"{said}: labeling may stop when an interval is above a number, below one, or narrow: "
+            "'low:accuracy>=0.8', 'high:error_rate<=0.2' or 'width:accuracy<=0.1' (with a "
+            "classifier behind the first word, as in 'low:large:accuracy>=0.8')"
+        )
+    if found.metric not in metrics:
+        raise UsageError(f"{said}: {unknown('metric', found.metric, metrics)} (--metrics)")
+    if found.model is not None and found.model not in models:
+        raise UsageError(f"{said}: {unknown('model', found.model, models)}")
+    if found.bound != "width" and found.metric not in GUARDED:
+        raise UsageError(
+            f"{said}: an end of an interval may be looked at after every label of "
+            f"{listed(GUARDED)} alone; 'width:{found.metric}<=0.1' can be asked of any metric"
+        )
+    if found.bound == "width" and found.threshold <= 0:
+        raise UsageError(f"{said}: a width must be above 0")
+    return Stop(found)

@@ -1,0 +1,261 @@
+"""The estimates beside the page: as they are, and how they came to be, label by label."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fewlabels.errors import FewlabelsError, Status
+from fewlabels.estimating import estimate
+from fewlabels.evaluation.anytime import anytime
+from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.counter_based import mix
+from fewlabels.kernels.lure import lure_weights
+from fewlabels.labeling.stopping import GUARDED, Row, Stop, Verdict, labels_to_width
+from fewlabels.metrics.registry import METRICS
+from fewlabels.predictions import Predictions
+from fewlabels.questions.next_items import STRATIFIED
+
+WATCHED_ROWS = 5_000
+"""Items without a label that an estimate beside the page is made from; more tell it little."""
+
+USUAL_WIDTH = 0.1
+"""The width of an interval that the forecast is about where nobody says when to stop."""
+
+_EARLIER = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_000)
+"""Numbers of labels whose estimates are made later, where a record is gone on with."""
+
+_SALT = 0x3A7C
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Items in the order in which they were labeled, (m,): rows, classes, and how they were drawn.
+
+    `probability` and `left` are NaN and 0 of items that were not drawn.
+    """
+
+    rows: Ints
+    labels: Ints
+    probability: Floats
+    left: Ints
+
+    def first(self, size: int) -> Draws:
+        """The first of them."""
+        return Draws(
+            self.rows[:size], self.labels[:size], self.probability[:size], self.left[:size]
+        )
+
+    def weights(self, n: int) -> Floats:
+        """What each of n items' labels weighs in a mean over the pool; 1 of one not drawn."""
+        out, drawn = np.ones(n), self.left > 0
+        out[self.rows[drawn]] = lure_weights(self.probability[drawn], self.left[drawn])
+        return out
+
+    def key(self) -> bytes:
+        """What tells them from others."""
+        return b"|".join(part.tobytes() for part in (self.rows, self.labels, self.probability))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The estimates after so many labels of this record; `problem` says why there are none."""
+
+    n: int
+    rows: tuple[Row, ...]
+    seconds: float
+    problem: str | None = None
+
+
+@dataclass
+class Watch:
+    """Makes estimates of the pool from the labels there are, and remembers them by their number.
+
+    Parameters
+    ----------
+    predictions
+        The pool, with the labels that its file has.
+    metrics, method, level, seed
+        As of `fewlabels.estimate`.
+    stops
+        Conditions to watch for.
+    """
+
+    predictions: Predictions
+    metrics: tuple[str, ...]
+    method: Any = "auto"
+    level: float = 0.95
+    seed: int = 0
+    stops: tuple[Stop, ...] = ()
+    moments: dict[int, Moment] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rank = mix(self.predictions.keys ^ np.uint64(_SALT))
+        self._base = np.zeros(self.predictions.n_items, dtype=bool)
+        self._base[np.argsort(rank, kind="stable")[:WATCHED_ROWS]] = True
+        self._guards: dict[str, tuple[bytes, dict[str, tuple[Floats, Floats]]]] = {}
+
+    def watched(self, labels: Ints) -> Ints:
+        """The rows that estimates are made from: those with a label, and a sample of the others."""
+        return np.flatnonzero(self._base | (labels >= 0))
+
+    def look(self, draws: Draws) -> Moment:
+        """Estimate from the file's labels and these."""
+        begun = time.perf_counter()
+        labels = np.array(self.predictions.labels)
+        labels[draws.rows] = draws.labels
+        rows = self.watched(labels)
+        problem, found = None, tuple[Row, ...]()
+        try:
+            known = self.predictions.with_labels(labels)
+            made = estimate(
+                known.with_label_weight(draws.weights(known.n_items)).take(rows),
+                self.method,
+                list(self.metrics),
+                confidence_level=self.level,
+                random_state=self.seed,
+                details=False,
+            )
+            found = tuple(
+                Row(r.model, r.metric, r.value, r.low, r.high, str(r.status),
+                    self.guard(r.model, r.metric, draws))
+                for r in made.rows
+            )  # fmt: skip
+        except FewlabelsError as error:
+            problem = str(error)
+        except Exception as error:  # the page goes on without an estimate
+            traceback.print_exc()
+            problem = f"the estimate failed ({type(error).__name__}: {error})"
+        moment = Moment(len(draws.rows), found, time.perf_counter() - begun, problem)
+        self.moments[moment.n] = moment
+        return moment
+
+    def guard(self, model: str, metric: str, draws: Draws) -> tuple[float, float] | None:
+        """The interval of a metric that holds at every look; None where there is none."""
+        found = self._sequence(metric, draws).get(model)
+        return None if found is None else (float(found[0][-1]), float(found[1][-1]))
+
+    def guards(self, model: str, metric: str, draws: Draws) -> list[tuple[int, float, float]]:
+        """The guard after each of the labels that were drawn: number, low, high."""
+        found = self._sequence(metric, draws).get(model)
+        if found is None:
+            return []
+        number, (low, high) = np.flatnonzero(draws.left > 0) + 1, found
+        some = [k - 1 for k in _numbers(len(low))]
+        return [(int(number[k]), float(low[k]), float(high[k])) for k in some]
+
+    def _sequence(self, metric: str, draws: Draws) -> dict[str, tuple[Floats, Floats]]:
+        """The intervals after every label that was drawn, of each classifier; of the last draws."""
+        used = draws.left > 0
+        if metric not in GUARDED or not used.any():
+            return {}
+        if self._guards.get(metric, (b"", {}))[0] != draws.key():
+            labels = np.array(self.predictions.labels)
+            labels[draws.rows] = draws.labels
+            probability, left = draws.probability[used], draws.left[used]
+            # The least that q times the number left can be, in these orders or another one.
+            share = probability * left
+            least = 1.0 if np.allclose(share, 1.0) else min(STRATIFIED, float(share.min()))
+            found = anytime(
+                self.predictions.with_labels(labels), METRICS[metric], draws.rows[used],
+                probability, left, level=self.level, least=least,
+            )  # fmt: skip
+            self._guards[metric] = (draws.key(), found)
+        return self._guards[metric][1]
+
+    def missing(self, n: int) -> list[int]:
+        """Earlier numbers of labels that there is no estimate of, which a picture would show."""
+        return [k for k in _EARLIER if k < n and k not in self.moments]
+
+    def forget_after(self, n: int) -> None:
+        """Drop what was estimated from more labels than there are now."""
+        self.moments = {k: moment for k, moment in self.moments.items() if k <= n}
+
+    def verdicts(self, moment: Moment) -> list[Verdict]:
+        """What the conditions say."""
+        known = self.predictions.n_labeled
+        return [
+            stop.verdict(moment.rows, moment.n + (0 if stop.by_guard else known))
+            for stop in self.stops
+        ]
+
+    def report(self, moment: Moment) -> dict[str, Any]:
+        """The estimates in plain values, for the page and for a terminal."""
+        verdicts = self.verdicts(moment)
+        known = [{"goal": s.goal} | vars(v) for s, v in zip(self.stops, verdicts, strict=True)]
+        return {
+            "n": moment.n,
+            "moments": len(self.moments),
+            "level": self.level,
+            "problem": moment.problem,
+            "seconds": moment.seconds,
+            "rows": [self._told(row, moment.n) for row in moment.rows],
+            "stops": known,
+            "can_stop": bool(verdicts) and all(v.met for v in verdicts),
+        }
+
+    def _told(self, row: Row, n: int) -> dict[str, Any]:
+        low, high = (None, None) if row.guard is None else row.guard
+        width = row.high - row.low
+        return {
+            "model": row.model,
+            "metric": row.metric,
+            **{k: _plain(getattr(row, k)) for k in ("value", "low", "high")},
+            "guard_low": low,
+            "guard_high": high,
+            "status": row.status,
+            "message": Status(row.status).message,
+            "labels_to_width": labels_to_width(n + self.predictions.n_labeled, width, USUAL_WIDTH),
+        }
+
+    def picture(self, model: str, metric: str, draws: Draws) -> Mapping[str, Any]:
+        """How an interval came to be, in plain values: what `report.labeling` draws."""
+        points = []
+        for n in sorted(self.moments):
+            for row in self.moments[n].rows:
+                if (row.model, row.metric) == (model, metric) and not math.isnan(row.value):
+                    points.append({"n": n, "value": row.value, "low": row.low, "high": row.high})
+        stop = next(
+            (s.requirement for s in self.stops if s.by_guard and s.requirement.metric == metric),
+            None,
+        )
+        guards = self.guards(model, metric, draws)
+        return {
+            "model": model,
+            "metric": metric,
+            "level": self.level,
+            "points": points,
+            "guard": [{"n": n, "low": low, "high": high} for n, low, high in guards],
+            "target": None if stop is None else stop.threshold,
+        }
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _numbers(n: int, most: int = 60) -> list[int]:
+    """Numbers of labels up to n, all of the first and the last, fewer between."""
+    if n <= most:
+        return list(range(1, n + 1))
+    spread = np.unique(np.round(np.geomspace(1, n, most)).astype(int))
+    return [int(k) for k in spread]
+
+
+def draws_of(
+    entries: Sequence[tuple[int, int, float | None, int | None]],
+) -> Draws:
+    """Draws from (row, class, probability, left) in the order of labeling."""
+    rows, labels, chance, left = ([entry[k] for entry in entries] for k in range(4))
+    return Draws(
+        np.array(rows, dtype=np.int64),
+        np.array(labels, dtype=np.int64),
+        np.array([math.nan if q is None else q for q in chance], dtype=float),
+        np.array([k or 0 for k in left], dtype=np.int64),
+    )

@@ -1,0 +1,435 @@
+"""The page's server: who may ask it, what it gives, and what it never gives."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from labeling_tables import HOSTILE, table_of
+
+import fewlabels as fl
+from fewlabels.labeling import server as server_module
+from fewlabels.labeling.server import HEADER, Server
+from fewlabels.labeling.session import Session
+from fewlabels.report.labeling import render_narrowing
+
+pytest.importorskip("starlette", reason="needs the extra `label`")
+pytest.importorskip("uvicorn", reason="needs the extra `label`")
+
+Open = Callable[..., Session]
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Client:
+    """Asks a server, as the page does unless told otherwise."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def __call__(
+        self, path: str, body: Any = None, method: str | None = None, **headers: str | None
+    ) -> Answer:
+        sent: dict[str, str | None] = {HEADER: self.server.token}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body)
+        asked = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
+        asked.putrequest(
+            method or ("GET" if data is None else "POST"), path, skip_host="Host" in sent
+        )
+        for name, value in sent.items():
+            if value is not None:
+                asked.putheader(name, value)
+        if data is not None:
+            asked.putheader("Content-Length", str(len(data)))
+        asked.endheaders(data.encode() if isinstance(data, str) else data)
+        answer = asked.getresponse()
+        try:
+            return Answer(
+                answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+            )
+        finally:
+            asked.close()
+
+    def label(self, item: str, name: str | None = "fine") -> Answer:
+        return self("/event", {"event": "label", "item": item, "class": name})
+
+
+@pytest.fixture
+def served(opened: Open) -> Iterator[Callable[..., Client]]:
+    """`served(**wishes)`: a server of a session, and who asks it."""
+    servers: list[Server] = []
+
+    def run(*arguments: Any, framed: bool = False, **wishes: Any) -> Client:
+        servers.append(Server(opened(*arguments, **wishes), framed=framed))
+        servers[-1].start()
+        return Client(servers[-1])
+
+    yield run
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def ask(served: Callable[..., Client]) -> Client:
+    return served()
+
+
+def test_it_listens_on_this_machine_alone(ask: Client) -> None:
+    assert ask.server.url == f"http://127.0.0.1:{ask.server.port}/?token={ask.server.token}"
+    assert ask.server._socket.getsockname()[0] == "127.0.0.1"
+    assert len(ask.server.token) >= 32
+
+
+# Who may ask --------------------------------------------------------------------------------------
+
+READ = ["/", "/page.js", "/page.css", "/state", "/item?key=c001", "/neighbour?step=-1", "/estimate",
+        "/picture?model=good&metric=accuracy", "/image?key=c001&column=text", "/none"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", READ)
+def test_nothing_is_given_without_the_token(ask: Client, path: str) -> None:
+    for token in (None, "", "x", ask.server.token[:-1], ask.server.token + "x", "\xe4"):
+        answer = ask(path, **{HEADER: token})
+        assert answer.status == 403
+        assert b"open the address that fewlabels printed" in answer.content
+
+
+@pytest.mark.parametrize("path", ["/state", "/estimate", "/event"])
+def test_a_token_in_an_address_opens_the_page_alone(ask: Client, path: str) -> None:
+    """What changes or tells something wants the header, which no form or picture can send."""
+    body = {"event": "label", "item": "c001", "class": "fine"} if path == "/event" else None
+    assert ask(f"{path}?token={ask.server.token}", body, **{HEADER: None}).status == 403
+    assert ask(f"/?token={ask.server.token}", **{HEADER: None}).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "",
+                                  "localhost.evil.example", "192.168.0.7"])  # fmt: skip
+def test_another_host_is_refused(ask: Client, host: str) -> None:
+    """As after DNS rebinding, where a page of the web reaches this machine by its own name."""
+    for path in ("/", "/state"):
+        assert ask(path, Host=host).status == 400
+    assert ask("/state", Host=f"localhost:{ask.server.port}").status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_another_origin_is_refused(ask: Client, headers: dict[str, str]) -> None:
+    body = {"event": "label", "item": "c001", "class": "fine"}
+    assert ask("/event", body, **headers).status == 403
+    assert ask("/state", **headers).status == 403
+    assert ask.server.session.journal.n_events == 0
+    own = f"http://127.0.0.1:{ask.server.port}"
+    assert ask("/state", Origin=own, Sec_Fetch_Site="same-origin").status == 200
+
+
+def test_other_methods_and_preflights_are_refused(ask: Client) -> None:
+    preflight = ask("/event", method="OPTIONS", Origin="http://evil.example",
+                    Access_Control_Request_Method="POST", **{HEADER: None})  # fmt: skip
+    assert preflight.status == 403
+    assert not [name for name in preflight.headers if name.startswith("access-control")]
+    assert ask("/event").status == 405
+    assert ask("/state", {}).status == 405
+    for method in ("PUT", "DELETE", "PATCH", "TRACE"):
+        assert ask("/event", {}, method=method).status == 405
+    assert ask("/docs").status == 404
+
+
+def test_what_browsers_are_told(ask: Client, served: Callable[..., Client]) -> None:
+    for path in ("/", "/page.js", "/state", "/none"):
+        headers = ask(path).headers
+        policy = dict(
+            p.strip().split(" ", 1) for p in headers["content-security-policy"].split(";")
+        )
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+        assert policy["img-src"] == "blob:"
+        assert policy["frame-ancestors"] == "'none'"
+        assert (headers["cache-control"], headers["referrer-policy"]) == ("no-store", "no-referrer")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+        assert "set-cookie" not in headers
+
+
+def test_the_page_may_be_in_the_frame_of_a_notebook(served: Callable[..., Client]) -> None:
+    policy = served(framed=True)("/").headers["content-security-policy"]
+    assert "frame-ancestors http://localhost:* " in policy
+
+
+# What it gives ------------------------------------------------------------------------------------
+
+
+def test_the_page_has_no_script_of_its_own_and_nothing_from_elsewhere(ask: Client) -> None:
+    page = ask("/").content.decode()
+    assert page.count("<script") == 1
+    assert "style=" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    script, style = (ask(path).content.decode() for path in ("/page.js", "/page.css"))
+    assert len(script.encode()) <= 30_000
+    for risky in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+    ):
+        assert risky not in script
+    assert "http" not in script.replace("http://www.w3.org/2000/svg", "")
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "--own: #0b62a8" in style
+
+
+def test_a_label_is_saved_before_the_answer_says_so(ask: Client, file: Path) -> None:
+    state = ask("/state").json
+    assert [one["name"] for one in state["classes"]] == ["fine", "toxic"]
+    key = state["queue"][0]["key"]
+    answer = ask.label(key)
+    assert answer.status == 200
+    assert answer.json["saved"]
+    assert answer.json["labeled"] == 1
+    assert f'"item": "{key}", "class": "fine"' in Path(f"{file}.labels.jsonl").read_text()
+    assert ask(f"/item?key={key}").json["label"] == "fine"
+    assert ask("/neighbour?step=-1").json["key"] == key
+    undone = ask("/event", {"event": "undo", "item": key}).json["undone"]
+    assert (undone["key"], undone["decided"]) == (key, False)
+    said = ask("/event", {"event": "cannot-say", "item": key}).json
+    assert (said["labeled"], said["cannot_say"]) == (0, 1)
+    assert ask("/event", {"event": "change", "item": key, "class": "toxic"}).json["labeled"] == 1
+    assert ask("/event", {"event": "note", "item": key, "text": "hm"}).status == 200
+    assert ask(f"/item?key={key}").json["notes"] == ["hm"]
+
+
+def test_what_another_window_decided_is_told_with_what_comes_next(ask: Client) -> None:
+    key = ask("/state").json["queue"][0]["key"]
+    ask.label(key, "toxic")
+    again = ask.label(key, "fine")
+    assert again.status == 409
+    assert "is decided already: 'toxic' by anna" in again.json["error"]
+    assert key not in {item["key"] for item in again.json["queue"]}
+
+
+BAD: list[tuple[Any, int]] = [
+    ({"event": "label", "item": "zz", "class": "fine"}, 400),
+    ({"event": "label", "item": "c001", "class": "rude"}, 400),
+    ({"event": "label", "item": "c001"}, 400),
+    ({"event": "label", "item": ["c001"], "class": "fine"}, 400),
+    ({"event": "label", "item": "c001", "class": {"a": 1}}, 400),
+    ({"event": "drop", "item": "c001"}, 400),
+    ({"event": "undo", "item": ""}, 400),
+    ([], 400),
+    (b"{", 400),
+    (b"[" * 30_000, 400),
+    (b"\xff", 400),
+    (b"x" * 70_000, 413),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), BAD)
+def test_bad_events_change_nothing(ask: Client, body: Any, status: int) -> None:
+    answer = ask("/event", body)
+    assert answer.status == status
+    assert answer.json["error"]
+    assert ask.server.session.journal.n_events == 0
+
+
+def test_a_full_disk_is_told_and_nothing_has_changed(
+    ask: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = ask("/state").json["queue"][0]["key"]
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        answer = ask.label(key)
+    assert answer.status == 507
+    assert "cannot be written: No space left on device" in answer.json["error"]
+    assert ask("/state").json["queue"][0]["key"] == key
+    assert ask.label(key).status == 200
+
+
+def test_names_and_texts_are_data_and_never_markup(
+    served: Callable[..., Client], tmp_path: Path
+) -> None:
+    table = table_of(8, classes=("fine", HOSTILE))
+    table = table.set_column(1, "text", pa.array([f"{HOSTILE} some words {i}" for i in range(8)]))
+    table = table.rename_columns([n.replace("good", "<b>good</b>") for n in table.column_names])
+    ask = served(tmp_path / "r.labels.jsonl", source=table)
+    page, state = ask("/").content.decode(), ask("/state")
+    assert HOSTILE[:8] not in page
+    assert state.headers["content-type"] == "application/json"
+    assert HOSTILE in state.json["queue"][0]["cells"][0]["text"]
+    (name,) = {one["name"] for one in state.json["classes"]} - {"fine"}
+    assert name.startswith(HOSTILE[:20])
+    assert ask.label(state.json["queue"][0]["key"], name).json["labeled"] == 1
+    drawn = ask(f"/picture?model={quote('<b>good</b>')}&metric=accuracy").content.decode()
+    assert "<b>" not in drawn
+    assert "&lt;b&gt;good" in drawn
+
+
+def test_a_figure_is_a_picture_of_svg(ask: Client) -> None:
+    for _ in range(3):
+        ask.label(ask("/state").json["queue"][0]["key"])
+    ask.server.session.estimate(wait=True)
+    report = ask("/estimate").json
+    assert report["n"] == 3
+    answer = ask("/picture?model=good&metric=accuracy")
+    assert answer.headers["content-type"].startswith("image/svg+xml")
+    assert answer.content.startswith(b"<svg ")
+    assert b"after 3 labels" in answer.content.lower()
+    assert ask("/picture?model=god&metric=accuracy").status == 400
+
+
+def test_a_figure_without_points_and_with_a_target() -> None:
+    drawn = render_narrowing({"model": "a", "metric": "ece", "level": 0.9, "points": [],
+                              "guard": [], "target": 0.5})  # fmt: skip
+    assert 'class="goal"' in drawn
+    assert "90% interval" in drawn
+
+
+def test_finish_ends_it(ask: Client) -> None:
+    assert not ask.server.finished.is_set()
+    assert ask("/finish", {}).status == 200
+    assert ask.server.finished.is_set()
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A folder of pictures, a secret beside it, and links that lead in and out."""
+    folder = tmp_path / "pictures"
+    (folder / "deep").mkdir(parents=True)
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (folder / "a.png").write_bytes(PNG)
+    (folder / "deep" / "b.JPG").write_bytes(PNG)
+    (folder / "vector.svg").write_text("<svg/>")
+    (folder / "out.png").symlink_to(tmp_path / "secret.png")
+    (folder / "in.png").symlink_to(folder / "a.png")
+    (folder / "up").symlink_to(tmp_path)
+    (folder / "folder.png").mkdir()
+    return folder
+
+
+GIVEN = {"a.png": "image/png", "deep/b.JPG": "image/jpeg", "in.png": "image/png",
+         "deep/../a.png": "image/png"}  # fmt: skip
+REFUSED = ["../secret.png", "out.png", "up/secret.png", "vector.svg", "none.png", "folder.png", "",
+           "deep/../../secret.png", "a.png\x00.png", "/etc/passwd", "..", "deep"]  # fmt: skip
+
+
+def test_pictures_come_from_the_folder_alone(
+    served: Callable[..., Client], pictures: Path, tmp_path: Path
+) -> None:
+    names = [*GIVEN, *REFUSED, str(tmp_path / "secret.png"), str(pictures / "a.png")]
+    table = table_of(len(names), picture=names)
+    ask = served(tmp_path / "r.labels.jsonl", source=table, images=str(pictures), show=["picture"])
+    for row, name in enumerate(names):
+        answer = ask(f"/image?key=c{row:03d}&column=picture")
+        if name in GIVEN or name == str(pictures / "a.png"):
+            assert (answer.status, answer.content) == (200, PNG), name
+            assert answer.headers["content-type"] == GIVEN.get(name, "image/png")
+        else:
+            assert answer.status == 400, name
+            assert b"no such picture" in answer.content
+    # What no cell says is never asked of the disk.
+    for path in ("/image?key=c000&column=text", "/image?key=zz&column=picture",
+                 "/image?key=../secret.png&column=picture", "/a.png", "/pictures/a.png",
+                 "/image/../../secret.png", "/%2e%2e/secret.png"):  # fmt: skip
+        assert ask(path).status in (400, 404)
+
+
+def test_without_a_folder_there_are_no_pictures(
+    served: Callable[..., Client], pictures: Path, tmp_path: Path
+) -> None:
+    table = table_of(3, picture=["a.png"] * 3)
+    ask = served(tmp_path / "r.labels.jsonl", source=table, show=["picture"])
+    assert ask("/state").json["queue"][0]["cells"][0]["kind"] == "text"
+    assert ask("/image?key=c000&column=picture").status == 400
+
+
+# Beginning ----------------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken(opened: Open) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(fl.UsageError, match=f"--port {port} is taken"):
+            Server(opened(), port=port)
+    with pytest.raises(fl.UsageError, match="--port 70000 is taken or cannot be listened on"):
+        Server(opened(), port=70_000)  # and the record is free again
+
+
+def test_without_the_extra(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    with pytest.raises(fl.MissingExtraError, match=r"pip install 'fewlabels\[label\]'"):
+        server_module.check_installed()
+
+
+# In a notebook ------------------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_the_page_in_a_frame(tmp_path: Path) -> None:
+    table = table_of(20)
+    predictions = fl.read_predictions(table, keep=())
+    shown = fl.label(
+        predictions, {"text": table["text"].to_pylist()}, labels=tmp_path / "n.labels.jsonl",
+        annotator="anna", until="width:accuracy<=0.2",
+    )  # fmt: skip
+    try:
+        assert shown.url in shown._repr_html_()
+        assert shown._repr_html_().startswith("<iframe ")
+        assert shown.url in repr(shown)
+        ask = Client(shown._server)
+        key = ask("/state").json["queue"][0]["key"]
+        assert ask("/state").json["until"] == ["width:accuracy<=0.2"]
+        ask.label(key, "toxic")
+        assert shown.labels == {key: "toxic"}
+        text = ask(f"/item?key={key}").json["cells"][0]["text"]
+        assert text == table["text"][int(key)].as_py()
+    finally:
+        shown.close()
+
+
+def test_what_a_notebook_cannot_show(tmp_path: Path) -> None:
+    table = table_of(20)
+    predictions, record = fl.read_predictions(table, keep=()), tmp_path / "n.labels.jsonl"
+    with pytest.raises(fl.InputError, match="`items` has 19 rows, and there are predictions of 20"):
+        fl.label(predictions, ["a b c"] * 19, labels=record)
+    with pytest.raises(fl.UsageError, match="`items` must be a frame or a list"):
+        fl.label(predictions, labels=record)
+    with pytest.raises(fl.UsageError, match="say where the record of labels is to be"):
+        fl.label(predictions, ["a b c"] * 20)
+    with pytest.raises(fl.UsageError, match="`items` are the texts beside Predictions"):
+        fl.label(table, ["a b c"] * 20, labels=record)
