@@ -23,7 +23,7 @@ from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.importance import systematic
-from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
+from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior, with_constant
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.base import FittedLabelModel, status_of, with_probabilities
 from fewlabels.methods.ensembles.informants import Informants
@@ -169,24 +169,29 @@ class _Columns:
             return [self._by_class[term.feature] + c for c in range(self.n_classes)]
         return [self._of_feature[term.feature]]
 
-    def prior(self, member: _Member) -> tuple[Ints, Floats, Floats]:
-        """Columns of a member's coefficients, their means and sds, all (p,)."""
-        k = self.n_classes
-        found = [(c, 0.0, member.offset_sd / np.sqrt(2)) for c in range(k)]
-        found += [(column, t.mean, t.sd) for t in member.terms for column in self.of(t)]
-        where, means, sds = zip(*(f for f in found if f[2] > 0), strict=True)
-        return np.array(where), np.array(means), np.array(sds)
-
-    def design(self, features: Floats) -> Floats:
-        """All columns of items with features (n, K, F), (n, K, width)."""
-        n, k, count = features.shape
-        out = np.zeros((n, k, self.width))
-        out[:, np.arange(k), np.arange(k)] = 1.0
-        out[:, :, k : k + count] = features
-        for feature, start in self._by_class.items():
-            values = features[:, :, self.features.index(feature)]
-            out[:, np.arange(k), start + np.arange(k)] = values
-        return out
+    def prior(self, member: _Member) -> _Prior:
+        """The coefficients of a member: of what, where they stand, their means and sds."""
+        k, every = self.n_classes, [t for t in member.terms if t.sd > 0]
+        by_class = [len(self.features)] if member.offset_sd > 0 else []
+        columns = list(range(k)) if member.offset_sd > 0 else []
+        terms = np.full(len(columns), -1)
+        means, sds = [0.0] * len(columns), [member.offset_sd / np.sqrt(2)] * len(columns)
+        for place, term in sorted(enumerate(every), key=lambda t: not t[1].by_class):
+            own = self.of(term)
+            columns += own
+            means += [term.mean] * len(own)
+            sds += [term.sd] * len(own)
+            terms = np.append(terms, np.full(len(own), place))
+        by_class += [self.features.index(t.feature) for t in every if t.by_class]
+        single = [self.features.index(t.feature) for t in every if not t.by_class]
+        return _Prior(
+            np.array(by_class, dtype=np.int64),
+            np.array(single, dtype=np.int64),
+            np.array(columns),
+            np.argsort(terms, kind="stable"),
+            np.array(means),
+            np.array(sds) ** -2.0,
+        )
 
     def by_feature(self, beta: Floats) -> tuple[Floats, Floats]:
         """Of coefficients (width, D): offsets (K, D), and those of every feature, (K, F, D)."""
@@ -203,13 +208,27 @@ class _Columns:
         return tuple(f for f, s in zip(self.features, some, strict=True) if s)
 
 
-class _Fit(NamedTuple):
-    """A member's columns (p,), its posterior mode, and its prior means and precisions (p,)."""
+class _Prior(NamedTuple):
+    """A member's coefficients: of features by class (c,) and others (p,), (c K + p,) in all.
 
+    The constant, whose coefficients by class are the offsets, is one feature more. `columns` is
+    where coefficients stand, with their means and precisions, those by class first; `order` is
+    that of the member's terms, in which they are drawn.
+    """
+
+    by_class: Ints
+    features: Ints
     columns: Ints
-    mode: Mode
+    order: Ints
     mean: Floats
     precision: Floats
+
+
+class _Fit(NamedTuple):
+    """A member's prior, and its posterior mode."""
+
+    prior: _Prior
+    mode: Mode
 
 
 def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
@@ -413,12 +432,15 @@ def _worth(predictions: Predictions, rows: Ints) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What members are fitted to: all columns (n, K, width) and evidence (n, K) of known labels."""
+    """What members are fitted to: features (n, K, F + 1) and evidence (n, K) of known labels.
+
+    The last feature is the constant.
+    """
 
     index: PooledIndex
     members: list[_Member]
     columns: _Columns
-    design: Floats
+    features: Floats
     evidence: Floats
     keys: UInts
     n_labels: float
@@ -459,7 +481,7 @@ class _Evidence:
             index,
             members,
             columns,
-            columns.design(features),
+            with_constant(features),
             evidence[rows],
             served.keys[rows],
             _worth(served, rows),
@@ -474,19 +496,20 @@ class _Evidence:
     def fit(self, members: Sequence[_Member], rows: Ints | None = None) -> list[_Fit]:
         """Modes of members given all labels, or some."""
         priors = [self.columns.prior(member) for member in members]
-        design, evidence = self.design, self.evidence
+        features, evidence = self.features, self.evidence
         if rows is not None:
-            design, evidence = design[rows], evidence[rows]
+            features, evidence = features[rows], evidence[rows]
         fits: dict[int, _Fit] = {}
-        for size in {len(where) for where, _, _ in priors}:
-            alike = [place for place, prior in enumerate(priors) if len(prior[0]) == size]
-            columns = np.stack([priors[a][0] for a in alike])
-            means = np.stack([priors[a][1] for a in alike])
-            sds = np.stack([priors[a][2] for a in alike])
-            modes = fit_maps(design, evidence, columns, means, sds**-2.0)
+        sizes = [(len(prior.by_class), len(prior.features)) for prior in priors]
+        for size in dict.fromkeys(sizes):
+            alike = [place for place, own in enumerate(sizes) if own == size]
+            by_class, columns, means, precisions = (
+                np.stack([getattr(priors[a], name) for a in alike])
+                for name in ("by_class", "features", "mean", "precision")
+            )
+            modes = fit_maps(features, evidence, columns, by_class, means, precisions)
             for place, mode in zip(alike, modes, strict=True):
-                where, mean, sd = priors[place]
-                fits[place] = _Fit(where, mode, mean, sd**-2.0)
+                fits[place] = _Fit(priors[place], mode)
         return [fits[place] for place in range(len(members))]
 
     def draw(
@@ -497,7 +520,7 @@ class _Evidence:
         out = np.zeros((size, self.columns.width))
         for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
-            out[np.ix_(rows, fits[number].columns)] = self._of_member(fits[number], len(rows), rng)
+            out[np.ix_(rows, fits[number].prior.columns)] = self._of_member(fits[number], len(rows), rng)
         order = rng.permutation(size)
         return out[order], chosen[order]
 
@@ -509,17 +532,19 @@ class _Evidence:
         of probabilities alone are defined with the normal, and keep it.
         """
         skewed = self.index.informants.every_kind and 0 < len(self.evidence) <= SKEWED_UP_TO
-        mode = fit.mode
+        mode, prior = fit.mode, fit.prior
         more = CANDIDATES * size if skewed else size
-        half = rng.standard_normal(((more + 1) // 2, len(fit.columns)))
+        half = rng.standard_normal(((more + 1) // 2, len(prior.columns)))
         # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
         normal = np.concatenate([half, -half])[:more]
-        root = np.linalg.cholesky(mode.hessian)
-        drawn: Floats = mode.coefficients + np.linalg.solve(root.T, normal.T).T
+        root = np.linalg.cholesky(mode.hessian[np.ix_(prior.order, prior.order)])
+        drawn = np.empty_like(normal)
+        drawn[:, prior.order] = np.linalg.solve(root.T, normal.T).T
+        drawn += mode.coefficients
         if not skewed:
             return drawn
-        design = self.design[:, :, fit.columns]
-        ratio = log_posterior(design, self.evidence, fit.mean, fit.precision, drawn)
+        x, phi = self.features[:, :, prior.features], self.features[:, :, prior.by_class]
+        ratio = log_posterior(x, phi, self.evidence, prior.mean, prior.precision, drawn)
         ratio += 0.5 * (normal**2).sum(axis=1)
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).

@@ -224,22 +224,21 @@ class ReferenceMap:
         means = np.r_[np.zeros(k), np.full(m, 1 / m), np.zeros(m)]
         sds = np.r_[np.full(k, _OFFSET_SD / np.sqrt(2)), np.full(m, _SLOPE_SD)]
         sds = np.r_[sds, np.full(m, _RANK_SD)]
-        mode = fit_map(design, reference.evidence, means, sds**-2.0)
+        mode = fit_map(design, reference.evidence, means, sds**-2.0, offsets=True)
         return ReferenceMap(informants, mode.coefficients)
 
     def index(self, predictions: Predictions) -> Floats:
         """Centred logs of P(class) of any items of these classifiers, (n, K)."""
-        logits = _design(self.informants.said(predictions)) @ self.coefficients
+        k, design = predictions.n_classes, _design(self.informants.said(predictions))
+        logits = design @ self.coefficients[k:] + self.coefficients[:k]
         out: Floats = logits - logits.mean(axis=1, keepdims=True)
         return out
 
 
 def _design(said: Inputs) -> Floats:
-    """Offsets, logs and normal scores, (n, K, K + 2 M)."""
+    """Logs and normal scores, (n, K, 2 M)."""
     logs = np.clip(np.nan_to_num(centred_logs(said.probabilities)), -_MOST_LOG, _MOST_LOG)
-    n, _, k = logs.shape
     ranks = np.nan_to_num(said.ranked.scores)
     if ranks.shape[2] == 1:
         ranks = np.concatenate([-ranks / 2, ranks / 2], axis=2)
-    constant = np.broadcast_to(np.eye(k), (n, k, k))
-    return np.concatenate([constant, logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)
+    return np.concatenate([logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)
