@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
+from itertools import islice
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
@@ -22,6 +23,10 @@ from fewlabels.kernels.arrays import Ints
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 Progress = Callable[[int, int], None]
+
+_AHEAD = 2
+"""Blocks for each thread that are under way, or done and not taken yet."""
+
 _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
 _progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
 
@@ -110,6 +115,7 @@ def index_blocks(n: int, size: int) -> list[Ints]:
 def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_R]:
     """Results of `function` on every block, in the order of the blocks.
 
+    No more blocks are begun than a few ahead of what is taken, so that results do not pile up.
     BLAS is held to one thread meanwhile: its own threads inside ours cost ten times.
     """
     with one_blas_thread():
@@ -120,9 +126,17 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
         pool = ThreadPoolExecutor(workers)
         wait = True
         try:
-            jobs = deque(pool.submit(copy_context().run, function, block) for block in blocks)
+            ahead = iter(blocks)
+            jobs = deque(
+                pool.submit(copy_context().run, function, block)
+                for block in islice(ahead, _AHEAD * workers)
+            )
             while jobs:  # what was handed on is not held
-                yield jobs.popleft().result()
+                result = jobs.popleft().result()
+                for block in islice(ahead, 1):
+                    jobs.append(pool.submit(copy_context().run, function, block))
+                yield result
+                del result
         except KeyboardInterrupt:
             wait = False  # a block may take minutes, and nobody asks for it any more
             raise

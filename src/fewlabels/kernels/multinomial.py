@@ -11,7 +11,12 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import logsumexp, softmax
 
-_AT_ONCE = 2**22
+_AT_ONCE, _HELD = 2**22, 2**24
+"""Numbers worked on at a time, and features of a batch that are held; more are gathered anew."""
+
+_PART = 2**20
+"""Features of a part of the items: memory of such pieces is used again, where larger ones are asked
+of the system every time."""
 
 
 class Mode(NamedTuple):
@@ -48,15 +53,10 @@ def fit_map(
     every = np.arange(design.shape[2])[None]
     by_class = np.empty((1, 0), dtype=np.int64)
     if offsets:
-        design = with_constant(design)
+        design = np.concatenate([design, np.ones((*design.shape[:2], 1))], axis=2)
         by_class = np.full((1, 1), design.shape[2] - 1)
     given = (design, evidence, every, by_class, mean[None], precision[None])
     return next(fit_maps(*given, iterations=iterations))
-
-
-def with_constant(features: Floats) -> Floats:
-    """Features (n, K, F) and a last one that is 1, whose coefficient by class is an offset."""
-    return np.concatenate([features, np.ones((*features.shape[:2], 1))], axis=2)
 
 
 def fit_maps(
@@ -67,16 +67,22 @@ def fit_maps(
 
     The features `columns` (B, p) have one coefficient each, the features `by_class` (B, c) one for
     every class: logit_ik = sum_c u_ck phi_ikc + sum_p b_p x_ikp. Means and precisions are
-    (B, c K + p), those by class first. Columns for classes are never laid out, so memory is that of
-    the features and of a Hessian. All of a batch take their Newton steps together.
+    (B, c K + p), those by class first. Columns for classes are never laid out, and many items go in
+    blocks, so memory is that of the features and of a Hessian. All of a batch take their Newton
+    steps together.
     """
     n, k, _ = features.shape
-    size = n * k * (columns.shape[1] + by_class.shape[1]) + means.shape[1] ** 2
+    each = k * (columns.shape[1] + by_class.shape[1])
+    known, size = _Known.of(evidence), n * each + means.shape[1] ** 2
+    blocks = spans(n, max(_PART // max(each, 1), 1)) if size > _AT_ONCE else [slice(0, n)]
+
+    planes = np.ascontiguousarray(features.transpose(2, 0, 1))  # sums over few features are slow
 
     def run(some: slice) -> list[Mode]:
-        x = np.ascontiguousarray(features[:, :, columns[some]].transpose(2, 0, 1, 3))
-        phi = np.ascontiguousarray(features[:, :, by_class[some]].transpose(2, 3, 0, 1))
-        given = _Regressions(x, phi, _Known.of(evidence), means[some], precisions[some])
+        parts = [
+            _Part(planes[:, b], columns[some], by_class[some], known.of_some(b)) for b in blocks
+        ]
+        given = _Regressions(parts, means[some], precisions[some], n * each <= _HELD)
         return list(_newton(given, iterations))
 
     for modes in map_blocks(run, spans(len(means), max(_AT_ONCE // max(size, 1), 1))):
@@ -114,83 +120,124 @@ class _Known(NamedTuple):
         known = certain.all() and np.isin(evidence, (0, -np.inf)).all()
         return _Known(evidence, evidence.argmax(axis=1) if known else None)
 
+    def of_some(self, rows: slice) -> _Known:
+        return _Known(self.evidence[rows], None if self.labels is None else self.labels[rows])
 
-class _Regressions(NamedTuple):
-    """Features x (B, n, K, p) and by class phi (B, c, n, K), evidence, prior means, precisions."""
 
-    x: Floats
-    phi: Floats
-    known: _Known
-    mean: Floats
-    precision: Floats
+class _Part:
+    """Some items of B regressions, of features (F, n, K): x (B, p, n, K) and phi (B, c, n, K)."""
 
-    def of(self, rows: Ints) -> _Regressions:
-        return self._replace(
-            x=self.x[rows],
-            phi=self.phi[rows],
-            mean=self.mean[rows],
-            precision=self.precision[rows],
-        )
+    def __init__(self, features: Floats, columns: Ints, by_class: Ints, known: _Known) -> None:
+        self.features, self.columns, self.by_class, self.known = features, columns, by_class, known
+        self._held: tuple[Floats, Floats] | None = None
 
-    def values(self, beta: Floats) -> tuple[Floats, Floats]:
-        """Objectives (B,) at coefficients (B, c K + p), and logits (B, n, K)."""
-        b, n, k, p = self.x.shape
-        size = k * self.phi.shape[1]
-        logits = (self.x.reshape(b, n * k, p) @ beta[:, size:, None]).reshape(b, n, k)
-        for c in range(self.phi.shape[1]):
-            logits += self.phi[:, c] * beta[:, None, c * k : (c + 1) * k]
+    def of(self, rows: Ints) -> _Part:
+        out = _Part(self.features, self.columns[rows], self.by_class[rows], self.known)
+        if self._held is not None:
+            x, phi = self._held
+            out._held = (x[rows], phi[rows])
+        return out
+
+    def gathered(self, *, hold: bool) -> tuple[Floats, Floats]:
+        """X and phi; gathered anew every time unless they may be held."""
+        if self._held is not None:
+            return self._held
+        x, phi = self.features[self.columns], self.features[self.by_class]
+        if hold:
+            self._held = (x, phi)
+        return x, phi
+
+    def fit(self, beta: Floats, *, hold: bool) -> tuple[Floats, Floats]:
+        """Log-likelihoods (B,) at coefficients (B, c K + p), and logits (B, n, K)."""
+        x, phi = self.gathered(hold=hold)
+        b, p, n, k = x.shape
+        size = k * phi.shape[1]
+        logits = (beta[:, None, size:] @ x.reshape(b, p, n * k)).reshape(b, n, k)
+        for c in range(phi.shape[1]):
+            logits += phi[:, c] * beta[:, None, c * k : (c + 1) * k]
         if self.known.labels is None:
             said = logsumexp(logits + self.known.evidence, axis=2)
         else:
             said = logits[:, np.arange(n), self.known.labels]
-        fit = said - logsumexp(logits, axis=2)
-        prior = 0.5 * (self.precision * (beta - self.mean) ** 2).sum(axis=1)
-        return fit.sum(axis=1) - prior, logits
+        return (said - logsumexp(logits, axis=2)).sum(axis=1), logits
 
-    def slopes(self, beta: Floats, logits: Floats) -> tuple[Floats, Floats]:
-        """Gradients (B, c K + p) and negative Hessians (B, c K + p, c K + p)."""
-        b, n, k, p = self.x.shape
+    def slopes(self, logits: Floats, *, hold: bool) -> tuple[Floats, Floats]:
+        """Gradients (B, c K + p) and negative Hessians of the log-likelihoods."""
+        x, phi = self.gathered(hold=hold)
+        b, p, n, k = x.shape
         model = softmax(logits, axis=2)
-        hessian = self._spread(model)
+        hessian = _spread(x, phi, model)
         gap = np.negative(model, out=model)
         if self.known.labels is None:
             known = softmax(logits + self.known.evidence, axis=2)
-            hessian -= self._spread(known)
+            hessian -= _spread(x, phi, known)
             gap += known
         else:
             gap[:, np.arange(n), self.known.labels] += 1
-        of_classes = [(gap * self.phi[:, c]).sum(axis=1) for c in range(self.phi.shape[1])]
-        of_slopes = (gap.reshape(b, 1, n * k) @ self.x.reshape(b, n * k, p))[:, 0]
-        gradient = np.concatenate([*of_classes, of_slopes], axis=1)
-        gradient -= self.precision * (beta - self.mean)
-        every = np.arange(hessian.shape[1])
-        hessian[:, every, every] += self.precision
+        of_classes = [(gap * phi[:, c]).sum(axis=1) for c in range(phi.shape[1])]
+        of_slopes = (x.reshape(b, p, n * k) @ gap.reshape(b, n * k, 1))[:, :, 0]
+        return np.concatenate([*of_classes, of_slopes], axis=1), hessian
+
+
+def _spread(x: Floats, phi: Floats, weights: Floats) -> Floats:
+    """Sum over items of the covariance of the design's rows under weights (B, n, K).
+
+    With g_c = w phi_c, the blocks by class are diag(sum_i g_c phi_d) - g_c' g_d.
+    """
+    b, p, n, k = x.shape
+    size = k * phi.shape[1]
+    out = np.empty((b, size + p, size + p))
+    weighted = x * weights[:, None]
+    mean = weighted.sum(axis=3)  # (B, p, n)
+    within = weighted.reshape(b, p, n * k) @ x.reshape(b, p, n * k).swapaxes(1, 2)
+    out[:, size:, size:] = within - mean @ mean.swapaxes(1, 2)
+    every, parts = np.arange(k), [weights * phi[:, c] for c in range(phi.shape[1])]
+    for c, g in enumerate(parts):
+        own = slice(c * k, (c + 1) * k)
+        for d, other in enumerate(parts[: c + 1]):
+            block = -(g.swapaxes(1, 2) @ other)
+            block[:, every, every] += (g * phi[:, d]).sum(axis=1)
+            out[:, own, d * k : (d + 1) * k] = block
+            out[:, d * k : (d + 1) * k, own] = block.swapaxes(1, 2)
+        across = np.einsum("bnk,bpnk->bkp", g, x) - (mean @ g).swapaxes(1, 2)
+        out[:, own, size:] = across
+        out[:, size:, own] = across.swapaxes(1, 2)
+    return out
+
+
+class _Regressions(NamedTuple):
+    """B regressions by parts of the items, with prior means and precisions (B, c K + p)."""
+
+    parts: list[_Part]
+    mean: Floats
+    precision: Floats
+    hold: bool
+
+    def of(self, rows: Ints) -> _Regressions:
+        parts = [part.of(rows) for part in self.parts]
+        return self._replace(parts=parts, mean=self.mean[rows], precision=self.precision[rows])
+
+    def values(self, beta: Floats) -> tuple[Floats, list[Floats]]:
+        """Objectives (B,) at coefficients (B, c K + p), and logits (B, n, K) of every part."""
+        value = -0.5 * (self.precision * (beta - self.mean) ** 2).sum(axis=1)
+        logits = []
+        for part in self.parts:
+            fit, of_part = part.fit(beta, hold=self.hold)
+            value = value + fit
+            logits.append(of_part)
+        return value, logits
+
+    def slopes(self, beta: Floats, logits: list[Floats]) -> tuple[Floats, Floats]:
+        """Gradients (B, c K + p) and negative Hessians (B, c K + p, c K + p)."""
+        gradient = -self.precision * (beta - self.mean)
+        hessian = np.zeros((*beta.shape, beta.shape[1]))
+        every = np.arange(beta.shape[1])
+        hessian[:, every, every] = self.precision
+        for part, of_part in zip(self.parts, logits, strict=True):
+            slope, bend = part.slopes(of_part, hold=self.hold)
+            gradient += slope
+            hessian += bend
         return gradient, hessian
-
-    def _spread(self, weights: Floats) -> Floats:
-        """Sum over items of the covariance of the design's rows under weights (B, n, K).
-
-        With g_c = w phi_c, the blocks by class are diag(sum_i g_c phi_d) - g_c' g_d.
-        """
-        b, n, k, p = self.x.shape
-        size = k * self.phi.shape[1]
-        out = np.empty((b, size + p, size + p))
-        mean = np.einsum("bnk,bnkp->bnp", weights, self.x)
-        weighted = (self.x * weights[..., None]).reshape(b, n * k, p)
-        within = weighted.swapaxes(1, 2) @ self.x.reshape(b, n * k, p)
-        out[:, size:, size:] = within - mean.swapaxes(1, 2) @ mean
-        every, parts = np.arange(k), [weights * self.phi[:, c] for c in range(self.phi.shape[1])]
-        for c, g in enumerate(parts):
-            own = slice(c * k, (c + 1) * k)
-            for d, other in enumerate(parts[: c + 1]):
-                block = -(g.swapaxes(1, 2) @ other)
-                block[:, every, every] += (g * self.phi[:, d]).sum(axis=1)
-                out[:, own, d * k : (d + 1) * k] = block
-                out[:, d * k : (d + 1) * k, own] = block.swapaxes(1, 2)
-            across = np.einsum("bnk,bnkp->bkp", g, self.x) - g.swapaxes(1, 2) @ mean
-            out[:, own, size:] = across
-            out[:, size:, own] = across.swapaxes(1, 2)
-        return out
 
 
 def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:
