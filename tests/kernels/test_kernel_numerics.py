@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest, multivariate_normal
 
 from fewlabels.kernels import counter_based, multinomial, simplex
-from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
+from fewlabels.kernels.blocks import available_workers, go_on, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map, fit_maps, log_posterior
 from fewlabels.methods.ssme import kde as ssme_kde
 from fewlabels.methods.ssme.kde_mixture import KernelSums
@@ -74,6 +76,25 @@ class TestBlocks:
             assert len(begun) <= 5
             assert len(list(results)) == 99
         assert len(begun) == 100
+
+    def test_blocks_that_were_given_up_end_between_their_slices(self):
+        ended = threading.Event()
+
+        def long(first: bool) -> None:
+            if first:
+                time.sleep(0.05)
+                raise KeyboardInterrupt
+            try:
+                while True:
+                    time.sleep(0.01)
+                    go_on()
+            except CancelledError:
+                ended.set()
+
+        with using_workers(2), pytest.raises(KeyboardInterrupt):
+            list(map_blocks(long, [True, False]))
+        assert ended.wait(20)
+        go_on()  # others go on
 
     def test_an_error_comes_through(self):
         def fail(_: slice) -> None:
