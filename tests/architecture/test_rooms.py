@@ -33,7 +33,7 @@ LINES = {
     "comparison": 850, "data": 8_850, "evaluation": 4_700, "kernels": 2_400, "methods": 16_000,
     "metrics": 1_300, "questions": 2_450, "report": 6_050, "shifts": 1_200, "streaming": 6_400,
 }  # fmt: skip
-SURFACE = 2_350
+SURFACE = 2_400
 """Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""
 
 # Rooms that may import less than that.
