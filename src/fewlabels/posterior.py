@@ -274,10 +274,18 @@ class LabelPosterior:
             yield np.full(len(index), 1 / size), block.transpose(2, 0, 1)
 
 
-def draw_labels(probabilities: Floats, keys: UInts, streams: Ints, salt: int) -> Ints:
-    """One label per item and stream, shape (n, S), from P(label) (n, K) or (n, K, S)."""
+def draw_labels(
+    probabilities: Floats, keys: UInts, streams: Ints, salt: int, arbitrary: Floats | None = None
+) -> Ints:
+    """One label per item and stream, shape (n, S), from P(label) (n, K) or (n, K, T).
+
+    Streams take the T distributions in turn. `arbitrary` (S,) is the chance, by stream, that a
+    label is any class.
+    """
     u = uniforms(keys, streams, salt ^ _LABELS_SALT)
     q = probabilities if probabilities.ndim == 3 else probabilities[:, :, None]
+    if q.shape[1] > _FEW_CLASSES or arbitrary is not None:
+        return _by_bisection(q, u, arbitrary)
     label = np.zeros(u.shape, dtype=np.int64)
     cumulative = np.zeros(q[:, 0].shape)
     # The last class takes what is left, so rounding can never draw a class that is not there...
@@ -289,3 +297,29 @@ def draw_labels(probabilities: Floats, keys: UInts, streams: Ints, salt: int) ->
         last = q.shape[1] - 1 - np.argmax(q[:, ::-1] > 0, axis=1)
         np.minimum(label, last, out=label)
     return label
+
+
+_FEW_CLASSES = 16
+"""Of more classes labels are found by bisection of the cumulative sums."""
+
+
+def _by_bisection(q: Floats, u: Floats, arbitrary: Floats | None) -> Ints:
+    """The same labels from q (n, K, T) and uniforms (n, S)."""
+    k = q.shape[1]
+    cumulative = np.cumsum(q, axis=1)
+    item, which = np.arange(len(u))[:, None], np.arange(u.shape[1]) % q.shape[2]
+    low, high = np.zeros(u.shape, dtype=np.int64), np.full(u.shape, k - 1)
+    for _ in range((k - 1).bit_length()):
+        middle = (low + high) // 2
+        reached = cumulative[item, middle, which]
+        if arbitrary is not None:
+            reached = (1 - arbitrary) * reached + arbitrary * (middle + 1) / k
+        beyond = u >= reached
+        low = np.where(beyond & (low < high), middle + 1, low)
+        high = np.where(beyond, high, middle)
+    # Rounding can lead to the last class, whose own probability may be zero.
+    last = np.argwhere((low == k - 1) & (q[:, -1][:, which] == 0))
+    if arbitrary is None:
+        for i, s in last.tolist():
+            low[i, s] = np.flatnonzero(q[i, :, which[s]] > 0)[-1]
+    return low

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 84, 690
+FILES, FUNCTIONS = 86, 700
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line."""
 
 PRINTING = 60

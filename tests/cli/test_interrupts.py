@@ -103,6 +103,45 @@ def test_in_memory(
     assert not out.exists()
 
 
+_SESSION = """
+import threading, numpy as np, fewlabels as fl
+from fewlabels.kernels.blocks import using_workers
+from fewlabels.methods.bee import gibbs
+
+swept = gibbs._sweep
+def first(*given):
+    print("at work", flush=True)
+    gibbs._sweep = swept
+    swept(*given)
+
+votes = np.random.default_rng(0).integers(2, size=(20_000, 40))
+model = fl.models.BEE(burn_in=10**6, sweeps=10**6, thin=10**4, inference="gibbs")
+gibbs._sweep = first
+try:
+    with using_workers({workers}):
+        fl.estimate(fl.Predictions(votes=votes), method=model)
+except KeyboardInterrupt:
+    print("heard", flush=True)
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join(20)
+print(threading.active_count())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_a_session(workers: int, start: Start) -> None:
+    """Compiled loops are heard within their slices, and threads end in which they went on."""
+    pytest.importorskip("numba")
+    run = start("-c", _SESSION.format(workers=workers))
+    assert run.stdout is not None
+    assert run.stdout.readline() == "at work\n"
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert (out, err) == ("heard\n1\n", "")
+
+
 def test_a_signal_that_is_ignored_stays_so(start: Start, tmp_path: Path) -> None:
     """As under nohup, or in the background of a shell without jobs."""
     (tmp_path / "program.py").write_text(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from workbooks import xlsx
+from workbooks import ods, xlsx
 
 import fewlabels as fl
 from fewlabels.checks import memory
-from fewlabels.data import diagnose, limits
+from fewlabels.data import diagnose, limits, packed
 from fewlabels.kernels import memory as kernel
 from fewlabels.streaming.units import about_rows
 
@@ -60,7 +62,7 @@ def test_more_than_fits_is_refused_before_it_is_read(tmp_path):
     refused(npz(tmp_path / "a.npz", 500_000), "its arrays whole takes about")
     book = tmp_path / "a.xlsx"
     book.write_bytes(xlsx({"S": [["label", "p__a__1"], *[["x", 0.5]] * 5_000]}, compressed=True))
-    refused(book, "its sheets whole takes about")
+    refused(book, "its sheets, which span .* cells, whole takes about")
     path = tmp_path / "a.jsonl"
     path.write_bytes(JSONL)
     refused(path, "its texts whole takes about")
@@ -94,6 +96,117 @@ def test_what_inflates_too_far_is_refused(tmp_path, name, content, monkeypatch):
     if "csv" in name:
         refused(path, "inflates to more than", fl.estimate_files)
     assert "inflates to more than" in " ".join(diagnose(path).summary().split())
+
+
+def feather(path, rows, how="zstd", stream=False):
+    """Rows of one value, whose batches are a few bytes each."""
+    table = pa.table({"label": np.zeros(rows, np.int8), "p__a__1": np.full(rows, 0.5)})
+    options = pa.ipc.IpcWriteOptions(compression=how)
+    new = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with new(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, 50_000)
+    return path
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_batches_that_inflate_too_far_are_refused_before_they_are_read(
+    tmp_path, stream, monkeypatch
+):
+    path = feather(tmp_path / "a.feather", 200_000, stream=stream)
+    assert path.stat().st_size < 20_000
+    assert fl.read_predictions(path).n_items == 200_000
+    monkeypatch.setattr(limits, "MOST_INFLATED", 1_000_000)
+    monkeypatch.setattr(limits, "MOST_RATIO", 2)
+    refused(path, r"is 0\.0 MB and inflates to more than 0\.0 GB")
+    plain = feather(tmp_path / "plain.feather", 20_000, None, stream)
+    assert fl.read_predictions(plain).n_items == 20_000
+
+
+def test_rows_that_take_no_bytes_are_counted(tmp_path, monkeypatch):
+    path = tmp_path / "a.feather"
+    nothing = pa.nulls(2_000_000)
+    with pa.ipc.new_file(str(path), pa.schema([("label", pa.null()), ("y__a", pa.null())])) as file:
+        file.write_batch(pa.record_batch([nothing, nothing], names=["label", "y__a"]))
+    assert path.stat().st_size < 5_000
+    monkeypatch.setattr(memory, "available_memory", lambda: 100_000_000)
+    refused(path, "reading its 2,000,000 rows of 2 columns whole takes about")
+
+
+def _with(book, name, old, new):
+    """A workbook with another text in one of its parts."""
+    source, stream = zipfile.ZipFile(io.BytesIO(book)), io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        for part in source.namelist():
+            text = source.read(part)
+            if part.endswith(name):
+                assert old in text
+                text = text.replace(old, new)
+            file.writestr(part, text)
+    return stream.getvalue()
+
+
+TABLE = {"S": [["label", "p__a__1"], [1, 0.5], [0, 0.25]]}
+FAR = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+OFTEN = b'<table:table-cell table:number-columns-repeated="%d" office:value-type="float" '
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.xlsx", _with(xlsx(TABLE), "sheet1.xml", b"</sheetData>", FAR)),
+        (
+            "a.ods",
+            _with(
+                ods(TABLE),
+                "content.xml",
+                b'<table:table-cell office:value-type="float" ',
+                OFTEN % 10_000_000_000,
+            ),
+        ),
+    ],
+)
+def test_sheets_that_span_more_cells_than_fit_are_refused(tmp_path, name, content):
+    """The reader of workbooks makes every cell between the first and the last, or dies of it."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    refused(path, r"reading its sheets, which span [\d,]+ cells, whole takes about")
+
+
+def test_empty_cells_at_the_ends_of_a_sheet_are_nothing(tmp_path):
+    """Programs write them by the million."""
+    empty = b'<table:table-cell table:number-columns-repeated="16382"/></table:table-row>'
+    rows = (
+        b'<table:table-row table:number-rows-repeated="1048570">'
+        b'<table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table>'
+    )
+    book = _with(ods(TABLE), "content.xml", b"</table:table-row>", empty)
+    path = tmp_path / "a.ods"
+    path.write_bytes(_with(book, "content.xml", b"</table:table>", rows))
+    assert fl.read_predictions(path).n_items == 2
+
+
+def test_parts_of_a_workbook_are_what_they_inflate_to_not_what_they_say(tmp_path, monkeypatch):
+    rows = [["label", "p__a__1"], *[["x", 0.5]] * 5_000]
+    book = bytearray(xlsx({"S": rows}, compressed=True))
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        size = next(m.file_size for m in archive.infolist() if "sheet1" in m.filename)
+    said = size.to_bytes(4, "little")
+    assert book.count(said) == 2  # before the part, and in the directory
+    lie = bytes(book).replace(said, (10).to_bytes(4, "little"))
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(lie)
+    monkeypatch.setattr(limits, "MOST_INFLATED", 100_000)
+    monkeypatch.setattr(limits, "MOST_RATIO", 2)
+    refused(path, r"is 0\.0 MB and inflates to more than 0\.0 GB")
+
+
+def test_the_cells_of_a_binary_sheet_are_counted():
+    def record(kind, *numbers):
+        data = b"".join(n.to_bytes(4, "little") for n in numbers)
+        return bytes([kind, len(data)]) + data
+
+    far = record(0, 5) + record(2, 1, 7) + record(0, 1_000_004) + record(5, 100, 0)
+    assert packed._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
 
 
 def test_parts_of_any_number_of_rows_are_read(tmp_path, monkeypatch):

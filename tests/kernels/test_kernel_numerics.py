@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import CancelledError
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -10,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, multivariate_normal
 
-from fewlabels.kernels import counter_based, simplex
-from fewlabels.kernels.blocks import available_workers, map_blocks, spans, using_workers
-from fewlabels.kernels.multinomial import fit_map
+from fewlabels.kernels import counter_based, multinomial, simplex
+from fewlabels.kernels.blocks import available_workers, go_on, map_blocks, spans, using_workers
+from fewlabels.kernels.multinomial import fit_map, fit_maps, log_posterior
 from fewlabels.methods.ssme import kde as ssme_kde
 from fewlabels.methods.ssme.kde_mixture import KernelSums
 
@@ -62,6 +66,35 @@ class TestBlocks:
             with using_workers(workers):
                 assert available_workers() == workers
                 assert list(map_blocks(lambda s: s.start, spans(100, 7))) == list(range(0, 100, 7))
+
+    def test_results_that_nobody_takes_do_not_pile_up(self):
+        begun = []
+        with using_workers(2):
+            results = map_blocks(begun.append, spans(100, 1))
+            next(results)
+            time.sleep(0.1)
+            assert len(begun) <= 5
+            assert len(list(results)) == 99
+        assert len(begun) == 100
+
+    def test_blocks_that_were_given_up_end_between_their_slices(self):
+        ended = threading.Event()
+
+        def long(first: bool) -> None:
+            if first:
+                time.sleep(0.05)
+                raise KeyboardInterrupt
+            try:
+                while True:
+                    time.sleep(0.01)
+                    go_on()
+            except CancelledError:
+                ended.set()
+
+        with using_workers(2), pytest.raises(KeyboardInterrupt):
+            list(map_blocks(long, [True, False]))
+        assert ended.wait(20)
+        go_on()  # others go on
 
     def test_an_error_comes_through(self):
         def fail(_: slice) -> None:
@@ -149,6 +182,33 @@ class TestMultinomial:
         log_evidence = -self.objective(x, *case) + 0.5 * np.log(case[3]).sum()
         log_evidence -= 0.5 * np.linalg.slogdet(mode.hessian)[1]
         assert mode.log_evidence == pytest.approx(log_evidence)
+
+    @pytest.mark.parametrize("part", [2**20, 12])
+    @pytest.mark.parametrize("soft", [False, True])
+    def test_coefficients_by_class_are_columns_that_nobody_lays_out(self, soft, part, monkeypatch):
+        """An offset and a slope of every class, as columns of a design and as they are fitted."""
+        monkeypatch.setattr(multinomial, "_PART", part)
+        monkeypatch.setattr(multinomial, "_AT_ONCE", part)
+        monkeypatch.setattr(multinomial, "_HELD", part)
+        design, evidence, mean, precision = self.case(soft)
+        every = np.broadcast_to(np.eye(3), (30, 3, 3))
+        columns = np.concatenate([every, every * design[:, :, :1], design], axis=2)
+        means, precisions = np.r_[np.zeros(6), mean], np.r_[np.full(6, 3.0), precision]
+        laid = fit_map(columns, evidence, means, precisions)
+        features = np.concatenate([design, np.ones((30, 3, 1))], axis=2)
+        two = [np.array([row, row]) for row in ([0, 1, 2, 3], [4, 0], means, precisions)]
+        for mode in fit_maps(features, evidence, *two):
+            np.testing.assert_allclose(mode.coefficients, laid.coefficients, atol=1e-7)
+            np.testing.assert_allclose(mode.hessian, laid.hessian, atol=1e-7)
+            assert mode.log_evidence == pytest.approx(laid.log_evidence)
+            beta = np.random.default_rng(0).normal(size=(5, 10))
+            apart = log_posterior(design, features[:, :, [4, 0]], evidence, means, precisions, beta)
+            nothing = np.empty((30, 3, 0))
+            together = log_posterior(columns, nothing, evidence, means, precisions, beta)
+            np.testing.assert_allclose(apart, together)
+        offsets = fit_map(design, evidence, means[3:], precisions[3:], offsets=True)
+        laid = fit_map(columns[:, :, [0, 1, 2, *range(6, 10)]], evidence, means[3:], precisions[3:])
+        np.testing.assert_allclose(offsets.coefficients, laid.coefficients, atol=1e-7)
 
     def test_without_data_the_prior_remains(self):
         design, evidence, mean, precision = self.case()

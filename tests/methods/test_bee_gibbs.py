@@ -120,3 +120,15 @@ def test_items_of_one_row_are_as_items_of_their_own(collapsed_labels):
             count[state.labels[:, 1].sum()] += 1
         shares.append(count / count.sum())
     np.testing.assert_allclose(shares[0], shares[1], atol=0.02)
+
+
+def test_compiled_sweeps_return_to_python_in_slices(monkeypatch):
+    """So that Ctrl-C is heard."""
+    from bee_gibbs_run import votes_table
+
+    table, calls = votes_table(np.random.default_rng(0), 30, 2, False), []
+    monkeypatch.setattr(vote_gibbs, "_sweep", lambda *given: calls.append(given[4]))
+    monkeypatch.setattr(vote_gibbs, "_SLICE", 10 * (len(table.vote) + len(table.evidence)))
+    rules = Rules(ALONE, False, False, False, False, False)
+    advance(table, None, None, rules, 95, np.random.default_rng(0))
+    assert calls == [10] * 9 + [5]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from fewlabels.data.limits import inflated_zip, refuse_whole
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.packed import refuse_feather
 from fewlabels.data.table import (
     Table,
     group_text,
@@ -134,6 +135,8 @@ class FeatherFile:
         """Some columns as they are stored."""
         wanted = [i for i, name in enumerate(self.names) if name in numbers or name in texts]
         with _opened(self.path, wanted) as reader:
+            is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
+            refuse_feather(self.path, is_file=is_file, columns=len(wanted))
             table = reader.read_all()
             # Broken bytes may give columns that end within memory of somebody else.
             table.validate(full=True)

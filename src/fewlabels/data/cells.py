@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.content import byte_stream, check_fits, not_utf8
-from fewlabels.data.limits import inflated_zip, refuse_whole
+from fewlabels.data.packed import refuse_workbook
 from fewlabels.data.table import Place, Table, group_text
 from fewlabels.errors import (
     FewlabelsError,
@@ -430,8 +430,7 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         raise MissingExtraError("python-calamine", "excel") from None
     # Broken bytes raise what they will, and its panics are no exceptions but for their base.
     try:
-        # Cells are objects, some ten times as large as their text.
-        refuse_whole(3 * inflated_zip(path), "its sheets")
+        refuse_workbook(path)
         with path.open("rb") as file:
             chosen, start, rows = _chosen_sheet(CalamineWorkbook.from_filelike(file), sheet)
     except (FewlabelsError, KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -15,9 +15,10 @@ import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates
+from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.differences import comparisons, errors_together
 from fewlabels.evaluation.draws import LabelWeights, some_items_of
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.registry import METHODS
@@ -117,23 +118,33 @@ def _profiles(
     reliability: dict[int, dict[str, Any]] = {}
     for columns in alike.values():
         own = rows[present[:, columns[0]]]
-        bins = [_Bins.of(predictions.probabilities[own, j]) for j in columns]
+        every = len(own) == predictions.n_items  # a view; indices would copy
+        bins = [
+            _Bins.of(predictions.probabilities[slice(None) if every else own, j]) for j in columns
+        ]
         found = _reliability(some, posterior.of(columns[0]), own, bins, level)
         reliability |= zip(columns, found, strict=True)
-    classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
+    classes = _shown_classes(predictions, posterior)
     out = []
     for j in sorted(reliability):
         own = rows[present[:, j]]
-        p, labels = predictions.probabilities[own, j], predictions.labels[own]
-        mass = some.weight[own] * some.times[own]
-        q = posterior.of(j).marginals()[own] * mass[:, None]
+        labels, mass = predictions.labels[own], some.weight[own] * some.times[own]
+        given, q = predictions.probabilities[:, j], posterior.of(j).marginals()
         out.append(
             {
                 "model": predictions.models[j],
                 "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
                 "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
                 "distributions": [
-                    _distribution(predictions.classes[k], p[:, k], q, labels, k) for k in classes
+                    _distribution(
+                        predictions.classes[k],
+                        given[own, k],
+                        q[own, k] * mass,
+                        mass,
+                        labels == k,
+                        labels,
+                    )
+                    for k in classes
                 ],
                 "reliability": reliability[j],
             }
@@ -141,7 +152,21 @@ def _profiles(
     return out
 
 
-def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> dict[str, Any]:
+def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[int]:
+    """The second of two classes, or all; of very many those that are commonest."""
+    if predictions.n_classes == 2:
+        return [1]
+    if predictions.n_classes <= many_classes.MANY:
+        return list(range(predictions.n_classes))
+    common = np.argsort(-posterior.marginals().sum(axis=0), kind="stable")
+    shown: list[int] = np.sort(common[:MOST_CELLS]).tolist()
+    return shown
+
+
+def _distribution(
+    name: Any, score: Floats, q: Floats, mass: Floats, own: Bools, labels: Ints
+) -> dict[str, Any]:
+    """Scores of a class by whether items are of it: weight q of mass (n,), and labels of it."""
     edges = np.linspace(0, 1, SCORE_BINS + 1)
 
     def density(weights: Floats) -> list[float]:
@@ -149,14 +174,13 @@ def _distribution(name: Any, score: Floats, q: Floats, labels: Ints, k: int) -> 
         total = height.sum()
         return (height * SCORE_BINS / total if total > 0 else height).tolist()
 
-    known = labels >= 0
     return {
         "class": str(name),
         "edges": edges.tolist(),
-        "own": density(q[:, k]),
-        "other": density(q.sum(axis=1) - q[:, k]),
-        "labeled_own": score[labels == k][:_MOST_TICKS].tolist(),
-        "labeled_other": score[known & (labels != k)][:_MOST_TICKS].tolist(),
+        "own": density(q),
+        "other": density(mass - q),
+        "labeled_own": score[own][:_MOST_TICKS].tolist(),
+        "labeled_other": score[(labels >= 0) & ~own][:_MOST_TICKS].tolist(),
     }
 
 
@@ -209,15 +233,20 @@ def _reliability(
     if n_draws:
         posterior.prepare()
     weights = LabelWeights.of(predictions, posterior, rows, n_draws)
-    parts = weights.summed(
-        n_draws,
-        weights.population,
-        lambda: _Frequencies(classifiers),
-        lambda sums, _: sums.drawn,
-        whole=True,
-    )
-    nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
-    draws = np.concatenate([nothing, *parts], axis=2)
+    if n_draws and many_classes.serves(weights, {}):
+        draws = many_classes.frequencies(
+            weights, n_draws // 2, [(bins.event, bins.items) for bins in classifiers]
+        )
+    else:
+        parts = weights.summed(
+            n_draws,
+            weights.population,
+            lambda: _Frequencies(classifiers),
+            lambda sums, _: sums.drawn,
+            whole=True,
+        )
+        nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+        draws = np.concatenate([nothing, *parts], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:

@@ -312,6 +312,53 @@ class LabelWeights:
         same = len(set((index % self.n_interval_parameters).tolist())) == 1
         return self._labels(self.chances(index[:1] if same else index, block), index, block)
 
+    def interval_pass(
+        self, size: int, events: Ints | None, arbitrary: Floats | None = None,
+        parameters: ParameterDraws | None = None, progress: Progress = silent,
+    ) -> tuple[Ints, Floats | None]:  # fmt: skip
+        """Labels (n, D) of draws 0 .. size - 1, and P(event) (n, m, T) of events (n, m).
+
+        Of many classes P(class) of an item is looked up once, for all T draws of the parameters
+        that intervals use (or of others): that is what costs. Labels of all items are kept by the
+        posterior. `arbitrary` (D,) is the chance, by draw, that a label is any class.
+        """
+        of = parameters or self.posterior.interval_parameters or self.posterior.parameters
+        plain = self.all_rows and parameters is None and arbitrary is None
+        kept: Ints | None = self.posterior.__dict__.get("drawn_labels") if plain else None
+        every, n = np.arange(of.size), len(self)
+        small = np.min_scalar_type(-self.n_classes)
+        new = kept is None or kept.shape[1] < size
+        labels: Ints = np.empty((n, size), dtype=small)
+        if kept is not None and not new:
+            labels = kept[:, :size]
+        chances = None if events is None else np.empty((*events.shape, of.size))
+
+        def run(block: slice) -> None:
+            p = self._parameters(every, block, of)
+            if new and size:
+                keys, salt = self.keys[block], self.posterior.salt
+                labels[block] = draw_labels(p, keys, np.arange(size), salt, arbitrary)
+            if chances is not None and events is not None:
+                chances[block] = np.take_along_axis(p, events[block][:, :, None], axis=1)
+
+        if new or events is not None:
+            height = max(_HELD // (self.n_classes * of.size), 1)
+            collect_blocks(run, spans(n, height), progress)
+        if plain and new and size:
+            self.posterior.__dict__["drawn_labels"] = labels
+        return labels, chances
+
+    def chance_draws(self, kind: str) -> int:
+        """How many different P(class) there are of an item, by what makes them."""
+        if kind == "marginal":
+            return 1
+        return self.n_interval_parameters if kind == "interval_soft" else self.n_value_parameters
+
+    @property
+    def n_value_parameters(self) -> int:
+        """How many parameter draws values use."""
+        return self.posterior.parameters.size
+
     def expected(self, index: Ints, block: slice) -> Floats:
         """As `population`, with P(label | parameter draw) for drawn labels."""
         weights = self.chances(index, block)
@@ -351,7 +398,7 @@ class LabelWeights:
         label is arbitrary.
         """
         parameters = self.chances(index, block)
-        arbitrary = self._arbitrary_share[index]
+        arbitrary = self.arbitrary_share[index]
         parameters *= 1 - arbitrary
         parameters += arbitrary / self.n_classes
         return parameters
@@ -380,19 +427,25 @@ class LabelWeights:
 
         The urn ranges over all items, so `block` must be all of them.
         """
-        one_hot = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
-        weights = one_hot * self.mass[:, None, None]
+        weights = self._one_hot(np.repeat(self.known[:, None], len(index), axis=1))
+        weights *= self.urn_rows(index)[:, None, :]
         if self.n_others:
-            strange = self._urn_pseudo_counts(index)
-            urn = one_hot * self.row_weights(index, block)[:, None, :]
-            for column, d in enumerate(index):
-                share = urn[self.by_key, :, column].ravel()
-                familiar = self.n_others - strange[column].sum()
-                drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
-                weights[self.by_key, :, column] += drawn.reshape(len(self), -1) * self.unit
             item, _, mass = self.urn_observation(index)
             weights[item, :, np.arange(len(index))] += mass
         return weights
+
+    def urn_rows(self, index: Ints) -> Floats:
+        """How many of all items have the label of each labeled one, times weights, (n, D)."""
+        rows = np.repeat(self.mass[:, None], len(index), axis=1)
+        if self.n_others:
+            strange = self._urn_pseudo_counts(index)
+            urn = self.row_weights(index, slice(0, len(self)))
+            for column, d in enumerate(index):
+                share = urn[self.by_key, column]
+                familiar = self.n_others - strange[column].sum()
+                drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
+                rows[self.by_key, column] += drawn * self.unit
+        return rows
 
     def urn_observation(self, index: Ints) -> tuple[Ints, Ints, Floats]:
         """`pseudo_observation`, with the weight (D, K) that the Polya urn draws of it."""
@@ -499,7 +552,8 @@ class LabelWeights:
         return p
 
     @cached_property
-    def _arbitrary_share(self) -> Floats:
+    def arbitrary_share(self) -> Floats:
+        """The chance (D,), by draw, that the label of one of these very items is any class."""
         n = max(self.size, 1)
         return self._generator(_ARBITRARY).beta(PSEUDO_MASS, n, self.n_draws)
 

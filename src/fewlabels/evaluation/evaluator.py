@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.crowd import Crowd, judged_together
 from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
@@ -71,6 +72,9 @@ EXACT_PREDICTIONS = 1_000_000
 
 FEWER_DRAWS = 200_000, 2_000_000
 """Of more items, or predictions of all classifiers, there are half as many draws."""
+
+_CLASS_CELLS = 2**24
+"""So too of more items times classes."""
 
 _SUMS = 2**23
 """Numbers in the sums of some classifiers that are held at a time, by a thread."""
@@ -249,8 +253,9 @@ class Evaluator:
         if size and self.posterior.vote_rates is not None:
             size = min(max(size, self.posterior.vote_rates.size), MOST_DRAWS)
         items, predictions = FEWER_DRAWS
-        n = self.predictions.size
-        return size // 2 if n > items or n * self.predictions.n_models > predictions else size
+        n, m, k = self.predictions.size, self.predictions.n_models, self.predictions.n_classes
+        many = n > items or n * m > predictions or n * k > _CLASS_CELLS
+        return size // 2 if many else size
 
     def patterns(self, rows: Ints) -> list[_Part]:
         """Posterior, metrics, classifiers and items provided for: what shares its draws."""
@@ -388,6 +393,9 @@ class _Task:
         few = self.weights.size * len(self.views) <= EXACT_PREDICTIONS
         self.exact = self.weights.size <= EXACT_ITEMS and few
         self.population = evaluator.estimand == "population" or posterior.counts_alone
+        self.many: many_classes.ManyClasses | None = None
+        if many_classes.serves(self.weights, metrics):
+            self.many = many_classes.ManyClasses(self.weights, self.views, evaluator.progress)
 
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
@@ -493,6 +501,9 @@ class _Task:
         """
         for name in chosen:
             drawn[name] += values[name] - over_draws(np.nanmean, drawn[name])
+        if self.many is not None:
+            found = self.many.chance_gaps(chosen, _CHANCE_DRAWS)
+            return {name: over_draws(np.nanmean, gaps) for name, gaps in found.items()}
         return {
             name: np.array([self._chance_gap(view, {name: metric}) for view in self.views])
             for name, metric in chosen.items()
@@ -543,6 +554,9 @@ class _Task:
 
     def _interval_digests(self, chosen: Chosen) -> Iterator[tuple[int, dict[str, Floats]]]:
         """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
+        if self.many is not None:
+            yield from self.many.interval_digests(chosen)
+            return
         for some in spans(len(self.views), _DIGESTS):
             plans = self._plans(chosen, exact=self.exact, some=some)
             parts = self.weights.summed(
@@ -595,6 +609,8 @@ class _Task:
         """
         if not chosen:
             return {}
+        if self.many is not None:
+            return self.many.over(size, chosen, make, pseudo)
         some = self._together(chosen, exact=self.exact if exact is None else exact)
 
         def finish(states: States, index: Ints) -> dict[str, Floats]:
@@ -632,7 +648,7 @@ class _Task:
     ) -> dict[str, Floats]:
         """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
         own = {n: m for n, m in chosen.items() if m.in_memory}
-        weighted = not (self.weights.unweighted and self.exact)
+        weighted = self.many is not None or not (self.weights.unweighted and self.exact)
         if (weighted or self.posterior.label_spread is not None) and len(own) < len(chosen):
             rest = {n: m for n, m in chosen.items() if n not in own}
             return self._over(size, rest, make) | self._of_labels(size, own, labels, make)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
+from itertools import islice
+from threading import Event
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
@@ -22,8 +24,14 @@ from fewlabels.kernels.arrays import Ints
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 Progress = Callable[[int, int], None]
+
+_AHEAD = 2
+"""Blocks for each thread that are under way, or done and not taken yet."""
+
 _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
 _progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
+
+_given_up: ContextVar[tuple[Event, ...]] = ContextVar("fewlabels_given_up", default=())
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("fewlabels_steps", default=None)
 
@@ -76,6 +84,18 @@ def step(name: str) -> None:
         listener(name)
 
 
+def go_on() -> None:
+    """Called between slices of long work: ends it where nobody waits for it any more.
+
+    Raises
+    ------
+    CancelledError
+        In a block whose results were given up, as by Ctrl-C.
+    """
+    if any(given_up.is_set() for given_up in _given_up.get()):
+        raise CancelledError
+
+
 def available_workers() -> int:
     """How many threads `map_blocks` uses."""
     chosen = _workers.get()
@@ -110,6 +130,7 @@ def index_blocks(n: int, size: int) -> list[Ints]:
 def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_R]:
     """Results of `function` on every block, in the order of the blocks.
 
+    No more blocks are begun than a few ahead of what is taken, so that results do not pile up.
     BLAS is held to one thread meanwhile: its own threads inside ours cost ten times.
     """
     with one_blas_thread():
@@ -117,14 +138,25 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
         if workers <= 1:
             yield from map(function, blocks)
             return
-        pool = ThreadPoolExecutor(workers)
-        wait = True
+        pool, given_up = ThreadPoolExecutor(workers), Event()
+        wait, ahead = True, iter(blocks)
+
+        def begin(count: int) -> Iterator[Future[_R]]:
+            for block in islice(ahead, count):
+                context = copy_context()
+                context.run(_given_up.set, (*_given_up.get(), given_up))
+                yield pool.submit(context.run, function, block)
+
         try:
-            jobs = deque(pool.submit(copy_context().run, function, block) for block in blocks)
+            jobs = deque(begin(_AHEAD * workers))
             while jobs:  # what was handed on is not held
-                yield jobs.popleft().result()
+                result = jobs.popleft().result()
+                jobs.extend(begin(1))
+                yield result
+                del result
         except KeyboardInterrupt:
             wait = False  # a block may take minutes, and nobody asks for it any more
+            given_up.set()
             raise
         finally:
             pool.shutdown(wait=wait, cancel_futures=True)

@@ -8,10 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import logsumexp, softmax
 
-_AT_ONCE = 2**22
+_AT_ONCE, _HELD = 2**22, 2**24
+"""Numbers worked on at a time, and features of a batch that are held; more are gathered anew."""
+
+_PART = 2**20
+"""Features of a part of the items: memory of such pieces is used again, where larger ones are asked
+of the system every time."""
 
 
 class Mode(NamedTuple):
@@ -24,8 +29,9 @@ class Mode(NamedTuple):
 
 
 def fit_map(
-    design: Floats, evidence: Floats, mean: Floats, precision: Floats, *, iterations: int = 100
-) -> Mode:
+    design: Floats, evidence: Floats, mean: Floats, precision: Floats, *, offsets: bool = False,
+    iterations: int = 100,
+) -> Mode:  # fmt: skip
     """Maximise sum_i log sum_k exp(evidence_ik) softmax_k(design_i beta) + log N(beta) by Newton.
 
     Parameters
@@ -35,7 +41,9 @@ def fit_map(
     evidence
         Log-likelihood of what is known of each label, shape (n, K): one-hot for a known label.
     mean, precision
-        Gaussian prior of the coefficients, both (p,).
+        Gaussian prior of the coefficients, both (p,); with `offsets` both (K + p,).
+    offsets
+        Whether each class has a constant of its own; the K constants come first.
 
     Notes
     -----
@@ -43,81 +51,193 @@ def fit_map(
     soft evidence it need not be: the Hessian is then lifted until it is positive definite.
     """
     every = np.arange(design.shape[2])[None]
-    found = fit_maps(design, evidence, every, mean[None], precision[None], iterations=iterations)
-    return next(found)
+    by_class = np.empty((1, 0), dtype=np.int64)
+    if offsets:
+        design = np.concatenate([design, np.ones((*design.shape[:2], 1))], axis=2)
+        by_class = np.full((1, 1), design.shape[2] - 1)
+    given = (design, evidence, every, by_class, mean[None], precision[None])
+    return next(fit_maps(*given, iterations=iterations))
 
 
 def fit_maps(
-    design: Floats, evidence: Floats, columns: Ints, means: Floats, precisions: Floats,
-    *, iterations: int = 100,
+    features: Floats, evidence: Floats, columns: Ints, by_class: Ints, means: Floats,
+    precisions: Floats, *, iterations: int = 100,
 ) -> Iterator[Mode]:  # fmt: skip
-    """`fit_map` of several regressions on columns (B, p) of one design (n, K, P), in order.
+    """`fit_map` of several regressions on some of the features (n, K, F), in order.
 
-    Means and precisions are (B, p). All take their Newton steps together.
+    The features `columns` (B, p) have one coefficient each, the features `by_class` (B, c) one for
+    every class: logit_ik = sum_c u_ck phi_ikc + sum_p b_p x_ikp. Means and precisions are
+    (B, c K + p), those by class first. Columns for classes are never laid out, and many items go in
+    blocks, so memory is that of the features and of a Hessian. All of a batch take their Newton
+    steps together.
     """
-    n, k, _ = design.shape
-    for some in spans(len(columns), max(_AT_ONCE // max(n * k * columns.shape[1], 1), 1)):
-        chosen = np.ascontiguousarray(design[:, :, columns[some]].transpose(2, 0, 1, 3))
-        yield from _newton(
-            _Regressions(chosen, evidence, means[some], precisions[some]), iterations
-        )
+    n, k, _ = features.shape
+    each = k * (columns.shape[1] + by_class.shape[1])
+    known, size = _Known.of(evidence), n * each + means.shape[1] ** 2
+    blocks = spans(n, max(_PART // max(each, 1), 1)) if size > _AT_ONCE else [slice(0, n)]
+
+    planes = np.ascontiguousarray(features.transpose(2, 0, 1))  # sums over few features are slow
+
+    def run(some: slice) -> list[Mode]:
+        parts = [
+            _Part(planes[:, b], columns[some], by_class[some], known.of_some(b)) for b in blocks
+        ]
+        given = _Regressions(parts, means[some], precisions[some], n * each <= _HELD)
+        return list(_newton(given, iterations))
+
+    for modes in map_blocks(run, spans(len(means), max(_AT_ONCE // max(size, 1), 1))):
+        yield from modes
 
 
 def log_posterior(
-    design: Floats, evidence: Floats, mean: Floats, precision: Floats, beta: Floats
+    x: Floats, phi: Floats, evidence: Floats, mean: Floats, precision: Floats, beta: Floats
 ) -> Floats:
-    """What `fit_map` maximises, at each of several coefficients (D, p): (D,), less a constant."""
-    n, k, _ = design.shape
+    """What is maximised, at each of several coefficients (D, c K + p): (D,), less a constant.
+
+    x (n, K, p) are the features of one coefficient, phi (n, K, c) those by class.
+    """
+    n, k, _ = x.shape
+    size = k * phi.shape[2]
     out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
     for some in spans(len(beta), max(_AT_ONCE // max(n * k, 1), 1)):
-        logits = np.einsum("nkp,dp->dnk", design, beta[some], optimize=True)
+        logits = np.einsum("nkp,dp->dnk", x, beta[some, size:], optimize=True)
+        for c in range(phi.shape[2]):
+            logits += phi[:, :, c] * beta[some, None, c * k : (c + 1) * k]
         fit = logsumexp(logits + evidence, axis=2) - logsumexp(logits, axis=2)
         out[some] += fit.sum(axis=1)
     return out
 
 
-class _Regressions(NamedTuple):
-    """Designs (B, n, K, p), evidence (n, K), prior means and precisions (B, p)."""
+class _Known(NamedTuple):
+    """Evidence (n, K), and the labels (n,) where it is nothing but known labels."""
 
-    design: Floats
     evidence: Floats
+    labels: Ints | None
+
+    @staticmethod
+    def of(evidence: Floats) -> _Known:
+        certain = (evidence == 0).sum(axis=1) == 1
+        known = certain.all() and np.isin(evidence, (0, -np.inf)).all()
+        return _Known(evidence, evidence.argmax(axis=1) if known else None)
+
+    def of_some(self, rows: slice) -> _Known:
+        return _Known(self.evidence[rows], None if self.labels is None else self.labels[rows])
+
+
+class _Part:
+    """Some items of B regressions, of features (F, n, K): x (B, p, n, K) and phi (B, c, n, K)."""
+
+    def __init__(self, features: Floats, columns: Ints, by_class: Ints, known: _Known) -> None:
+        self.features, self.columns, self.by_class, self.known = features, columns, by_class, known
+        self._held: tuple[Floats, Floats] | None = None
+
+    def of(self, rows: Ints) -> _Part:
+        out = _Part(self.features, self.columns[rows], self.by_class[rows], self.known)
+        if self._held is not None:
+            x, phi = self._held
+            out._held = (x[rows], phi[rows])
+        return out
+
+    def gathered(self, *, hold: bool) -> tuple[Floats, Floats]:
+        """X and phi; gathered anew every time unless they may be held."""
+        if self._held is not None:
+            return self._held
+        x, phi = self.features[self.columns], self.features[self.by_class]
+        if hold:
+            self._held = (x, phi)
+        return x, phi
+
+    def fit(self, beta: Floats, *, hold: bool) -> tuple[Floats, Floats]:
+        """Log-likelihoods (B,) at coefficients (B, c K + p), and logits (B, n, K)."""
+        x, phi = self.gathered(hold=hold)
+        b, p, n, k = x.shape
+        size = k * phi.shape[1]
+        logits = (beta[:, None, size:] @ x.reshape(b, p, n * k)).reshape(b, n, k)
+        for c in range(phi.shape[1]):
+            logits += phi[:, c] * beta[:, None, c * k : (c + 1) * k]
+        if self.known.labels is None:
+            said = logsumexp(logits + self.known.evidence, axis=2)
+        else:
+            said = logits[:, np.arange(n), self.known.labels]
+        return (said - logsumexp(logits, axis=2)).sum(axis=1), logits
+
+    def slopes(self, logits: Floats, *, hold: bool) -> tuple[Floats, Floats]:
+        """Gradients (B, c K + p) and negative Hessians of the log-likelihoods."""
+        x, phi = self.gathered(hold=hold)
+        b, p, n, k = x.shape
+        model = softmax(logits, axis=2)
+        hessian = _spread(x, phi, model)
+        gap = np.negative(model, out=model)
+        if self.known.labels is None:
+            known = softmax(logits + self.known.evidence, axis=2)
+            hessian -= _spread(x, phi, known)
+            gap += known
+        else:
+            gap[:, np.arange(n), self.known.labels] += 1
+        of_classes = [(gap * phi[:, c]).sum(axis=1) for c in range(phi.shape[1])]
+        of_slopes = (x.reshape(b, p, n * k) @ gap.reshape(b, n * k, 1))[:, :, 0]
+        return np.concatenate([*of_classes, of_slopes], axis=1), hessian
+
+
+def _spread(x: Floats, phi: Floats, weights: Floats) -> Floats:
+    """Sum over items of the covariance of the design's rows under weights (B, n, K).
+
+    With g_c = w phi_c, the blocks by class are diag(sum_i g_c phi_d) - g_c' g_d.
+    """
+    b, p, n, k = x.shape
+    size = k * phi.shape[1]
+    out = np.empty((b, size + p, size + p))
+    weighted = x * weights[:, None]
+    mean = weighted.sum(axis=3)  # (B, p, n)
+    within = weighted.reshape(b, p, n * k) @ x.reshape(b, p, n * k).swapaxes(1, 2)
+    out[:, size:, size:] = within - mean @ mean.swapaxes(1, 2)
+    every, parts = np.arange(k), [weights * phi[:, c] for c in range(phi.shape[1])]
+    for c, g in enumerate(parts):
+        own = slice(c * k, (c + 1) * k)
+        for d, other in enumerate(parts[: c + 1]):
+            block = -(g.swapaxes(1, 2) @ other)
+            block[:, every, every] += (g * phi[:, d]).sum(axis=1)
+            out[:, own, d * k : (d + 1) * k] = block
+            out[:, d * k : (d + 1) * k, own] = block.swapaxes(1, 2)
+        across = np.einsum("bnk,bpnk->bkp", g, x) - (mean @ g).swapaxes(1, 2)
+        out[:, own, size:] = across
+        out[:, size:, own] = across.swapaxes(1, 2)
+    return out
+
+
+class _Regressions(NamedTuple):
+    """B regressions by parts of the items, with prior means and precisions (B, c K + p)."""
+
+    parts: list[_Part]
     mean: Floats
     precision: Floats
+    hold: bool
 
     def of(self, rows: Ints) -> _Regressions:
-        return self._replace(
-            design=self.design[rows], mean=self.mean[rows], precision=self.precision[rows]
-        )
+        parts = [part.of(rows) for part in self.parts]
+        return self._replace(parts=parts, mean=self.mean[rows], precision=self.precision[rows])
 
-    def values(self, beta: Floats) -> tuple[Floats, Floats]:
-        """Objectives (B,) at coefficients (B, p), and logits (B, n, K)."""
-        b, n, k, p = self.design.shape
-        logits = (self.design.reshape(b, n * k, p) @ beta[:, :, None]).reshape(b, n, k)
-        fit = logsumexp(logits + self.evidence, axis=2) - logsumexp(logits, axis=2)
-        prior = 0.5 * (self.precision * (beta - self.mean) ** 2).sum(axis=1)
-        return fit.sum(axis=1) - prior, logits
+    def values(self, beta: Floats) -> tuple[Floats, list[Floats]]:
+        """Objectives (B,) at coefficients (B, c K + p), and logits (B, n, K) of every part."""
+        value = -0.5 * (self.precision * (beta - self.mean) ** 2).sum(axis=1)
+        logits = []
+        for part in self.parts:
+            fit, of_part = part.fit(beta, hold=self.hold)
+            value = value + fit
+            logits.append(of_part)
+        return value, logits
 
-    def slopes(self, beta: Floats, logits: Floats) -> tuple[Floats, Floats]:
-        """Gradients (B, p) and negative Hessians (B, p, p)."""
-        b, n, k, p = self.design.shape
-        model, known = softmax(logits, axis=2), softmax(logits + self.evidence, axis=2)
-        flat = self.design.reshape(b, n * k, p)
-        gap = (known - model).reshape(b, 1, n * k)
-        gradient = (gap @ flat)[:, 0] - self.precision * (beta - self.mean)
-        hessian = self._spread(model)
-        certain = (self.evidence == 0).sum(axis=1) == 1
-        if not (certain.all() and np.isin(self.evidence, (0, -np.inf)).all()):
-            hessian = hessian - self._spread(known)
-        hessian[:, np.arange(p), np.arange(p)] += self.precision
+    def slopes(self, beta: Floats, logits: list[Floats]) -> tuple[Floats, Floats]:
+        """Gradients (B, c K + p) and negative Hessians (B, c K + p, c K + p)."""
+        gradient = -self.precision * (beta - self.mean)
+        hessian = np.zeros((*beta.shape, beta.shape[1]))
+        every = np.arange(beta.shape[1])
+        hessian[:, every, every] = self.precision
+        for part, of_part in zip(self.parts, logits, strict=True):
+            slope, bend = part.slopes(of_part, hold=self.hold)
+            gradient += slope
+            hessian += bend
         return gradient, hessian
-
-    def _spread(self, weights: Floats) -> Floats:
-        """Sum over items of the covariance of the design's rows under weights: (B, p, p)."""
-        b, n, k, p = self.design.shape
-        mean = np.einsum("bnk,bnkp->bnp", weights, self.design)
-        weighted = (self.design * weights[..., None]).reshape(b, n * k, p)
-        result: Floats = weighted.swapaxes(1, 2) @ self.design.reshape(b, n * k, p)
-        return result - mean.swapaxes(1, 2) @ mean
 
 
 def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 
 LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
@@ -86,20 +86,26 @@ def auc(own: Floats, other: Floats) -> Floats:
         return pairs / (own.sum(axis=0) * total)
 
 
-def average_precision(own: Floats, other: Floats, *, interpolate: bool = False) -> Floats:
+def average_precision(own: Floats, other: Floats, *, interpolate: bool | Bools = False) -> Floats:
     """Average precision: sum over codes of (recall step) x (precision), shape (D,).
 
     Precision is taken at the end of each group of ties, as scikit-learn does. With `interpolate`
-    a code is a bin, and precision is integrated along the straight path through the bin.
+    a code is a bin, and precision is integrated along the straight path through the bin; or only
+    those codes are that it marks, (G,).
     """
     hits = np.cumsum(own[::-1], axis=0)[::-1]
     taken = np.cumsum((own + other)[::-1], axis=0)[::-1]
     positives = hits[0].copy()
-    if interpolate:
-        area = _integrated_precision(own, other, hits, taken)
-    else:
+    bins = np.broadcast_to(interpolate, len(own))
+    area = np.zeros(own.shape[1])
+    if bins.any():
+        some = slice(None) if bins.all() else bins
+        area += _integrated_precision(own[some], other[some], hits[some], taken[some])
+    if not bins.all():
+        exact = slice(None) if not bins.any() else ~bins
+        own, hits, taken = own[exact], hits[exact], taken[exact]
         precision = np.divide(hits, taken, out=taken, where=taken > 0)  # 0 where nothing is taken
-        area = np.einsum("gd,gd->d", own, precision)
+        area += np.einsum("gd,gd->d", own, precision)
     with np.errstate(invalid="ignore", divide="ignore"):
         return area / positives
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,14 +52,31 @@ class Confusion(Statistic):
         return _ConfusionPlan(Indicator(view.hard, view.n_classes))
 
 
-def _hits(state: Floats) -> Floats:
-    result: Floats = np.einsum("kkd->kd", state)
-    return result
+class Margins(NamedTuple):
+    """What metrics but for the matrix itself ask of it: of many classes it is never made.
+
+    Hits, weight predicted and weight present of each class (K, D), and the sum (D,) of weights
+    times the square of how many classes apart the two are.
+    """
+
+    hits: Floats
+    predicted: Floats
+    present: Floats
+    apart: Floats
 
 
-def _rates(state: Floats) -> tuple[Floats, Floats, Floats]:
+def _rates(state: Floats | Margins) -> tuple[Floats, Floats, Floats]:
     """Hits, weight predicted and weight present of each class, (K, D) each."""
-    return _hits(state), state.sum(axis=1), state.sum(axis=0)
+    if isinstance(state, Margins):
+        return state[:3]
+    return np.einsum("kkd->kd", state), state.sum(axis=1), state.sum(axis=0)
+
+
+def _total(state: Floats | Margins) -> Floats:
+    total: Floats = (
+        state.present.sum(axis=0) if isinstance(state, Margins) else state.sum(axis=(0, 1))
+    )
+    return total
 
 
 def _averaged(per_class: Floats) -> Floats:
@@ -67,8 +85,9 @@ def _averaged(per_class: Floats) -> Floats:
     return result
 
 
-def _accuracy(state: Floats) -> Floats:
-    out: Floats = ratio(_hits(state).sum(axis=0), state.sum(axis=(0, 1)))
+def _accuracy(state: Floats | Margins) -> Floats:
+    hits = state.hits if isinstance(state, Margins) else np.einsum("kkd->kd", state)
+    out: Floats = ratio(hits.sum(axis=0), _total(state))
     return out
 
 
@@ -79,33 +98,33 @@ def _right(view: ScoreView) -> Floats:
     return out
 
 
-def _error_rate(state: Floats) -> Floats:
+def _error_rate(state: Floats | Margins) -> Floats:
     return 1 - _accuracy(state)
 
 
-def _balanced_accuracy(state: Floats) -> Floats:
+def _balanced_accuracy(state: Floats | Margins) -> Floats:
     hits, _, present = _rates(state)
     result: Floats = ratio(hits, present).mean(axis=0)
     return result
 
 
-def _precision(state: Floats) -> Floats:
+def _precision(state: Floats | Margins) -> Floats:
     hits, predicted, _ = _rates(state)
     return _averaged(ratio(hits, predicted))
 
 
-def _recall(state: Floats) -> Floats:
+def _recall(state: Floats | Margins) -> Floats:
     hits, _, present = _rates(state)
     return _averaged(ratio(hits, present))
 
 
-def _specificity(state: Floats) -> Floats:
+def _specificity(state: Floats | Margins) -> Floats:
     hits, predicted, present = _rates(state)
-    total = state.sum(axis=(0, 1))
+    total = _total(state)
     return _averaged(ratio(total - predicted - present + hits, total - present))
 
 
-def _f1(state: Floats) -> Floats:
+def _f1(state: Floats | Margins) -> Floats:
     hits, predicted, present = _rates(state)
     return _averaged(ratio(2 * hits, predicted + present))
 
@@ -114,14 +133,14 @@ _RESIDUE = 1e-12
 """Shares smaller than this are what rounding leaves of 0."""
 
 
-def _margins(state: Floats) -> tuple[Floats, Floats, Floats]:
+def _margins(state: Floats | Margins) -> tuple[Floats, Floats, Floats]:
     """Share that is right (D,), and the shares predicted and present of each class, (K, D)."""
     hits, predicted, present = _rates(state)
-    total = state.sum(axis=(0, 1))
+    total = _total(state)
     return ratio(hits.sum(axis=0), total), ratio(predicted, total), ratio(present, total)
 
 
-def _cohen_kappa(state: Floats) -> Floats:
+def _cohen_kappa(state: Floats | Margins) -> Floats:
     """(right - chance) / (1 - chance), chance the agreement of independent classes (Cohen 1960)."""
     right, predicted, present = _margins(state)
     beyond = (predicted * (1 - present)).sum(axis=0)
@@ -130,18 +149,21 @@ def _cohen_kappa(state: Floats) -> Floats:
     return np.clip(result, -1.0, 1.0)
 
 
-def _weighted_kappa(state: Floats) -> Floats:
+def _weighted_kappa(state: Floats | Margins) -> Floats:
     """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
     _, predicted, present = _margins(state)
-    place = np.arange(len(state))
+    place = np.arange(len(predicted))
     apart = (place[:, None] - place) ** 2.0
-    observed = ratio(np.einsum("ab,abd->d", apart, state), state.sum(axis=(0, 1)))
+    if isinstance(state, Margins):
+        observed = ratio(state.apart, _total(state))
+    else:
+        observed = ratio(np.einsum("ab,abd->d", apart, state), _total(state))
     chance = np.einsum("ab,ad,bd->d", apart, predicted, present)
     result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
     return np.clip(result, -1.0, 1.0)
 
 
-def _matthews_corrcoef(state: Floats) -> Floats:
+def _matthews_corrcoef(state: Floats | Margins) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
     right, predicted, present = _margins(state)
     covariance = right - (predicted * present).sum(axis=0)

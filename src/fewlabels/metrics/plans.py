@@ -100,7 +100,9 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
 
     probabilities, scores = None, None
     if predictions.probabilities is not None and on_all("probabilities"):
-        probabilities = predictions.probabilities[rows, j]
+        # All rows are a view; indices would copy them.
+        every = len(rows) == predictions.n_items
+        probabilities = predictions.probabilities[slice(None) if every else rows, j]
     elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
     hard = said.astype(np.int64) if on_all("hard") else None

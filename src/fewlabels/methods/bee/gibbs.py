@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, report, spans
+from fewlabels.kernels.blocks import go_on, map_blocks, report, spans
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.bee.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
 from fewlabels.methods.bee.rates_prior import draw_rates_prior
@@ -59,6 +59,10 @@ _LONGEST = 4
 
 _LEARNED_EVERY = 4
 """Sweeps per draw of the prior of the rates, where it is learned: it moves slowly."""
+
+_SLICE = 2**23
+"""Votes and rows that compiled sweeps go through before Python hears whether to go on: a part of
+a second."""
 
 _EXTREME = 0.1
 """What smaller rates count as where the prior decides which way round classes are."""
@@ -346,12 +350,11 @@ def advance(
 ) -> None:
     """Run some sweeps; `state` changes in place."""
     alone = rules.coupling == ALONE and not rules.collapsed_labels
+    at_once = max(_SLICE // (len(table.vote) + len(table.evidence)), 1) if alone else 1
     for part in spans(sweeps, _LEARNED_EVERY if rules.learn_rates else max(sweeps, 1)):
-        some = part.stop - part.start
-        if alone:
-            _sweep(table, prior, state, rules, some, rng)
-        # Only what a model needs is compiled: each of these takes seconds the first time.
-        for _ in range(0 if alone else some):
+        for some in spans(part.stop - part.start, at_once):
+            go_on()
+            # Only what a model needs is compiled: each of these takes seconds the first time.
             if rules.coupling == DOMAINS:
                 _couple_domains(prior, state, rules, rng)
             elif rules.coupling != ALONE:
@@ -360,7 +363,7 @@ def advance(
                 _draw_parameters(table, prior, state, rules, rng)
                 _draw_labels_collapsed(table, prior, state, rng)
             else:
-                _sweep(table, prior, state, rules, 1, rng)
+                _sweep(table, prior, state, rules, some.stop - some.start, rng)
         if rules.learn_rates:
             draw_rates_prior(prior.rates, state.phi[np.unique(state.atom)], rng)
 

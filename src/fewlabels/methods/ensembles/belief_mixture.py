@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
@@ -31,8 +33,9 @@ from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolN
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
-WEIGHED_ITEMS = 2_000
-"""Beliefs are weighed by so many labels at most; those that then count are fitted to all."""
+WEIGHED_ITEMS, WEIGHED_CELLS = 2_000, 2**19
+"""Beliefs are weighed by so many labels at most, and labels times classes; those that then count
+are fitted to all."""
 
 MOST_LEADERS = 20
 """Of more classifiers only those with most predictions lead by themselves."""
@@ -40,8 +43,19 @@ MOST_LEADERS = 20
 MOST_EACH = 50
 """Of more classifiers only those with most predictions have a coefficient of their own."""
 
-POOL_ITEMS = 20_000
-"""Constants of pools, maps and latent classes are found on so many items."""
+MOST_OFFSETS = 300
+"""Of more classes none has coefficients of its own: they take the cube of the classes, and of so
+many each has too few labels to move them (docs/scaling.md)."""
+
+POOL_ITEMS, POOL_CELLS = 20_000, 2**23
+"""Constants of pools, maps and latent classes are found on so many items, and probabilities."""
+
+CLASS_DRAWS, LEAST_DRAWS = 20_000, 20
+"""Parameter draws times classes: of more than a hundred classes there are fewer draws, as each
+costs its share, and the many classes of an item average what one draw leaves open."""
+
+HELD_FEATURES = 2**25
+"""Features of items that are held; of more they are made for the items at hand."""
 
 SKEWED_UP_TO, CANDIDATES = 500, 8
 """With so many labels at most, draws are chosen among so many candidates for each."""
@@ -107,13 +121,17 @@ class _Member(NamedTuple):
     terms: tuple[_Term, ...]
 
 
-def _members(beliefs: Sequence[Belief], index: PooledIndex, coverage: Floats) -> list[_Member]:
+def _members(
+    beliefs: Sequence[Belief], index: PooledIndex, coverage: Floats, n_classes: int
+) -> list[_Member]:
     """The members of the mixture; coverage (M,) says on how many items classifiers speak."""
     order = np.argsort(-coverage, kind="stable")
     leaders = [index.models[j] for j in np.sort(order[:MOST_LEADERS])]
     each = [index.models[j] for j in np.sort(order[:MOST_EACH])]
     share = 1 / np.sqrt(len(index.models))
     out = []
+    if n_classes > MOST_OFFSETS:
+        beliefs = [b._replace(offset_sd=0.0, class_slope_sd=0.0) for b in beliefs]
     for number, belief in enumerate(beliefs):
         kind, k = belief.pool, index.informants
         if kind in _LEADERS:
@@ -158,6 +176,7 @@ class _Columns:
         self.features = tuple(dict.fromkeys(term.feature for term in terms))
         self.by_class = tuple(dict.fromkeys(t.feature for t in terms if t.by_class))
         start = n_classes
+        self.all_features = (*self.features, Feature("constant"))
         self._of_feature = {f: start + place for place, f in enumerate(self.features)}
         start += len(self.features)
         self._by_class = {f: start + n_classes * place for place, f in enumerate(self.by_class)}
@@ -169,24 +188,29 @@ class _Columns:
             return [self._by_class[term.feature] + c for c in range(self.n_classes)]
         return [self._of_feature[term.feature]]
 
-    def prior(self, member: _Member) -> tuple[Ints, Floats, Floats]:
-        """Columns of a member's coefficients, their means and sds, all (p,)."""
-        k = self.n_classes
-        found = [(c, 0.0, member.offset_sd / np.sqrt(2)) for c in range(k)]
-        found += [(column, t.mean, t.sd) for t in member.terms for column in self.of(t)]
-        where, means, sds = zip(*(f for f in found if f[2] > 0), strict=True)
-        return np.array(where), np.array(means), np.array(sds)
-
-    def design(self, features: Floats) -> Floats:
-        """All columns of items with features (n, K, F), (n, K, width)."""
-        n, k, count = features.shape
-        out = np.zeros((n, k, self.width))
-        out[:, np.arange(k), np.arange(k)] = 1.0
-        out[:, :, k : k + count] = features
-        for feature, start in self._by_class.items():
-            values = features[:, :, self.features.index(feature)]
-            out[:, np.arange(k), start + np.arange(k)] = values
-        return out
+    def prior(self, member: _Member) -> _Prior:
+        """The coefficients of a member: of what, where they stand, their means and sds."""
+        k, every = self.n_classes, [t for t in member.terms if t.sd > 0]
+        by_class = [len(self.features)] if member.offset_sd > 0 else []
+        columns = list(range(k)) if member.offset_sd > 0 else []
+        terms = np.full(len(columns), -1)
+        means, sds = [0.0] * len(columns), [member.offset_sd / np.sqrt(2)] * len(columns)
+        for place, term in sorted(enumerate(every), key=lambda t: not t[1].by_class):
+            own = self.of(term)
+            columns += own
+            means += [term.mean] * len(own)
+            sds += [term.sd] * len(own)
+            terms = np.append(terms, np.full(len(own), place))
+        by_class += [self.features.index(t.feature) for t in every if t.by_class]
+        single = [self.features.index(t.feature) for t in every if not t.by_class]
+        return _Prior(
+            np.array(by_class, dtype=np.int64),
+            np.array(single, dtype=np.int64),
+            np.array(columns),
+            np.argsort(terms, kind="stable"),
+            np.array(means),
+            np.array(sds) ** -2.0,
+        )
 
     def by_feature(self, beta: Floats) -> tuple[Floats, Floats]:
         """Of coefficients (width, D): offsets (K, D), and those of every feature, (K, F, D)."""
@@ -203,13 +227,27 @@ class _Columns:
         return tuple(f for f, s in zip(self.features, some, strict=True) if s)
 
 
-class _Fit(NamedTuple):
-    """A member's columns (p,), its posterior mode, and its prior means and precisions (p,)."""
+class _Prior(NamedTuple):
+    """A member's coefficients: of features by class (c,) and others (p,), (c K + p,) in all.
 
+    The constant, whose coefficients by class are the offsets, is one feature more. `columns` is
+    where coefficients stand, with their means and precisions, those by class first; `order` is
+    that of the member's terms, in which they are drawn.
+    """
+
+    by_class: Ints
+    features: Ints
     columns: Ints
-    mode: Mode
+    order: Ints
     mean: Floats
     precision: Floats
+
+
+class _Fit(NamedTuple):
+    """A member's prior, and its posterior mode."""
+
+    prior: _Prior
+    mode: Mode
 
 
 def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
@@ -245,7 +283,7 @@ class FittedBeliefs(FittedLabelModel):
                 f"method {self.method!r} needs class probabilities, and these items have none"
             )
         used = self.columns.used(np.concatenate([self.draws, self.interval_draws]))
-        design = _Design(self.index.matrix(served, used), self.columns, used)
+        design = _Design(self.index, served, self.columns, used)
         parameters, of_intervals = (
             _Draws(design, predictions.evidence, draws)
             for draws in (self.draws, self.interval_draws)
@@ -308,7 +346,8 @@ def fit_beliefs(
         If no classifier gives probabilities, and these are all that is learned from.
     """
     ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
-    few = ground.some(WEIGHED_ITEMS)
+    most = min(WEIGHED_ITEMS, max(WEIGHED_CELLS // predictions.n_classes, 1))
+    few, fewer = ground.some(most), draws_of(n_draws, predictions.n_classes)
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
@@ -316,7 +355,8 @@ def fit_beliefs(
         weigh([prior[m.belief] * m.share for m in ground.members], log_evidence)
         for prior in ([b.weight for b in beliefs], interval_weights)
     )
-    drawn = np.flatnonzero(np.maximum(weights, of_intervals) > _NEVER_DRAWN)
+    never, n_draws = _NEVER_DRAWN if fewer == n_draws else 0.05 / fewer, fewer
+    drawn = np.flatnonzero(np.maximum(weights, of_intervals) > never)
     if few is not None:
         for place, fit in zip(drawn, ground.fit([ground.members[d] for d in drawn]), strict=True):
             fits[place] = fit
@@ -334,6 +374,11 @@ def fit_beliefs(
         inflation=inflation(ground.n_labels),
         assumption=assumption,
     )
+
+
+def draws_of(size: int, n_classes: int) -> int:
+    """How many parameter draws there are where so many are asked for."""
+    return min(size, max(CLASS_DRAWS // n_classes, LEAST_DRAWS))
 
 
 # --- what the answer rests on ---------------------------------------------------------------
@@ -413,12 +458,13 @@ def _worth(predictions: Predictions, rows: Ints) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What members are fitted to: all columns (n, K, width) and evidence (n, K) of known labels."""
+    """What members are fitted to: evidence (n, K) of some rows of the items, and their features."""
 
     index: PooledIndex
     members: list[_Member]
     columns: _Columns
-    design: Floats
+    items: Predictions
+    rows: Ints
     evidence: Floats
     keys: UInts
     n_labels: float
@@ -429,8 +475,6 @@ class _Evidence:
         every_kind: bool, reference: Predictions | None = None,
     ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
-        n_labels = int(np.count_nonzero((served.evidence != 0).any(axis=1)))
-        _refuse_design(method, n_labels, served.n_classes, served.n_classes)
         some = served.take(_by_identity(served))
         informants = Informants.of(some, every_kind=every_kind)
         said = informants.said(some)
@@ -445,21 +489,17 @@ class _Evidence:
             reference=None if reference is None else ReferenceMap.of(reference),
         )
         coverage = (~np.isnan(said.probabilities[:, :, 0])).sum(axis=0)
-        members = _members(beliefs, index, coverage)
+        members = _members(beliefs, index, coverage, served.n_classes)
         columns = _Columns(served.n_classes, members)
         evidence = served.evidence
         rows = np.flatnonzero((evidence != 0).any(axis=1))
-        features = np.zeros((0, served.n_classes, len(columns.features)))
-        _refuse_design(method, len(rows), served.n_classes, columns.width)
-        if len(rows):
-            # What is said of an item does not depend on its weight, which may be nothing.
-            whole = served.with_evidence(None, np.ones(served.n_items))
-            features = index.matrix(whole.take(rows), columns.features)
+        _refuse_fit(method, len(rows), served.n_classes, len(columns.features))
         return _Evidence(
             index,
             members,
             columns,
-            columns.design(features),
+            served,
+            rows,
             evidence[rows],
             served.keys[rows],
             _worth(served, rows),
@@ -471,22 +511,39 @@ class _Evidence:
             return None
         return np.sort(np.argsort(self.keys, kind="stable")[:most])
 
+    def _features(self, priors: Sequence[_Prior], rows: Ints | slice) -> tuple[Floats, Ints]:
+        """Features of the labels that some members need, (n, K, f), and which is where, (F,)."""
+        n, k = self.evidence.shape
+        every = self.columns.all_features
+        needed = np.arange(len(every))
+        if n * k * len(every) <= HELD_FEATURES:
+            return self._every_feature[rows], needed
+        for_some = np.unique(np.concatenate([[*p.features, *p.by_class] for p in priors]))
+        needed[for_some.astype(np.int64)] = np.arange(len(for_some))
+        wanted = [every[int(place)] for place in for_some]
+        return self.index.matrix(self.items, wanted, self.rows[rows]), needed
+
+    @cached_property
+    def _every_feature(self) -> Floats:
+        return self.index.matrix(self.items, self.columns.all_features, self.rows)
+
     def fit(self, members: Sequence[_Member], rows: Ints | None = None) -> list[_Fit]:
         """Modes of members given all labels, or some."""
         priors = [self.columns.prior(member) for member in members]
-        design, evidence = self.design, self.evidence
-        if rows is not None:
-            design, evidence = design[rows], evidence[rows]
+        some = slice(None) if rows is None else rows
+        features, at = self._features(priors, some)
+        evidence = self.evidence[some]
         fits: dict[int, _Fit] = {}
-        for size in {len(where) for where, _, _ in priors}:
-            alike = [place for place, prior in enumerate(priors) if len(prior[0]) == size]
-            columns = np.stack([priors[a][0] for a in alike])
-            means = np.stack([priors[a][1] for a in alike])
-            sds = np.stack([priors[a][2] for a in alike])
-            modes = fit_maps(design, evidence, columns, means, sds**-2.0)
+        sizes = [(len(prior.by_class), len(prior.features)) for prior in priors]
+        for size in dict.fromkeys(sizes):
+            alike = [place for place, own in enumerate(sizes) if own == size]
+            by_class, columns, means, precisions = (
+                np.stack([getattr(priors[a], name) for a in alike])
+                for name in ("by_class", "features", "mean", "precision")
+            )
+            modes = fit_maps(features, evidence, at[columns], at[by_class], means, precisions)
             for place, mode in zip(alike, modes, strict=True):
-                where, mean, sd = priors[place]
-                fits[place] = _Fit(where, mode, mean, sd**-2.0)
+                fits[place] = _Fit(priors[place], mode)
         return [fits[place] for place in range(len(members))]
 
     def draw(
@@ -497,7 +554,9 @@ class _Evidence:
         out = np.zeros((size, self.columns.width))
         for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
-            out[np.ix_(rows, fits[number].columns)] = self._of_member(fits[number], len(rows), rng)
+            out[np.ix_(rows, fits[number].prior.columns)] = self._of_member(
+                fits[number], len(rows), rng
+            )
         order = rng.permutation(size)
         return out[order], chosen[order]
 
@@ -509,17 +568,20 @@ class _Evidence:
         of probabilities alone are defined with the normal, and keep it.
         """
         skewed = self.index.informants.every_kind and 0 < len(self.evidence) <= SKEWED_UP_TO
-        mode = fit.mode
+        mode, prior = fit.mode, fit.prior
         more = CANDIDATES * size if skewed else size
-        half = rng.standard_normal(((more + 1) // 2, len(fit.columns)))
+        half = rng.standard_normal(((more + 1) // 2, len(prior.columns)))
         # In pairs z, -z: what is odd in the noise cancels from every mean over draws.
         normal = np.concatenate([half, -half])[:more]
-        root = np.linalg.cholesky(mode.hessian)
-        drawn: Floats = mode.coefficients + np.linalg.solve(root.T, normal.T).T
+        root = np.linalg.cholesky(mode.hessian[np.ix_(prior.order, prior.order)])
+        drawn = np.empty_like(normal)
+        drawn[:, prior.order] = np.linalg.solve(root.T, normal.T).T
+        drawn += mode.coefficients
         if not skewed:
             return drawn
-        design = self.design[:, :, fit.columns]
-        ratio = log_posterior(design, self.evidence, fit.mean, fit.precision, drawn)
+        features, at = self._features([prior], slice(None))
+        x, phi = features[:, :, at[prior.features]], features[:, :, at[prior.by_class]]
+        ratio = log_posterior(x, phi, self.evidence, prior.mean, prior.precision, drawn)
         ratio += 0.5 * (normal**2).sum(axis=1)
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
@@ -527,13 +589,10 @@ class _Evidence:
         return drawn[systematic(weights, size, rng)]
 
 
-def _refuse_design(method: str, n_labels: int, n_classes: int, width: int) -> None:
-    """Refuse a design (labels, K, width) that memory cannot hold, beside a member's part of it.
-
-    The width, of which every class has a column, is known before anything is fitted: at least K.
-    """
+def _refuse_fit(method: str, n_labels: int, n_classes: int, n_features: int) -> None:
+    """Refuse a fit that memory cannot hold: features of labels, and Hessians of two members."""
     refuse_beyond_memory(
-        2 * 8.0 * n_labels * n_classes * width,
+        8.0 * (n_labels * n_classes * n_features + 2 * 6 * n_classes**2),
         f"fitting {method!r} to {n_labels:,} labels of {n_classes:,} classes",
         "give it fewer labels or classes, or take --method labeled",
     )
@@ -547,10 +606,12 @@ def _spoken_of(predictions: Predictions) -> Bools:
 
 def _by_identity(predictions: Predictions) -> Ints:
     """Some of the items of which anything is said, whatever their order."""
-    if predictions.n_items <= POOL_ITEMS:
+    cells = predictions.n_models * predictions.n_classes
+    most = min(POOL_ITEMS, max(POOL_CELLS // cells, 1))
+    if predictions.n_items <= most:
         return np.arange(predictions.n_items)
     given = np.flatnonzero(_spoken_of(predictions))
-    return given[np.argsort(predictions.keys[given], kind="stable")[:POOL_ITEMS]]
+    return given[np.argsort(predictions.keys[given], kind="stable")[:most]]
 
 
 def each_belief(
@@ -567,7 +628,7 @@ def each_belief(
     ground = _Evidence.of("beliefs", beliefs, predictions, False, True, reference)
     columns = ground.columns
     fits = ground.fit(ground.members)
-    design = _Design(ground.index.matrix(predictions, columns.features), columns, columns.features)
+    design = _Design(ground.index, predictions, columns, columns.features)
     for number in range(len(beliefs)):
         own = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
         if not own:
@@ -583,28 +644,53 @@ def each_belief(
 
 
 class _Design:
-    """Features of n items: a product with coefficients is all. Of two classes their difference."""
+    """Features of n items: a product with coefficients is all. Of two classes their difference.
 
-    def __init__(self, features: Floats, columns: _Columns, used: Sequence[Feature]) -> None:
-        self.columns = columns
+    Where all of them are too many to be held, they are made of the items at hand.
+    """
+
+    def __init__(
+        self, index: PooledIndex, items: Predictions, columns: _Columns, used: Sequence[Feature]
+    ) -> None:
+        self.index, self.items, self.columns, self.used = index, items, columns, used
         self.places = np.array([columns.features.index(f) for f in used], dtype=np.int64)
-        self.two = features.shape[1] == 2
+        self.two = items.n_classes == 2
+        self.held: Floats | None = None
         if self.two:
             # Indices by class are centred, so a class's slope counts half in the difference.
-            self.matrices = (features[:, 1] - features[:, 0])[None]
-        else:
-            self.matrices = np.ascontiguousarray(features.swapaxes(0, 1))
+            features = index.matrix(items, used)
+            self.held = features[:, 1] - features[:, 0]
+        elif items.n_items * items.n_classes * len(used) <= HELD_FEATURES:
+            self.held = index.matrix(items, used)
 
-    def logits(self, rows: Ints | slice, beta: Floats) -> Iterator[Floats]:
-        """Log odds (b, D) of two classes, else logits of every class; of draws beta (width, D)."""
+    def log_odds(self, rows: Ints | slice, beta: Floats) -> Floats:
+        """Log odds (b, D) of the second of two classes, of draws beta (width, D)."""
+        assert self.held is not None
         offsets, slopes = self.columns.by_feature(beta)
-        if self.two:
-            yield self.matrices[0][rows] @ slopes[:, self.places].mean(axis=0) + (
-                offsets[1] - offsets[0]
-            )
-            return
-        for matrix, offset, slope in zip(self.matrices, offsets, slopes, strict=True):
-            yield matrix[rows] @ slope[self.places] + offset
+        out: Floats = self.held[rows] @ slopes[:, self.places].mean(axis=0)
+        out += offsets[1] - offsets[0]
+        return out
+
+    def logits(self, rows: Ints | slice, beta: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Logits (b, K, D) of draws beta (width, D), of a few items at a time."""
+        held = self.held
+        features = self.index.matrix(self.items, self.used, rows) if held is None else held[rows]
+        offsets, slopes = self.columns.by_feature(beta)
+        slopes = slopes[:, self.places]
+        alike = bool((slopes == slopes[:1]).all())
+        n, k, f = features.shape
+        for some in spans(n, max(_CACHED // max(k * beta.shape[1], 1), 1)):
+            part = features[some]
+            if alike:
+                out = (part.reshape(-1, f) @ slopes[0]).reshape(len(part), k, -1)
+            else:
+                out = np.matmul(part.swapaxes(0, 1), slopes).swapaxes(0, 1)
+            out += offsets
+            yield some, out
+
+
+_CACHED = 2**17
+"""Logits that are worked on at a time: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -618,21 +704,23 @@ class _Draws:
         return len(self.coefficients)
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
-        logits = self.design.logits(rows, self.coefficients[index].T)
+        beta = self.coefficients[index].T
         evidence = self.evidence[rows]
         out = np.empty((len(evidence), evidence.shape[1], len(index)))
-        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        informed = (evidence != 0).any(axis=1)
         if self.design.two:
             # The difference of two logits says it all, at half the work.
-            gap = next(logits)
+            gap = self.design.log_odds(rows, beta)
             gap[informed] += (evidence[informed, 1] - evidence[informed, 0])[:, None]
             _logistic(gap, out=out[:, 1])
             np.subtract(1, out[:, 1], out=out[:, 0])
             return out
-        for k, of_class in enumerate(logits):
-            out[:, k] = of_class
-        out[informed] += evidence[informed][:, :, None]
-        return softmax(out, out=out)
+        for some, logits in self.design.logits(rows, beta):
+            known = np.flatnonzero(informed[some])
+            if len(known):
+                logits[known] += evidence[some][known][:, :, None]
+            softmax(logits, out=out[some])
+        return out
 
 
 def _logistic(z: Floats, out: Floats) -> None:

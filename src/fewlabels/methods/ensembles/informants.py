@@ -7,6 +7,7 @@ ensembles recalibrate all of it by the labels.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from numbers import Number
 from typing import Literal, NamedTuple
@@ -127,8 +128,11 @@ class Informants:
             ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
         )
 
-    def said(self, predictions: Predictions) -> Inputs:
-        """What these classifiers say of any items."""
+    def said(self, predictions: Predictions, wanted: Collection[str] = ("rank", "votes")) -> Inputs:
+        """What these classifiers say of any items, with what the indices `wanted` need of it.
+
+        Normal scores and ballots of others are empty: of many classes they cost most.
+        """
         served = predictions.select_models(self.models)
         n, m, k = served.n_items, len(self.models), served.n_classes
         hard = served.hard
@@ -139,8 +143,9 @@ class Informants:
             votes = np.where(np.isnan(out[:, :, 0]), -1, np.argmax(np.nan_to_num(out), axis=2))
             nobody = Ranked(np.empty((n, m, 0)), np.empty((n, 0), dtype=np.int64))
             return Inputs(out, votes, nobody, _ballots(served, self.domains))
-        values = _values(served, self.kinds)
-        ranked = _ranked(served, self.kinds, self.normal, values)
+        ranked = Ranked(np.empty((n, m, 0)), hard)
+        if "score" in self.kinds or not {"rank", "latent", "reference"}.isdisjoint(wanted):
+            ranked = _ranked(served, self.kinds, self.normal, _values(served, self.kinds))
         out = _floored(out, self.floors)
         for j, kind in enumerate(self.kinds):
             if kind == "vote":
@@ -155,7 +160,10 @@ class Informants:
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
             votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
-        return Inputs(out, votes, ranked, _ballots(served, self.domains))
+        ballots = _NO_BALLOTS
+        if "votes" in wanted:
+            ballots = _ballots(served, self.domains)
+        return Inputs(out, votes, ranked, ballots)
 
     def latent_index(self, said: Inputs, name: str) -> Floats:
         """Centred logs of P(class) that no label taught, (n, K), by "latent" or by "votes"."""
@@ -528,6 +536,9 @@ class Ballots(NamedTuple):
     def of(votes: scipy.sparse.csr_matrix, domain: Ints, n_domains: int) -> Ballots:
         """From votes (n, M K)."""
         return Ballots(by_group(votes, domain, n_domains), domain, n_domains)
+
+
+_NO_BALLOTS = Ballots(scipy.sparse.csr_matrix((0, 0)), np.empty(0, dtype=np.int64), 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import (
@@ -31,7 +31,7 @@ from fewlabels.predictions import Predictions
 
 PoolName = Literal["raw", "calibrated"]
 
-_ROWS = 65_536
+_ROWS, _EVERY = 65_536, slice(None)
 
 
 class Feature(NamedTuple):
@@ -40,7 +40,7 @@ class Feature(NamedTuple):
     Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
     "own", "tempered" and "rank", that classifier alone, at its word, tempered towards the others,
     or by its normal scores; "without", the pool of all others; "latent" and "votes", the latent
-    classes; "reference".
+    classes; "reference"; and "constant", 1 for every class.
     """
 
     kind: str
@@ -109,13 +109,18 @@ class PooledIndex:
             anchors[name] = agreement_anchor(f, counted)
         return PooledIndex(informants, reference, pools, scales, ratios, anchors, agreement)
 
-    def matrix(self, predictions: Predictions, features: Sequence[Feature]) -> Floats:
-        """Features of n items of these classifiers, (n, K, F); 0 where nothing is said."""
-        n, k = predictions.n_items, predictions.n_classes
+    def matrix(
+        self, predictions: Predictions, features: Sequence[Feature], rows: Ints | slice = _EVERY
+    ) -> Floats:
+        """Features of some items of these classifiers, (n, K, F); 0 where nothing is said."""
+        n, k = len(predictions.labels[rows]), predictions.n_classes
         out = np.empty((n, k, len(features)))
         if not n:
             return out
-        said = self.informants.said(predictions)
+        if n < predictions.n_items:
+            # What is said of an item does not depend on its weight, which may be nothing.
+            predictions = predictions.with_evidence(None, np.ones(predictions.n_items)).take(rows)
+        said = self.informants.said(predictions, {feature.kind for feature in features})
         whole = {}
         for feature in features:
             if feature.kind == "reference":
@@ -123,13 +128,13 @@ class PooledIndex:
                 whole[feature.kind] = self.reference.index(predictions)
             elif feature.kind in ("latent", "votes"):
                 whole[feature.kind] = self.informants.latent_index(said, feature.kind)
-        for rows in spans(n, _ROWS):
-            block = _Block(self, said.probabilities[rows])
+        for part in spans(n, _ROWS):
+            block = _Block(self, said.probabilities[part])
             for place, feature in enumerate(features):
                 if feature.kind in whole:
-                    out[rows, :, place] = whole[feature.kind][rows]
+                    out[part, :, place] = whole[feature.kind][part]
                 else:
-                    out[rows, :, place] = self._feature(block, said, rows, feature)
+                    out[part, :, place] = self._feature(block, said, part, feature)
         return out
 
     def _feature(self, block: _Block, said: Inputs, rows: slice, feature: Feature) -> Floats:
@@ -139,6 +144,8 @@ class PooledIndex:
             return block.pool(feature.of)[kind == "gap"]
         if kind == "ordinal":
             return block.ordinal()
+        if kind == "constant":
+            return np.ones((len(block.logs), block.logs.shape[2]))
         j = self.models.index(feature.of)
         c = block.logs[:, j]
         k = c.shape[1]
@@ -224,22 +231,21 @@ class ReferenceMap:
         means = np.r_[np.zeros(k), np.full(m, 1 / m), np.zeros(m)]
         sds = np.r_[np.full(k, _OFFSET_SD / np.sqrt(2)), np.full(m, _SLOPE_SD)]
         sds = np.r_[sds, np.full(m, _RANK_SD)]
-        mode = fit_map(design, reference.evidence, means, sds**-2.0)
+        mode = fit_map(design, reference.evidence, means, sds**-2.0, offsets=True)
         return ReferenceMap(informants, mode.coefficients)
 
     def index(self, predictions: Predictions) -> Floats:
         """Centred logs of P(class) of any items of these classifiers, (n, K)."""
-        logits = _design(self.informants.said(predictions)) @ self.coefficients
+        k, design = predictions.n_classes, _design(self.informants.said(predictions))
+        logits = design @ self.coefficients[k:] + self.coefficients[:k]
         out: Floats = logits - logits.mean(axis=1, keepdims=True)
         return out
 
 
 def _design(said: Inputs) -> Floats:
-    """Offsets, logs and normal scores, (n, K, K + 2 M)."""
+    """Logs and normal scores, (n, K, 2 M)."""
     logs = np.clip(np.nan_to_num(centred_logs(said.probabilities)), -_MOST_LOG, _MOST_LOG)
-    n, _, k = logs.shape
     ranks = np.nan_to_num(said.ranked.scores)
     if ranks.shape[2] == 1:
         ranks = np.concatenate([-ranks / 2, ranks / 2], axis=2)
-    constant = np.broadcast_to(np.eye(k), (n, k, k))
-    return np.concatenate([constant, logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)
+    return np.concatenate([logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)
