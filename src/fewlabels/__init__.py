@@ -16,6 +16,7 @@ _LAZY = {
     "Predictions": "fewlabels.predictions",
     "Status": "fewlabels.errors",
     "UsageError": "fewlabels.errors",
+    "anytime": "fewlabels.questions.anytime",
     "compare": "fewlabels.questions.compare",
     "curve": "fewlabels.questions.curve",
     "curves": "fewlabels.questions.curve",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from fewlabels.estimating import estimate
     from fewlabels.labeling.notebook import label
     from fewlabels.predictions import Predictions
+    from fewlabels.questions.anytime import anytime
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
@@ -60,6 +62,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "annotations",
+    "anytime",
     "bench",
     "calibration",
     "compare",

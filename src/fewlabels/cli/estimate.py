@@ -51,6 +51,12 @@ class EstimateOptions(Record):
     shift: Literal["auto", "covariate", "label"] | None = option(
         HOW, "Correct by weights for labeled items that differ from the others (docs/shift.md)."
     )
+    anytime: bool = option(
+        HOW,
+        "Also the intervals that hold however often one looks and whenever one stops labeling; "
+        "needs --labels RECORD, a record of `fewlabels label`.",
+        default=False,
+    )
     require: tuple[str, ...] = require(">=", "low")
 
 
@@ -67,6 +73,11 @@ def estimate(
     conditions = [parse_requirement(condition) for condition in asked.require]
     metrics = with_required(comma_list(asked.metrics), conditions)
     output.check(source)
+    if asked.anytime and (len(source.labels) != 1 or source.labels_as is not None):
+        raise UsageError(
+            "--anytime goes by the order in which items were drawn; give one record of "
+            "`fewlabels label` (--labels RECORD), without --labels-as"
+        )
 
     from fewlabels.estimates import ITEM
     from fewlabels.metrics.registry import check_asked
@@ -125,6 +136,11 @@ def estimate(
             estimates = run(
                 predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
             )
+
+    if asked.anytime:
+        from fewlabels.questions.anytime import anytime
+
+        estimates = anytime(estimates, source.labels[0])
 
     def likeliest() -> dict[str, Any]:
         columns = estimates.label_columns()

@@ -39,7 +39,7 @@ from fewlabels.data.table import (
     told_of,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
-from fewlabels.kernels.arrays import Array, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 
 Duplicates = Literal["refuse", "keep", "last"]
 DUPLICATES: tuple[Duplicates, ...] = ("refuse", "keep", "last")
@@ -395,8 +395,8 @@ def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[st
         if (array := wide[name]) is not None:
             grown[name] = np.full((n, models, *array.shape[2:]), missing)
             grown[name][:before, : array.shape[1]] = array
-    for name, missing in (("labels", UNKNOWN), ("histogram", 0)):
-        if (array := wide[name]) is not None:
+    for name, missing in (("labels", UNKNOWN), ("histogram", 0), ("label_weight", 1.0)):
+        if (array := wide.get(name)) is not None:
             grown[name] = _longer(array, n, missing)
     grown["groups"] = {name: _longer(group, n, None) for name, group in wide["groups"].items()}
     return grown
@@ -559,6 +559,9 @@ def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongV
     return replace(votes, name=listed([k.name for k in kept]))
 
 
+_EVEN = 1e-9
+"""Weights nearer to 1 than this are of labels that were drawn alike."""
+
 VOTES = ("item", "annotator", "label")
 """The columns of long votes, by their usual names."""
 
@@ -708,6 +711,24 @@ class WithLabels:
         if self.label not in texts:
             return table
         return _with_columns(table, {self.label: [self._joined(table, own=own)]})
+
+    def weights(self, table: Table) -> Floats | None:
+        """What the labels weigh among each other, (n,), by the probabilities of their draws.
+
+        None where all were equally likely. `table` has the column of items.
+        """
+        of = self.labels.weight_of_item
+        if all(abs(weight - 1) < _EVEN for weight in of.values()):
+            return None
+        items = Names.of(table, self.item)
+        drawn = [of.get(text, 1.0) for text in items.texts]
+        other = len(self.labels.by_item.keys() - of.keys())
+        if other:
+            table.notes.append(
+                f"{other:,} labels in {self.labels.name} were not drawn with a known probability; "
+                "beside those that were, each counts as one"
+            )
+        return np.array([*drawn, 1.0])[items.codes]
 
     def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:
         items = joined_items(table, self.item, [self.labels])

@@ -165,7 +165,9 @@ def read_predictions(
         roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
         voted = None if long is None else long.class_texts()
+        drawn = source.weights(table) if isinstance(source, WithLabels) else None
         arguments, table_classes = assemble(table, roles, opened.options, voted)
+        arguments["label_weight"] = drawn
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy

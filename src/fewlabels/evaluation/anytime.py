@@ -25,6 +25,7 @@ Beta(1/2, 1/2) of their share. Without end of items that is B(a + S, b + F) / (B
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import view_of
+from fewlabels.metrics.registry import METRICS
 from fewlabels.predictions import Predictions
 
 _GRID = 1000
@@ -168,6 +170,14 @@ def _beta_binomial(k: Floats, n: Floats, ones: Floats, zeros: Floats) -> Floats:
 
 
 # --- of predictions -------------------------------------------------------------------------------
+
+
+GUARDED = tuple(
+    name
+    for name, metric in METRICS.items()
+    if metric.per_item is not None and all(map(math.isfinite, metric.bounds))
+)
+"""Metrics that have an interval which holds at every look: means of what each label shows."""
 
 
 def anytime(

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 
 from fewlabels.checks.conditions import Requirement, condition_of
 from fewlabels.errors import UsageError, listed, quoted, unknown
-from fewlabels.metrics.registry import METRICS
-
-GUARDED = tuple(
-    name
-    for name, metric in METRICS.items()
-    if metric.per_item is not None and all(map(math.isfinite, metric.bounds))
-)
-"""Metrics that have an interval which holds at every look: means of what each label shows."""
+from fewlabels.evaluation.anytime import GUARDED
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ import numpy as np
 
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.estimating import estimate
-from fewlabels.evaluation.anytime import anytime
+from fewlabels.evaluation.anytime import GUARDED, anytime
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.counter_based import mix
 from fewlabels.kernels.lure import lure_weights
-from fewlabels.labeling.stopping import GUARDED, Row, Stop, Verdict, labels_to_width
+from fewlabels.labeling.stopping import Row, Stop, Verdict, labels_to_width
 from fewlabels.metrics.registry import METRICS
 from fewlabels.predictions import Predictions
-from fewlabels.questions.next_items import STRATIFIED
+from fewlabels.questions.next_items import least_share
 
 WATCHED_ROWS = 5_000
 """Items without a label that an estimate beside the page is made from; more tell it little."""
@@ -159,9 +159,7 @@ class Watch:
             labels = np.array(self.predictions.labels)
             labels[draws.rows] = draws.labels
             probability, left = draws.probability[used], draws.left[used]
-            # The least that q times the number left can be, in these orders or another one.
-            share = probability * left
-            least = 1.0 if np.allclose(share, 1.0) else min(STRATIFIED, float(share.min()))
+            least = least_share(probability, left)
             found = anytime(
                 self.predictions.with_labels(labels), METRICS[metric], draws.rows[used],
                 probability, left, level=self.level, least=least,

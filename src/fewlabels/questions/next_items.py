@@ -60,6 +60,13 @@ PARTS = 10
 STRATIFIED = 0.5
 """Share of stratified draws among informative ones."""
 
+
+def least_share(probability: Floats, left: Ints) -> float:
+    """The smallest that q times the number left can be, in these orders or another one."""
+    share = probability * left
+    return 1.0 if np.allclose(share, 1.0) else min(STRATIFIED, float(share.min()))
+
+
 SHARPNESS = 2.0
 """Power of the gains in proportion to which informative draws are made. It and the share above
 were chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with

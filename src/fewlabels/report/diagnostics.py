@@ -265,11 +265,33 @@ def reference_trust(report: Report) -> str | None:
     return f"the labels {'hardly ' if weight < _LITTLE else ''}trust the reference: {share}"
 
 
+def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | None:
+    """Intervals that hold whenever one stops: a heading, columns, and rows; None without any."""
+    found = (report.get("diagnostics") or {}).get("anytime")
+    if not found:
+        return None
+    ends: Mapping[str, Mapping[str, Sequence[float]]] = found["intervals"]
+    level = percent(found["confidence_level"])
+    heading = (
+        f"However often one looks and whenever one stops labeling ({level}, from the "
+        f"{plural(found['labels'], 'label')} that were drawn, for all items)"
+    )
+    rows = []
+    for model in dict.fromkeys(m for of in ends.values() for m in of):
+        cells = [ends[metric].get(model) for metric in ends]
+        shown = [
+            "-" if c is None else " to ".join(number_format(c)(end) for end in c) for c in cells
+        ]
+        rows.append([clean(model), *shown])
+    return heading, ["", *ends], rows
+
+
 def diagnostics(report: Report) -> dict[str, Any]:
     """What is known of the fit, other than what is shown as figures or in words."""
     votes = report.get("votes") or ()
     elsewhere = {
         "answered_by": True,
+        "anytime": True,
         "error_rate": "error_rates" in votes,
         "domain_similarity": "similarity" in votes,
         "classifier_similarity": "similarity" in votes,
@@ -283,6 +305,13 @@ def diagnostics(report: Report) -> dict[str, Any]:
 def diagnostics_lines(report: Report, width: int) -> Iterator[str]:
     """Error rates where they fit, the most probable partition, the beliefs; each below a gap."""
     chart, found, answered = error_map(report), partition(report), answered_by(report)
+    whenever = anytime_table(report)
+    if whenever is not None:
+        heading, columns, some = whenever
+        names = short_names([row[0] for row in some], _DOMAIN)
+        table = [columns, *([names[row[0]], *row[1:]] for row in some)]
+        yield from ["", *(ink(line, "title") for line in wrap(heading, width))]
+        yield from (fit(line, width) for line in aligned(table, "lr"))
     if chart is not None:
         yield from chart.lines(width)
     if found is not None:

@@ -82,6 +82,7 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "confusion": beside.confusion_maps(report),
         "similarity_maps": beside.similarity_maps(report),
         "partition": beside.partition(report),
+        "anytime": beside.anytime_table(report),
         "answered": beside.answered_by(report),
         "answered_title": beside.ANSWERED_BY,
         "reference_trust": beside.reference_trust(report),

@@ -1,0 +1,98 @@
+"""`fewlabels.anytime`: beside estimates, intervals that hold whenever one stops labeling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from fewlabels.data.label_record import read_record
+from fewlabels.errors import InputError, UsageError, listed
+from fewlabels.estimates import Estimates
+from fewlabels.evaluation.anytime import GUARDED
+from fewlabels.evaluation.anytime import anytime as intervals
+from fewlabels.metrics.registry import METRICS
+from fewlabels.questions.next_items import least_share
+
+LEVEL = 0.95
+
+
+def anytime(estimates: Estimates, record: str | Path) -> Estimates:
+    """The same estimates, beside intervals that hold however often one looks, whenever one stops.
+
+    An ordinary interval holds at one look. Who labels until it says what they hope for is misled in
+    nearly half of all cases (docs/benchmarks/labeling.md). These intervals hold at all looks
+    together. They go by the items of a record alone, in the order in which they were drawn, and
+    use the classifiers only as a control variate: no model has to be right. They are of the mean
+    over all items, and wider.
+
+    Parameters
+    ----------
+    estimates
+        What `fewlabels.estimate` returns of predictions that were read with this record as
+        `labels`, and with the column of items kept.
+    record
+        The record that `fewlabels label` wrote.
+
+    Returns
+    -------
+    Estimates
+        With `diagnostics["anytime"]`: `labels` (how many were drawn), `confidence_level`, and
+        `intervals`: metric -> classifier -> [low, high].
+
+    Raises
+    ------
+    UsageError
+        If no metric is a mean over items with bounds, such as accuracy, or the predictions have no
+        names of items.
+    InputError
+        If the record cannot be read, or none of its labels was drawn with a known probability.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2020; Shekhar et al. 2023.
+    """
+    predictions, found = estimates.predictions, read_record(record)
+    if not predictions.item_names:
+        raise UsageError(
+            "the intervals need the names of the items, by which a record knows its labels; keep "
+            "the column of items"
+        )
+    metrics = [name for name in estimates.directions if name in GUARDED]
+    if not metrics:
+        raise UsageError(
+            "no metric here has an interval that holds whenever one stops; those that have: "
+            f"{listed(GUARDED)}"
+        )
+    (names,) = predictions.item_names.values()
+    place = {str(name): row for row, name in enumerate(names)}
+    drawn = [
+        (place[item], d.probability, d.left)
+        for item, d in found.decisions.items()
+        if d.label is not None and d.probability and d.left and item in place
+    ]
+    if not drawn:
+        raise InputError(
+            f"{record}: none of its labels was drawn with a known probability, which the intervals "
+            "go by; draw items with `fewlabels label`"
+        )
+    rows, probability, left = map(np.array, zip(*drawn, strict=True))
+    level = LEVEL if estimates.confidence_level is None else estimates.confidence_level
+    ends = {
+        metric: {
+            model: [float(low[-1]), float(high[-1])]
+            for model, (low, high) in intervals(
+                predictions,
+                METRICS[metric],
+                rows,
+                probability,
+                left,
+                level=level,
+                least=least_share(probability, left),
+            ).items()
+        }
+        for metric in metrics
+    }
+    said = {"labels": len(rows), "confidence_level": level, "intervals": ends}
+    return replace(estimates, diagnostics={**estimates.diagnostics, "anytime": said})
