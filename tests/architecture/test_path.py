@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES, FUNCTIONS = 86, 700
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line."""
 
-PRINTING = 60
+PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""
 
 TRACE = """

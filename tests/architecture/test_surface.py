@@ -29,6 +29,7 @@ SURFACE = [
     "UsageError",
     "__version__",
     "annotations",
+    "anytime",
     "bench",
     "calibration",
     "compare",

@@ -42,9 +42,9 @@ def test_a_fit_beyond_memory_is_refused_before_it_begins(monkeypatch: pytest.Mon
     monkeypatch.setattr(memory, "available_memory", lambda: 1e5)
 
     def work(*_: object) -> None:
-        raise AssertionError("the design is made")
+        raise AssertionError("the features are made")
 
-    monkeypatch.setattr(belief_mixture.Informants, "of", work)
+    monkeypatch.setattr(belief_mixture._Evidence, "_features", work)
     with pytest.raises(fl.InputError, match=r"40 labels of 30 classes takes .* fewer labels"):
         fl.estimate(predictions, metrics="accuracy")
 
