@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,11 @@ from fewlabels.data.cells import RowCollector
 from fewlabels.data.content import INSPECT, byte_stream, file_kind
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import (
-    annotations,
     deepeval,
     flat,
     inspect,
     label_studio,
+    labeling,
     lm_eval,
     mlflow,
     promptfoo,
@@ -77,13 +77,20 @@ def _any(*names: str) -> Callable[[Keys], bool]:
     return lambda keys: bool(keys & {*names})
 
 
+_OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
+    "CSV": open_delimited, "Parquet": open_parquet, "Feather": open_feather,
+}  # fmt: skip
+
+
 # Values of files ----------------------------------------------------------------------------------
 
 
 def _rows(path: Path, kind: str, *lists: tuple[str, ...]) -> Iterator[Any]:
     """The objects of a file: its rows, the items of its list, or of a list within its object."""
     if kind in ("Parquet", "Feather"):
-        source = open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
+        source = (
+            open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
+        )
         columns = source.read((), source.names)
         pieces = {name: pa.chunked_array(columns.pieces(name)[0].chunks) for name in source.names}
         for batch in pa.table(pieces).to_batches(max_chunksize=4096):
@@ -91,6 +98,7 @@ def _rows(path: Path, kind: str, *lists: tuple[str, ...]) -> Iterator[Any]:
         return
     keys = keys_at_the_beginning(path)
     with opened(path) as scanner:
+        found: Iterator[Any]
         if any(".".join(one) in keys for one in lists):
             found = (value for where, value in scanner.within(lists) if where in lists)
         else:
@@ -112,12 +120,12 @@ def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Said]:
 
 
 def _argilla(path: Path, kind: str, log: Log) -> Iterator[Said]:
-    return annotations.argilla(_rows(path, kind), log)
+    return labeling.argilla(_rows(path, kind), log)
 
 
 def _doccano(path: Path, kind: str, log: Log) -> Iterator[Said]:
     author = path.name.partition(".")[0]
-    return annotations.doccano(_rows(path, kind), author, log)
+    return labeling.doccano(_rows(path, kind), author, log)
 
 
 def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Said]:
@@ -136,7 +144,9 @@ def _flat(path: Path, kind: str, log: Log) -> Record:
     if kind == "CSV":
         source: Source = open_delimited(path, path.name)
     elif kind in ("Parquet", "Feather"):
-        source = open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
+        source = (
+            open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
+        )
     else:
         rows = RowCollector()
         for row in _rows(path, kind, ("data",), ("scores",), ("annotations",)):
@@ -230,15 +240,11 @@ def _keys(path: Path, kind: str) -> Keys:
     if kind == "JSON":
         return keys_at_the_beginning(path)
     try:
-        if kind == "Parquet":
-            return frozenset(open_parquet(path, path.name).names)
-        if kind == "Feather":
-            return frozenset(open_feather(path, path.name).names)
         if kind == "CSV":
             return frozenset(next(iter(_first_lines(path)), []))
+        return frozenset(_OPENERS[kind](path, path.name).names if kind in _OPENERS else ())
     except FewlabelsError:
-        return frozenset()
-    return frozenset()
+        return frozenset()  # who reads it says what is wrong
 
 
 def _first_lines(path: Path) -> list[list[str]]:
@@ -333,29 +339,7 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
             f"is a log of {log.tool} in a layout that is not known ({type(error).__name__}: "
             f"{one_line(str(error), 80)}); docs/llm-judges.md says which versions are read"
         ) from None
-    log.warnings += _corrections(log)
     return record, log
-
-
-def _corrections(log: Log) -> list[str]:
-    """What to say of labels that are people's corrections of a judge's own verdicts."""
-    out = []
-    names = {key.partition(" ")[2] for key in log.corrected}
-    for name in sorted(names):
-        changed, confirmed = log.corrected[f"change {name}"], log.corrected[f"confirm {name}"]
-        line = (
-            f"labels under {quoted(name)} are people's corrections of verdicts that they saw "
-            f"({changed:,} changed, {confirmed:,} confirmed); the judge is judged by what it said "
-            "before"
-        )
-        if changed > confirmed:
-            line += (
-                ": people seem to have corrected what they found wrong and left the rest, so the "
-                "labels are no random sample and the judge looks far worse than it is; confirm "
-                "verdicts of a random sample as well"
-            )
-        out.append(line)
-    return out
 
 
 def open_log(

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fewlabels.checks.class_words import polarity, positive_index
 from fewlabels.data.logs.record import CODE, MODEL, PERSON, PROBABILITY, Log, Record
 from fewlabels.data.table import in_order
-from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 
 People = Literal["auto", "majority", "histogram", "votes"]
@@ -29,7 +29,7 @@ _MOST_GRADES = 20
 """So many different numbers may be classes; more are measurements."""
 
 _MOST_CLASSES = 100
-_MOST_SHOWN = 8
+_MOST_SHOWN, _MOST_ABOUT = 8, 4
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
             + ": score it first, or name another file"
         )
     chosen, lines = _chosen(record, asked)
+    notes += _corrections(log, chosen)
     record = _kept(record.of_criteria(chosen), notes)
     if asked.pass_from is not None:
         record = _cut(record, asked.pass_from)
@@ -129,7 +130,10 @@ def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
         name = column if column not in columns else f"{column} text"
         columns[name] = [texts.get(item) for item in columns["item"]]
     made = {name: _arrow(values) for name, values in columns.items()}
-    lines = [*log.about, *(line for line in lines if line)]
+    about = list(dict.fromkeys(log.about))
+    if len(about) > _MOST_ABOUT:
+        about = [*about[:_MOST_ABOUT], f"and {len(about) - _MOST_ABOUT:,} more logs"]
+    lines = [*about, *lines]
     return Columns(made, len(items), tuple(dict.fromkeys(notes)), tuple(lines))
 
 
@@ -196,7 +200,7 @@ def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
         parts = [asked.criteria] if whole else [p.strip() for p in asked.criteria.split(",")]
         for name in parts:
             if name not in names:
-                raise InputError(unknown("criterion", name, names, "the log has none"))
+                raise InputError(unknown("criterion", name, map(quoted, names), "the log has none"))
         return tuple(dict.fromkeys(parts)), [f"criterion: {listed(map(quoted, parts))}"]
     both = [one for one in known if one.n_labeled and one.judges]
     alone = both or known
@@ -205,7 +209,7 @@ def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
         line = f"criterion: {quoted(alone[0].name)}"
         if others:
             line += f"; not looked at: {listed(map(str, others), 3)} (--criterion)"
-        return (alone[0].name,), [line] if len(known) > 1 or both else [line]
+        return (alone[0].name,), [line]
     labeled = [one for one in known if one.n_labeled]
     judged = [one for one in known if one.judges]
     if not both and len(labeled) == len(judged) == 1:
@@ -214,7 +218,8 @@ def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
             f"criterion: people's {quoted(pair[0])} beside the judges' {quoted(pair[1])}, the only "
             "ones there are"
         ]
-    shown = listed(map(str, alone), _MOST_SHOWN)
+    shown = ", ".join(one_line(str(one), 160) for one in alone[:_MOST_SHOWN])
+    shown += f" and {len(alone) - _MOST_SHOWN:,} more" * (len(alone) > _MOST_SHOWN)
     name = alone[0].name
     together = ""
     if not both and labeled:
@@ -230,13 +235,42 @@ def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
     )
 
 
+def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
+    """What to say of labels that are people's corrections of a judge's own verdicts.
+
+    Where most of them changed the verdict, people did not look at a random sample.
+    """
+    out = []
+    for name in dict.fromkeys(name.partition("/")[0] for name in chosen):
+        changed, confirmed = (log.corrected[f"{what} {name}"] for what in ("change", "confirm"))
+        if not changed + confirmed:
+            continue
+        line = (
+            f"labels under {quoted(name)} are people's corrections of verdicts that they saw "
+            f"({changed:,} changed, {confirmed:,} confirmed); the judge is judged by what it said "
+            "before"
+        )
+        if changed > confirmed:
+            line += (
+                ": people seem to have corrected what they found wrong and left the rest, so that "
+                "the labels are no random sample and the judge looks far worse than it is; confirm "
+                "the verdicts of a random sample as well"
+            )
+        out.append(line)
+    return out
+
+
 # What counts --------------------------------------------------------------------------------------
 
 
 def _kept(record: Record, notes: list[str]) -> Record:
     """The verdicts that say something; the others are counted."""
     empty = (record.value.codes < 0) & np.isnan(record.score)
-    for kind, who in ((PERSON, "labels of people"), (MODEL, "verdicts"), (CODE, "verdicts of code")):
+    for kind, who in (
+        (PERSON, "labels of people"),
+        (MODEL, "verdicts"),
+        (CODE, "verdicts of code"),
+    ):
         size = int(empty.sum()) and int(record.take(empty).of_kind(kind).size)
         if size:
             notes.append(f"{size:,} {who} are empty or NaN (unscored) and are left out")
@@ -296,9 +330,13 @@ def _last_of_each(people: Record, notes: list[str]) -> Record:
     order = np.lexsort([people.order, key])
     last = np.ones(len(order), dtype=bool)
     last[:-1] = key[order][1:] != key[order][:-1]
-    dropped = int((~last).sum())
-    if dropped:
-        notes.append(f"{dropped:,} labels were given anew by the same person; the last one counts")
+    # Said again is nothing new.
+    value = people.value.codes[order]
+    changed = int((~last[:-1] & (value[1:] != value[:-1])).sum()) if len(order) else 0
+    if changed:
+        notes.append(
+            f"{changed:,} labels were changed by the same person later; the last one counts"
+        )
     return people.take(np.sort(order[last]))
 
 
@@ -427,8 +465,13 @@ def _by_author(
     authors = np.bincount(distinct % width, minlength=width)
     pieces = np.split(order, start[1:]) if len(start) else []
     for row, rows in sorted(zip(first, pieces, strict=True), key=lambda pair: pair[0]):
-        code, criterion = record.author.codes[row], record.criterion.texts[record.criterion.codes[row]]
-        author = record.author.texts[code] if code >= 0 else record.kind.texts[record.kind.codes[row]]
+        code, criterion = (
+            record.author.codes[row],
+            record.criterion.texts[record.criterion.codes[row]],
+        )
+        author = (
+            record.author.texts[code] if code >= 0 else record.kind.texts[record.kind.codes[row]]
+        )
         if len(criteria) > 1 and authors[code + 1] > 1 and author != criterion:
             author = f"{author} ({criterion})"
         while author in names:
@@ -458,11 +501,11 @@ def _judge(
         given = score[~np.isnan(score)]
         if len(classes) > 2:
             raise InputError(
-                f"judge {quoted(name)} gives numbers such as {given[0]:.4g}, and people the classes "
-                f"{listed(map(quoted, classes), 6)}: say from where on a number passes with "
-                "--pass-from X, for both"
+                f"judge {quoted(name)} gives numbers such as {given[0]:.4g}, and people the "
+                f"classes {listed(map(quoted, classes), 6)}: say from where on a number passes "
+                "with --pass-from X, for both"
             )
-        if 0 <= given.min() and given.max() <= 1:
+        if given.min() >= 0 and given.max() <= 1:
             positive = classes[positive_index(list(classes))] if len(classes) == 2 else PASS
             return {f"p__{name}__{positive}": score}
         return {f"s__{name}": score}
@@ -539,5 +582,3 @@ def _who(what: str, record: Record) -> str:
     codes = np.unique(record.author.codes)
     names = [record.author.texts[c] for c in codes.tolist() if c >= 0]
     return f"{what}: {listed(names, 4)}" if names else f"{what}: of people without names"
-
-

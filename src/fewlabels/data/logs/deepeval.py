@@ -36,7 +36,9 @@ def _of_case(case: Mapping[str, Any], log: Log, seen: Counter[str]) -> Iterator[
     if not metrics:
         log.left["test cases have no metrics"] += 1
         return
-    log.show(item, input=case.get("input"), output=case.get("actualOutput", case.get("actual_output")))
+    log.show(
+        item, input=case.get("input"), output=case.get("actualOutput", case.get("actual_output"))
+    )
     for metric in metrics:
         criterion = str(log.need(metric, "name", "a metric"))
         if metric.get("error"):

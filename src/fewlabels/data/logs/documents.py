@@ -16,7 +16,7 @@ from typing import Any
 from fewlabels.data.content import byte_stream, not_utf8
 from fewlabels.errors import FewlabelsError, InputError
 
-Path_ = tuple[str, ...]
+Keys = tuple[str, ...]
 """Where a value stands: the keys of the objects around it; lists do not count."""
 
 _BLOCK = 1 << 22
@@ -43,22 +43,22 @@ def keys_at_the_beginning(path: Path) -> frozenset[str]:
     open_: list[str | None] = []  # the key of each object or list that we are within
     key: str | None = None
     before = ""
-    for token in _TOKEN.findall(text):
-        if token in "{[":
+    for piece in _TOKEN.findall(text):
+        if piece in "{[":
             open_.append(key)
             key = None
-        elif token in "}]":
+        elif piece in "}]":
             if open_:
                 open_.pop()
             key = None
-        elif token == ":" and before.startswith('"'):
+        elif piece == ":" and before.startswith('"'):
             key = before[1:-1]
             names = [*(name for name in open_ if name is not None), key]
             if len(names) <= _DEEPEST:
                 found.add(".".join(names))
-        elif token == ",":
+        elif piece == ",":
             key = None
-        before = token
+        before = piece
     return frozenset(found)
 
 
@@ -99,7 +99,7 @@ class Scanner:
         while self._next():
             yield self.value()
 
-    def within(self, lists: Collection[Path_]) -> Iterator[tuple[Path_, Any]]:
+    def within(self, lists: Collection[Keys]) -> Iterator[tuple[Keys, Any]]:
         """What an object holds, each with the keys that lead to it; of these lists their items.
 
         Raises
@@ -109,7 +109,7 @@ class Scanner:
         """
         yield from self._within((), lists)
 
-    def _within(self, before: Path_, lists: Collection[Path_]) -> Iterator[tuple[Path_, Any]]:
+    def _within(self, before: Keys, lists: Collection[Keys]) -> Iterator[tuple[Keys, Any]]:
         self._take("{")
         while self._next() != "}":
             key = self.value()
@@ -153,9 +153,7 @@ class Scanner:
                 if not cut or not self._more():
                     raise self._wrong(error.pos, error.msg) from None
             except RecursionError:
-                raise InputError(
-                    f"is nested too deeply to be a log (line {self._line})"
-                ) from None
+                raise InputError(f"is nested too deeply to be a log (line {self._line})") from None
             except ValueError as error:  # a number of thousands of digits
                 raise InputError(f"is not valid JSON ({error}, line {self._line})") from None
             else:

@@ -61,7 +61,7 @@ def columns_by_role(names: Collection[str]) -> dict[str, str]:
 
 
 def is_flat(names: Collection[str], kinds: Collection[str] = ()) -> bool:
-    """Whether columns are those of such an export; `kinds` are some values of the column of kinds."""
+    """Whether columns are those of such an export; `kinds` are some values of that column."""
     roles = columns_by_role(names)
     enough = {"criterion", "kind"} <= roles.keys() and (
         ("item" in roles or "part" in roles) and ("value" in roles or "label" in roles)
@@ -99,9 +99,9 @@ def read(source: Source, log: Log) -> Record:
     item = np.where(part == None, item, part)  # noqa: E711 (elementwise)
     kind, unknown = _kinds(table, roles["kind"])
     if len(unknown):
-        log.left[f"rows are of unknown authors ({listed(map(quoted, unknown), 3)}) and left out"] += (
-            int((kind == None).sum())  # noqa: E711
-        )
+        log.left[
+            f"rows are of unknown authors ({listed(map(quoted, unknown), 3)}) and left out"
+        ] += int((kind == None).sum())  # noqa: E711
     criterion = texts("criterion")
     for column, name in ((item, "item"), (criterion, "name")):
         lacking = int((column == None).sum())  # noqa: E711
@@ -115,7 +115,7 @@ def read(source: Source, log: Log) -> Record:
     author = np.where(kind == PERSON, author, judge)
     columns = {
         "item": item, "criterion": criterion, "kind": kind, "author": author, "value": word,
-        "time": texts("time"), "cluster": empty,
+        "time": np.where(kind == PERSON, texts("time"), empty), "cluster": empty,
     }  # fmt: skip
     made = {
         name: [pa.array(column[kept], pa.string()).dictionary_encode()]

@@ -109,7 +109,9 @@ def _text(messages: Any) -> str | None:
     """The last that a user said."""
     if isinstance(messages, str) or not isinstance(messages, list):
         return messages if isinstance(messages, str) else None
-    said = [m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "user"]
+    said = [
+        m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "user"
+    ]
     return _content(said[-1]) if said else None
 
 
@@ -173,11 +175,11 @@ def _of_archive(
 
     def parsed() -> Iterator[Mapping[str, Any]]:
         for member in samples:
-            yield dict(
-                (where[0], value)
+            yield {
+                where[0]: value
                 for where, value in _member(path, member, inflation).within(())
                 if where[0] not in ("events", "attachments", "store", "messages")
-            )
+            }
 
     return log.need(header, "eval", "header.json", dict), parsed()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fewlabels.data.logs.record import MODEL, PERSON, Log, Said
+from fewlabels.data.logs.record import MODEL, PERSON, Log, Said, time_text
 
 _CHOICES = ("choices", "rating", "number", "taxonomy", "pairwise", "text")
 SEEN = (
@@ -42,7 +42,7 @@ def read(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
             for result, criterion, value in _results(annotation, log):
                 total += 1
                 seen += result.get("origin") in ("prediction", "prediction-changed")
-                yield Said(item, criterion, PERSON, f"{by}", value, None, _time(time))
+                yield Said(item, criterion, PERSON, f"{by}", value, None, time_text(time))
         for prediction in task.get("predictions") or []:
             if not isinstance(prediction, Mapping):  # numbers of predictions that were not exported
                 log.left["predictions are numbers alone: export them with the tasks"] += 1

@@ -1,8 +1,8 @@
 """Samples of lm-evaluation-harness: `samples_<task>_<date>.jsonl`, a file per model and task.
 
-The answers to a multiple choice are log-likelihoods, whose softmax are probabilities of the choices;
-the target is the label. Other answers are judged by code: a score of 1 or 0 of each metric. One
-document may have a row per `filter`, and several models meet by `doc_hash`.
+The answers to a multiple choice are log-likelihoods, whose softmax are probabilities of the
+choices; the target is the label. Other answers are judged by code: a score of 1 or 0 of each
+metric. One document may have a row per `filter`, and several models meet by `doc_hash`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ from fewlabels.data.logs.record import (
 )
 
 
-def read(
-    documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
-) -> Iterator[Said]:
+def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log) -> Iterator[Said]:
     """What one model answers in one task."""
     for row in documents:
         item = str(row.get("doc_hash") or log.need(row, "doc_id", "a sample"))[:16]
         answers = log.need(row, "filtered_resps", "a sample", list)
         criterion = task if row.get("filter") in (None, "none") else f"{task}, {row['filter']}"
-        log.show(item, input=_first_argument(row), target=row.get("target"))
+        log.show(item, input=_first_argument(row), reference=row.get("target"))
         likelihoods = [_likelihood(answer) for answer in answers]
         target = number_of(row.get("target"))
         if len(answers) > 1 and None not in likelihoods and 0 <= target < len(answers):

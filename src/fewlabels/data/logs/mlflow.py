@@ -7,13 +7,13 @@ stays what its author said: `valid` is false of a judge's verdict that a person 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Said
+from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Said, time_text
 from fewlabels.errors import InputError, listed, quoted
 
-_KINDS = {"HUMAN": PERSON, "LLM_JUDGE": MODEL, "AI_JUDGE": MODEL, "CODE": CODE}
+_KINDS: Mapping[str, str] = {"HUMAN": PERSON, "LLM_JUDGE": MODEL, "AI_JUDGE": MODEL, "CODE": CODE}
 
 
 def traces(documents: Iterable[Any], log: Log) -> Iterator[Said]:
@@ -37,42 +37,46 @@ def traces(documents: Iterable[Any], log: Log) -> Iterator[Said]:
         yield from _of_trace(str(item), assessments, log)
 
 
-def _of_trace(item: str, assessments: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
-    by_id: dict[Any, tuple[str, Any]] = {}
+def _of_trace(item: str, assessments: Sequence[Mapping[str, Any]], log: Log) -> Iterator[Said]:
     for one in assessments:
         name = one.get("assessment_name") or one.get("name")
         if name is None:
-            log.need(one, "assessment_name", "an assessment")
+            name = log.need(one, "assessment_name", "an assessment")
         source = one.get("source") or {}
         kind = _KINDS.get(source.get("source_type", ""))
         what = one.get("feedback")
         if what is None:
-            what = one.get("expectation")
-            kind = PERSON
+            what, kind = one.get("expectation"), PERSON
             if what is None:
                 log.left["assessments are neither feedback nor an expectation (issues)"] += 1
                 continue
         value = what.get("value")
-        if value is None and (held := what.get("serialized_value")):
+        if value is None:
+            held = what.get("serialized_value") or {}
             value = held.get("value")
-        if what.get("error") or one.get("error"):
-            log.left["judgments ended in an error and are left out"] += 1
-            continue
+            if what.get("error") or one.get("error"):
+                log.left["judgments ended in an error and are left out"] += 1
+                continue
         if kind is None:
             log.left["assessments of unknown authors (source_type) are left out"] += 1
             continue
-        span = one.get("span_id")
-        if span and what is one.get("feedback") and isinstance(value, dict | list):
-            continue
-        by_id[one.get("assessment_id")] = (kind, value)
-        before = by_id.get(one.get("overrides")) if one.get("overrides") else None
-        if kind == PERSON and before is not None and before[0] != PERSON:
-            log.corrected[f"{'confirm' if before[1] == value else 'change'} {name}"] += 1
-        author = source.get("source_id") or kind
-        time = one.get("last_update_time") or one.get("create_time")
-        if time is not None and not isinstance(time, str):
-            time = f"{float(time):020.3f}"
-        yield Said(item, str(name), kind, str(author), value, None, time)
+        time = None
+        if kind == PERSON:
+            time = time_text(one.get("last_update_time") or one.get("create_time"))
+            if "overrides" in one:
+                _note_override(one, value, assessments, log)
+        yield Said(item, name, str(kind), source.get("source_id") or kind, value, None, time)
+
+
+def _note_override(
+    one: Mapping[str, Any], value: Any, assessments: Iterable[Mapping[str, Any]], log: Log
+) -> None:
+    """Count a person's correction of what a judge said, which stays the judge's verdict."""
+    for other in assessments:
+        by = _KINDS.get((other.get("source") or {}).get("source_type", ""))
+        if other.get("assessment_id") == one["overrides"] and by in {MODEL, CODE}:
+            same = (other.get("feedback") or {}).get("value") == value
+            log.corrected[f"{'confirm' if same else 'change'} {one.get('assessment_name')}"] += 1
 
 
 def table(document: Mapping[str, Any], log: Log) -> Iterator[Said]:
@@ -90,7 +94,9 @@ def table(document: Mapping[str, Any], log: Log) -> Iterator[Said]:
             f"is an MLflow table whose columns are {listed(map(quoted, columns), 6)}, none of them "
             "a score: evaluate with a metric that judges each row, or save the traces"
         )
-    texts = {k: c for k, c in enumerate(columns) if c in ("inputs", "request", "outputs", "response")}
+    texts = {
+        k: c for k, c in enumerate(columns) if c in ("inputs", "request", "outputs", "response")
+    }
     for i, row in enumerate(rows):
         item = f"row {i + 1}"
         log.show(item, **{("input" if c in ("inputs", "request") else "output"): row[k]

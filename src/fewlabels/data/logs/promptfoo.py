@@ -18,6 +18,10 @@ _RESULTS = ("results", "results")
 _HUMAN = "human"
 CRITERION = "pass"
 TOGETHER = "all assertions"
+FOLLOWS = (
+    f"{TOGETHER!r} follows from the single assertions and is no judge beside them: where labels "
+    "are few, look at it alone (--models) or at them"
+)
 _BY_MODEL = (
     "llm-rubric", "model-graded", "g-eval", "factuality", "answer-relevance", "context-",
     "select-best", "moderation", "classifier", "similar", "pi", "search-rubric", "conversation-",
@@ -30,14 +34,18 @@ def read(path: Path, log: Log) -> Iterator[Said]:
     """What assertions and people say of the outputs."""
     with opened(path) as scanner:
         version: Any = None
-        found = False
+        found = together = False
         for where, value in scanner.within([_RESULTS]):
             if where == ("results", "version"):
                 version = value
                 log.about.append(f"promptfoo results, version {version}")
             if where == _RESULTS:
                 found = True
-                yield from _of_result(value, log)
+                for said in _of_result(value, log):
+                    together |= said.author == TOGETHER
+                    yield said
+        if together:
+            log.warnings.append(FOLLOWS)
         if not found:
             raise InputError(
                 f"is a log of promptfoo in a layout that is not known (version {quoted(version)}): "
@@ -47,8 +55,10 @@ def read(path: Path, log: Log) -> Iterator[Said]:
 
 def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
     test, prompt = result.get("testIdx"), result.get("promptIdx")
-    item = f"test {test} prompt {prompt}" if test is not None else str(
-        log.need(result, "id", "a result")
+    item = (
+        f"test {test} prompt {prompt}"
+        if test is not None
+        else str(log.need(result, "id", "a result"))
     )
     if result.get("error") and not result.get("gradingResult"):
         log.left["results ended in an error and were not graded"] += 1
@@ -59,7 +69,9 @@ def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
         return
     response = result.get("response") or {}
     shown = result.get("vars") or (result.get("testCase") or {}).get("vars")
-    log.show(item, input=shown and ", ".join(map(str, shown.values())), output=response.get("output"))
+    log.show(
+        item, input=shown and ", ".join(map(str, shown.values())), output=response.get("output")
+    )
     verdicts: list[bool] = []
     human = False
     # What asks the same output again (--repeat) is a repeat of one test.

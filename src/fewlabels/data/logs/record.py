@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ PERSON, MODEL, CODE = "human", "model", "code"
 PROBABILITY = "P = "
 """What a value begins with that is a probability (the score) of the class behind it."""
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 11
 _MOST_NAMES = 10_000
 _LONGEST_TEXT = 2_000
 """Characters of a text of an item that are kept: it is for people to look at."""
@@ -39,7 +39,7 @@ LONGEST_NAME = 1_000
 class Said(NamedTuple):
     """One verdict: `value` is a word, a truth value or a number, None where nothing was decided.
 
-    `score` is a number beside a word. `time` orders what one author says of one item; later times
+    `score` is a number beside a word. `time` orders what a person says of one item; later times
     sort later. `cluster` is what several items are repeats of, None where it is the item itself.
     """
 
@@ -80,7 +80,9 @@ class Log:
         """
         found = where.get(key) if isinstance(where, Mapping) else None
         if found is None or not isinstance(found, kind):
-            what = "no field" if found is None else f"another kind of field ({type(found).__name__})"
+            what = (
+                "no field" if found is None else f"another kind of field ({type(found).__name__})"
+            )
             raise InputError(
                 f"is a log of {self.tool} in a layout that is not known: {of} has {what} "
                 f"{quoted(key)}; docs/llm-judges.md says which versions are read"
@@ -152,7 +154,9 @@ def collected(said: Iterable[Said]) -> Record:
     seen: dict[str, set[str]] = {"criterion": set(), "author": set()}
     verdicts = iter(said)
     while chunk := list(itertools.islice(verdicts, _CHUNK)):
-        columns = dict(zip(Said._fields, zip(*chunk, strict=True), strict=True))
+        columns: dict[str, Sequence[Any]] = dict(
+            zip(Said._fields, zip(*chunk, strict=True), strict=True)
+        )
         columns["value"], score = _words_and_numbers(columns["value"], columns["score"])
         scores.append(score)
         for name in names:
@@ -210,8 +214,8 @@ def _strings(values: Iterable[Any]) -> pa.Array:
 
 
 def _words_and_numbers(
-    values: tuple[Any, ...], beside: tuple[float | None, ...]
-) -> tuple[list[str | None] | tuple[Any, ...], Floats]:
+    values: Sequence[Any], beside: Sequence[float | None]
+) -> tuple[list[str | None], Floats]:
     """What was said as words, and as numbers: its own where it is one, else the score beside it."""
     kinds = set(map(type, values))
     if kinds <= {bool}:
@@ -233,7 +237,14 @@ def _words_and_numbers(
     return [word for word, _ in said], np.where(np.isnan(score), own, score)
 
 
-def _numbers(values: Iterable[Any]) -> Floats:
+def time_text(time: Any) -> str | None:
+    """A time as text that sorts by it: as it is written, or seconds or milliseconds as digits."""
+    return time if isinstance(time, str) or time is None else f"{float(time):020.3f}"
+
+
+def _numbers(values: Sequence[Any]) -> Floats:
+    if not any(value is not None for value in values):
+        return np.full(len(values), np.nan)
     return np.array([number_of(value) for value in values], dtype=np.float64)
 
 

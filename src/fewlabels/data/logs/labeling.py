@@ -9,8 +9,8 @@ from fewlabels.data.logs.record import MODEL, PERSON, Log, Said
 
 _COUNTED = (None, "submitted")
 SUGGESTED = (
-    "Argilla shows people what was suggested before they answer: agreement with the suggestions may "
-    "be too high"
+    "Argilla shows people what was suggested before they answer: agreement with the suggestions "
+    "may be too high"
 )
 
 
