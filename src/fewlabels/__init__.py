@@ -24,6 +24,7 @@ _LAZY = {
     "estimate_files": "fewlabels.streaming.stream",
     "label_next": "fewlabels.questions.label_next",
     "read_predictions": "fewlabels.data",
+    "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
     "threshold": "fewlabels.questions.threshold",
 }
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
+    from fewlabels.questions.score import score
     from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift
     from fewlabels.streaming.stream import estimate_files
@@ -70,6 +72,7 @@ __all__ = [
     "metrics",
     "models",
     "read_predictions",
+    "score",
     "shift",
     "threshold",
 ]

@@ -41,6 +41,7 @@ SURFACE = [
     "metrics",
     "models",
     "read_predictions",
+    "score",
     "shift",
     "threshold",
 ]

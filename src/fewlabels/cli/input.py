@@ -240,7 +240,7 @@ class Input(Columns):
             # Behind a `#`, as whoever opens files has it.
             file = f"{file}#{form if sheet is None else sheet}"
         if votes == _ALONE:
-            file, votes = None, file
+            votes, file = file, None
         for option_name, other in (("--votes", votes), ("--reference", values.get("reference"))):
             if (file or "")[:1] == (other or "")[:1] == _DASH:
                 raise UsageError(
@@ -261,6 +261,12 @@ class Input(Columns):
             **self.arguments(),
         }
 
+    def predictions(self, keep: Sequence[str] | None) -> Predictions:
+        """The predictions as they are read, the positive class where it stands."""
+        from fewlabels.data import read_predictions
+
+        return read_predictions(keep=keep, **self.reading())
+
     def read(self, groups: Sequence[str] | None) -> Predictions:
         """The predictions, with some other columns, or all (None), as groups.
 
@@ -269,10 +275,9 @@ class Input(Columns):
         UsageError
             Where the positive class is none.
         """
-        from fewlabels.data import read_predictions
         from fewlabels.data.inputs import against_the_rest
 
-        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
+        return against_the_rest(self.predictions(groups), self.positive)
 
     def reference_of(self, predictions: Predictions) -> Predictions | None:
         """The labeled items of --reference in the terms of these predictions; None without."""

@@ -49,6 +49,11 @@ class Output(Record):
     labels_out: str | None = _path(
         "Write the likeliest class of every item, as .csv or .parquet.", "PATH"
     )
+    markdown: str | None = _path(
+        "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
+        "PATH",
+    )
+    junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
     write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
 
     @property
@@ -139,6 +144,8 @@ class Output(Record):
             "Model": self.save,
             table: self.out,
             "Likeliest labels": self.labels_out,
+            "Markdown": self.markdown,
+            "JUnit": self.junit,
             **(also or {}),
         }
         for what, path in written.items():
@@ -349,17 +356,21 @@ class Requirement:
         number = getattr(row, self.bound)
         return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
 
-    def failures(self, estimates: Estimates | Assessment) -> list[str]:
-        """One line per classifier that does not meet the condition."""
+    def cases(self, estimates: Estimates | Assessment) -> list[tuple[str, str | None]]:
+        """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
-        lines = []
+        found: list[tuple[str, str | None]] = []
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
             if math.isnan(row.value):
                 value = f"no value ({row.status}: {row.status.message})"
-            if not self.met_by(row):
-                lines.append(f"not met: {self.text}: model {row.model!r} has {value}")
-        return lines
+            line = f"not met: {self.text}: model {row.model!r} has {value}"
+            found.append((row.model, None if self.met_by(row) else line))
+        return found
+
+    def failures(self, estimates: Estimates | Assessment) -> list[str]:
+        """One line per classifier that does not meet the condition."""
+        return [line for _, line in self.cases(estimates) if line is not None]
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -425,6 +436,28 @@ def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessme
     for line in failures:
         click.echo(line, err=True)
     return 1 if failures else 0
+
+
+def text_writer(text: Callable[[], str]) -> Writer:
+    """Write a text as it is."""
+
+    def write(path: Path) -> None:
+        path.write_text(text(), encoding="utf-8")
+
+    return write
+
+
+def junit_text(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> str:
+    """The conditions as tests, one for each classifier that one is on."""
+    from fewlabels.report.markdown import Case, render_junit
+
+    return render_junit(
+        [
+            Case(model, requirement.text, failure)
+            for requirement in requirements
+            for model, failure in requirement.cases(estimates)
+        ]
+    )
 
 
 def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:

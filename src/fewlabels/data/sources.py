@@ -23,7 +23,14 @@ from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.delimited import open_delimited
-from fewlabels.data.logs import Asked, check_format, open_log, recognised
+from fewlabels.data.logs import (
+    Asked,
+    check_format,
+    criteria_of,
+    open_log,
+    recognised,
+    record_of,
+)
 from fewlabels.data.native import open_frame
 from fewlabels.data.table import Source, Table, concatenate, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
@@ -390,6 +397,29 @@ def _folder_of_logs(path: Path, name: str) -> Located | None:
     left = [file.name for file in there if file not in forms]
     note = f"files in the folder that are no logs of {form} are not read: {listed(left, 3)}"
     return Located(LOG, tuple(forms), name, notes=(note,) * bool(left), form=form)
+
+
+def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
+    """The criteria of a log that people labeled and judges judged, each with the path of it alone.
+
+    A table, and a log of whose criteria one is meant, is one without a name.
+
+    Raises
+    ------
+    InputError
+        As `locate`, or if the log cannot be read.
+    """
+    located = locate(source)
+    asked = Asked() if located is None else Asked.parse(located.said)
+    if located is None or located.form is None or asked.criteria is not None:
+        return [(asked.criteria, source)]
+    with told_of(located.name):
+        record, _ = record_of(located.files, located.form, located.name)
+    both = [one.name for one in criteria_of(record) if one.n_labeled and one.judges]
+    if len(both) < 2:
+        return [(both[0] if both else None, source)]
+    path = path_of(str(source))
+    return [(name, f"{path}#{asked.under(name)}") for name in both]
 
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {

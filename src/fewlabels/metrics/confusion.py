@@ -141,6 +141,31 @@ def _weighted_kappa(state: Floats) -> Floats:
     return np.clip(result, -1.0, 1.0)
 
 
+def _distances(n_classes: int) -> Floats:
+    """How many grades each class is from each other, (K, K); the classes in their order."""
+    place = np.arange(n_classes)
+    return np.abs(place[:, None] - place).astype(np.float64)
+
+
+def _off(view: ScoreView) -> Floats:
+    """How many grades the prediction is off under each class, (n, K)."""
+    assert view.hard is not None
+    out: Floats = _distances(view.n_classes)[view.hard]
+    return out
+
+
+def _mean_absolute_error(state: Floats) -> Floats:
+    off = np.einsum("ab,abd->d", _distances(len(state)), state)
+    out: Floats = ratio(off, state.sum(axis=(0, 1)))
+    return out
+
+
+def _within_one(state: Floats) -> Floats:
+    near = np.einsum("ab,abd->d", (_distances(len(state)) <= 1).astype(np.float64), state)
+    out: Floats = ratio(near, state.sum(axis=(0, 1)))
+    return out
+
+
 def _matthews_corrcoef(state: Floats) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
     right, predicted, present = _margins(state)
@@ -161,12 +186,13 @@ def _metric(
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
     lowest: float = 0.0,
+    highest: float = 1.0,
 ) -> Metric:
     return Metric(
         name,
         description,
         direction,
-        (lowest, 1.0),
+        (lowest, highest),
         "hard",
         Confusion(),
         finish,
@@ -220,6 +246,22 @@ CONFUSION_METRICS = (
         "is off; the classes in their order",
         _weighted_kappa,
         lowest=-1.0,
+    ),
+    _metric(
+        "mean_absolute_error",
+        "by how many grades the prediction is off, on average; the classes in their order",
+        _mean_absolute_error,
+        direction=-1,
+        per_item=_off,
+        every_class=False,
+        highest=float("inf"),
+    ),
+    _metric(
+        "within_one",
+        "share of items whose grade is right or off by one; the classes in their order",
+        _within_one,
+        per_item=lambda view: (_off(view) <= 1).astype(np.float64),
+        every_class=False,
     ),
     _metric(
         "matthews_corrcoef",

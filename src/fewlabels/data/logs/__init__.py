@@ -41,7 +41,7 @@ from fewlabels.data.logs import (
     mlflow,
     promptfoo,
 )
-from fewlabels.data.logs.columns import Asked, columns_of
+from fewlabels.data.logs.columns import Asked, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.record import Log, Record, Said, collected
 from fewlabels.data.table import Source, Table, row_place, told_of
@@ -358,5 +358,14 @@ def open_log(
     return LogTable(name, made.columns, made.n_rows, made.notes, made.lines)
 
 
-__all__ = ["ALIASES", "FORMATS", "Asked", "LogTable", "check_format", "open_log", "recognised",
-           "record_of"]  # fmt: skip
+__all__ = [
+    "ALIASES",
+    "FORMATS",
+    "Asked",
+    "LogTable",
+    "check_format",
+    "criteria_of",
+    "open_log",
+    "recognised",
+    "record_of",
+]

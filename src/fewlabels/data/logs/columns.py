@@ -78,6 +78,17 @@ class Asked:
         repeats: Any = said.get("repeats", "one")
         return cls(criteria or None, people, repeats, cut, said.get("format"))
 
+    def under(self, criterion: str) -> str:
+        """What stands behind the `#` for one criterion, with the same settings."""
+        settings = {
+            "people": None if self.people == "auto" else self.people,
+            "repeats": None if self.repeats == "one" else self.repeats,
+            "pass-from": self.pass_from,
+            "format": self.form,
+        }
+        said = [f"{name}={value}" for name, value in settings.items() if value is not None]
+        return "&".join([criterion, *said])
+
 
 _SETTING = re.compile(r"(.*?)(?:&|(?<![^&]))(people|repeats|pass-from|format)=([^&]*)", re.DOTALL)
 

@@ -6,10 +6,11 @@ millions of them are no objects of Python.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -153,7 +154,7 @@ def collected(said: Iterable[Said]) -> Record:
     scores: list[Floats] = []
     seen: dict[str, set[str]] = {"criterion": set(), "author": set()}
     verdicts = iter(said)
-    while chunk := list(itertools.islice(verdicts, _CHUNK)):
+    for chunk in _chunks(verdicts):
         columns: dict[str, Sequence[Any]] = dict(
             zip(Said._fields, zip(*chunk, strict=True), strict=True)
         )
@@ -166,6 +167,18 @@ def collected(said: Iterable[Said]) -> Record:
                 seen[name].update(t for t in coded.dictionary.to_pylist() if t is not None)
         _check_names(chunks, seen)
     return of_columns(chunks, scores)
+
+
+def _chunks(verdicts: Iterator[Said]) -> Iterator[list[Said]]:
+    """Some verdicts at a time, without the search for cycles, which takes a quarter of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        while chunk := list(itertools.islice(verdicts, _CHUNK)):
+            yield chunk
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _check_names(chunks: Mapping[str, list[pa.Array]], seen: Mapping[str, set[str]]) -> None:
