@@ -28,12 +28,13 @@ FLOORS = [
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have; raised only by a change that says why. A file holds a subject.
+# The logs of ten evaluation tools are 2,350 lines of data, 50 to 200 each (data/logs).
 LINES = {
-    "annotations": 2_300, "bench": 5_400, "calibration": 2_000, "checks": 1_250, "cli": 3_200,
-    "comparison": 850, "data": 8_600, "evaluation": 3_950, "kernels": 2_250, "methods": 15_800,
-    "metrics": 1_250, "questions": 2_450, "report": 6_050, "shifts": 1_200, "streaming": 6_400,
+    "annotations": 2_500, "bench": 5_400, "calibration": 2_000, "checks": 1_250, "cli": 3_450,
+    "comparison": 850, "data": 11_100, "evaluation": 3_950, "kernels": 2_250, "methods": 15_800,
+    "metrics": 1_300, "questions": 2_900, "report": 6_350, "shifts": 1_200, "streaming": 6_400,
 }  # fmt: skip
-SURFACE = 2_350
+SURFACE = 2_400
 """Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""
 
 # Rooms that may import less than that.

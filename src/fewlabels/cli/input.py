@@ -211,8 +211,7 @@ class Input(Columns):
     def of(cls, **values: Any) -> Self:
         """The files that the options name, and what they say of them."""
         _check_mapped(values["model"])
-        file: str | None = values.pop("file")
-        votes: str | None = values.pop("votes")
+        file, votes = values.pop("file"), values.pop("votes")
         form, sheet = values.get("format_name"), values.get("sheet")
         of_log = _of_log(values)
         if file is None and not votes:
@@ -220,9 +219,9 @@ class Input(Columns):
             raise click.UsageError(missing, click.get_current_context())
         if of_log:
             if file is None or sheet is not None:
-                other = "--sheet is of a workbook" if file is not None else "there is no FILE"
+                why = "--sheet is of a workbook" if file is not None else "there is no FILE"
                 raise UsageError(
-                    f"--{next(n for n, v in of_log if v)} is of a log, and {other}; leave one out"
+                    f"--{next(n for n, v in of_log if v)} is of a log, and {why}; leave one out"
                 )
             # Behind a `#`, as whoever opens files has it.
             behind = "&".join([of_log[0][1] or "", *(f"{n}={v}" for n, v in of_log[1:])])
@@ -240,7 +239,7 @@ class Input(Columns):
             # Behind a `#`, as whoever opens files has it.
             file = f"{file}#{form if sheet is None else sheet}"
         if votes == _ALONE:
-            votes, file = file, None
+            file, votes = None, file
         for option_name, other in (("--votes", votes), ("--reference", values.get("reference"))):
             if (file or "")[:1] == (other or "")[:1] == _DASH:
                 raise UsageError(

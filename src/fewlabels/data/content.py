@@ -69,12 +69,12 @@ def check_fits(path: Path) -> None:
     refuse_whole(inflation.size // 2, "its texts")
 
 
-def first_bytes(path: Path) -> bytes:
+def first_bytes(path: Path, size: int = HEAD) -> bytes:
     """The first bytes, decompressed; empty where the compressed bytes are damaged."""
     codec = compression(path)
     try:
         with pa.input_stream(str(path), compression=codec) as stream:
-            head: bytes = stream.read(HEAD)
+            head: bytes = stream.read(size)
     except (OSError, ValueError):
         if codec is None:
             raise

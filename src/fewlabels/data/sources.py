@@ -145,7 +145,9 @@ class Located:
         if form is not None:
             return cls(LOG, (path,), name, said, form=form)
         if said is not None and kind != "Excel":
-            raise InputError(f"is {kind} and no log, which has no {quoted(said)}; leave it out")
+            raise InputError(
+                f"is {kind}, which has no sheet {quoted(said)}, and no log of a tool; leave it out"
+            )
         return cls(kind, (path,), name, said)
 
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import RowCollector
-from fewlabels.data.content import INSPECT, byte_stream, file_kind
+from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import (
     deepeval,
@@ -249,8 +249,7 @@ def _keys(path: Path, kind: str) -> Keys:
 
 def _first_lines(path: Path) -> list[list[str]]:
     """The cells of the first two lines."""
-    with byte_stream(path) as stream:
-        text = stream.read(1 << 16).decode("utf-8-sig", errors="replace")
+    text = first_bytes(path, 1 << 16).decode("utf-8-sig", errors="replace")
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     return list(itertools.islice(csv.reader(text.splitlines(), delimiter=delimiter), 2))
 

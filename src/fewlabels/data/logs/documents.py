@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fewlabels.data.content import byte_stream, not_utf8
-from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.data.content import byte_stream, first_bytes, not_utf8
+from fewlabels.errors import InputError
 
 Keys = tuple[str, ...]
 """Where a value stands: the keys of the objects around it; lists do not count."""
@@ -34,11 +34,7 @@ def keys_at_the_beginning(path: Path) -> frozenset[str]:
 
     Only the first megabyte is looked at, and nothing is refused.
     """
-    try:
-        with byte_stream(path) as stream:
-            text = stream.read(_HEAD).removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-    except FewlabelsError:
-        return frozenset()
+    text = first_bytes(path, _HEAD).removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     found: set[str] = set()
     open_: list[str | None] = []  # the key of each object or list that we are within
     key: str | None = None
