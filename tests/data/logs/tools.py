@@ -228,7 +228,7 @@ def deepeval(folder: Path) -> None:
     os.chdir(folder)
     os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
     from deepeval.test_run.api import LLMApiTestCase
-    from deepeval.test_run.test_run import LATEST_TEST_RUN_DATA_KEY, TestRun
+    from deepeval.test_run.test_run import TestRun
     from deepeval.tracing.api import MetricData
 
     run = TestRun(testCases=[])
@@ -243,12 +243,12 @@ def deepeval(folder: Path) -> None:
         ))  # fmt: skip
         error = "rate limit" if i == 5 else None
         case.update_metric_data(MetricData(
-            name="Faithfulness", threshold=0.5, success=None if error else OTHER[i],
+            name="Faithfulness", threshold=0.5, success=not error and OTHER[i],
             score=None if error else 0.6, evaluationModel="gpt-4.1", error=error,
         ))  # fmt: skip
         run.add_test_case(case)
-    text = json.dumps({LATEST_TEST_RUN_DATA_KEY: run.model_dump(by_alias=True, exclude_none=True)})
-    (folder / "test_run.json").write_text(text)
+    dumped = {"testRunData": run.model_dump(by_alias=True, exclude_none=True)}
+    (folder / "test_run.json").write_text(json.dumps(dumped))
 
 
 def argilla(folder: Path) -> None:
@@ -280,13 +280,6 @@ def argilla(folder: Path) -> None:
         )
     JsonIO.to_json(records=records, path=folder / "nested.json")
     (folder / "flat.json").write_text(json.dumps(GenericIO.to_list(records, flatten=True)))
-
-
-PROMPTFOO = """
-prompts: ["{{question}}"]
-providers: [echo]
-tests:
-"""
 
 
 def promptfoo(folder: Path) -> None:

@@ -324,6 +324,8 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
     def each() -> Iterator[Said]:
         for file in files:
             with told_of(one_line(file.name) if len(files) > 1 else None):
+                # Runs call their samples alike, which are answers of different systems.
+                log.before = f"{one_line(file.stem, 80)}: " if len(files) > 1 else ""
                 said = said_of(file)
                 if isinstance(said, Record):
                     raise InputError("is a flat export in a folder; put their rows into one file")

@@ -7,17 +7,25 @@ counted, and said.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from fewlabels.checks.class_words import polarity, positive_index
+from fewlabels.checks.class_words import polarity, positive_index, same_answer
 from fewlabels.data.logs.record import CODE, MODEL, PERSON, PROBABILITY, Log, Record
 from fewlabels.data.table import in_order
-from fewlabels.errors import InputError, UsageError, listed, one_line, quoted, unknown
+from fewlabels.errors import (
+    InputError,
+    UsageError,
+    did_you_mean,
+    listed,
+    one_line,
+    quoted,
+    unknown,
+)
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 
 People = Literal["auto", "majority", "histogram", "votes"]
@@ -133,6 +141,7 @@ def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
     labels, said = _labels(people, row_of, len(items), asked.people, classes, notes)
     columns |= labels
     columns |= _judges(judges, row_of, len(items), classes, chosen, notes)
+    notes += _repeats_labels(columns)
     if asked.people == "votes":
         taken = [c.removeprefix("y__") for c in columns]
         columns |= _votes(people, row_of, len(items), taken)
@@ -211,7 +220,10 @@ def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
         parts = [asked.criteria] if whole else [p.strip() for p in asked.criteria.split(",")]
         for name in parts:
             if name not in names:
-                raise InputError(unknown("criterion", name, map(quoted, names), "the log has none"))
+                raise InputError(
+                    f"unknown criterion {quoted(name)}; {did_you_mean(name, names)}choose from "
+                    f"{listed(map(quoted, names), 60)}"
+                )
         return tuple(dict.fromkeys(parts)), [f"criterion: {listed(map(quoted, parts))}"]
     both = [one for one in known if one.n_labeled and one.judges]
     alone = both or known
@@ -268,6 +280,28 @@ def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
                 "the verdicts of a random sample as well"
             )
         out.append(line)
+    return out
+
+
+_LEAST_ALIKE = 20
+"""So many labels and no verdict beside them that differs is worth a word."""
+
+
+def _repeats_labels(columns: Mapping[str, Any]) -> list[str]:
+    """Judges that say what the labels say on every labeled item: perhaps the labels themselves."""
+    label = columns.get("label")
+    if label is None:
+        return []
+    out = []
+    for name, verdict in columns.items():
+        if not name.startswith("y__"):
+            continue
+        pairs = [(a, b) for a, b in zip(label, verdict, strict=True) if a and b]
+        if len(pairs) >= _LEAST_ALIKE and all(same_answer(b, [a]) for a, b in set(pairs)):
+            out.append(
+                f"judge {quoted(name.removeprefix('y__'))} says what the labels say on all "
+                f"{len(pairs):,} labeled items: see whether its verdicts were overwritten by them"
+            )
     return out
 
 

@@ -18,7 +18,7 @@ LISTS = tuple(
 
 
 def read(path: Path, log: Log) -> Iterator[Said]:
-    """What metrics say of the test cases; a person's labels are not in it."""
+    """What metrics say of the test cases: people's labels are not in it."""
     log.about.append("DeepEval test run")
     seen: Counter[str] = Counter()
     with opened(path) as scanner:
@@ -28,7 +28,7 @@ def read(path: Path, log: Log) -> Iterator[Said]:
 
 
 def _of_case(case: Mapping[str, Any], log: Log, seen: Counter[str]) -> Iterator[Said]:
-    name = str(log.need(case, "name", "a test case"))
+    name = log.before + str(log.need(case, "name", "a test case"))
     seen[name] += 1
     # Runs that were put together name their cases alike.
     item = name if seen[name] == 1 else f"{name} ({seen[name]})"

@@ -44,7 +44,9 @@ def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterat
     name = str(log.need(sample, "id", "a sample"))
     epoch = sample.get("epoch", 1)
     item = f"{name}_epoch_{epoch}" if repeated or epoch != 1 else name
+    item, name = f"{log.before}{item}", f"{log.before}{name}"
     cluster = name if item != name else None
+    log.once(item, "the sample")
     if sample.get("invalidation"):
         log.left["samples were invalidated and are left out"] += 1
         return

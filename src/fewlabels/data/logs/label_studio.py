@@ -24,6 +24,7 @@ def read(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
     seen = total = 0
     for task in documents:
         item = str(log.need(task, "id", "a task"))
+        log.once(item, "the task")
         data = task.get("data")
         if isinstance(data, Mapping):
             shown = [str(v) for v in data.values() if isinstance(v, str | int | float)]

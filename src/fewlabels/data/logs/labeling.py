@@ -23,6 +23,7 @@ def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
     suggested = stated = False
     for row in documents:
         item = str(log.need(row, "id", "a record"))
+        log.once(item, "the record")
         nested = isinstance(row.get("responses"), Mapping)
         fields = row.get("fields")
         if isinstance(fields, Mapping):
@@ -88,7 +89,7 @@ def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> It
     """The category of each text: a file per person, or one of all."""
     log.about.append(f"doccano export of {author}")
     for number, row in enumerate(documents, start=1):
-        item = str(row.get("id") or number)
+        item = str(row.get("id", number))
         log.show(item, input=row.get("text", row.get("data")))
         labels = row.get("label", row.get("labels", row.get("cats")))
         if row.get("is_confirmed") is False:

@@ -8,6 +8,7 @@ metric. One document may have a row per `filter`, and several models meet by `do
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -24,8 +25,13 @@ from fewlabels.data.logs.record import (
 
 def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log) -> Iterator[Said]:
     """What one model answers in one task."""
+    met: Counter[tuple[str, Any]] = Counter()
     for row in documents:
         item = str(row.get("doc_hash") or log.need(row, "doc_id", "a sample"))[:16]
+        # A data set may hold a document twice.
+        met[item, row.get("filter")] += 1
+        if met[item, row.get("filter")] > 1:
+            item = f"{item} ({met[item, row.get('filter')]})"
         answers = log.need(row, "filtered_resps", "a sample", list)
         criterion = task if row.get("filter") in (None, "none") else f"{task}, {row['filter']}"
         log.show(item, input=_first_argument(row), reference=row.get("target"))

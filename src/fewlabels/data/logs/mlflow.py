@@ -29,6 +29,7 @@ def traces(documents: Iterable[Any], log: Log) -> Iterator[Said]:
         item = about.get("trace_id") or about.get("request_id")
         if item is None:
             log.need(about, "trace_id", "a trace")
+        log.once(str(item), "the trace")
         if assessments is None or not len(assessments):
             log.left["traces have no assessments"] += 1
             continue

@@ -55,11 +55,16 @@ def read(path: Path, log: Log) -> Iterator[Said]:
 
 def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
     test, prompt = result.get("testIdx"), result.get("promptIdx")
-    item = (
-        f"test {test} prompt {prompt}"
-        if test is not None
-        else str(log.need(result, "id", "a result"))
+    named = test is not None
+    cluster = log.before + (
+        f"test {test} prompt {prompt}" if named else str(log.need(result, "id", "a result"))
     )
+    # What asks the same again (--repeat) is a repeat of one test.
+    item, again = cluster, 1
+    while item in log.seen:
+        again += 1
+        item = f"{cluster} repeat {again}"
+    log.once(item, "the result")
     if result.get("error") and not result.get("gradingResult"):
         log.left["results ended in an error and were not graded"] += 1
         return
@@ -74,7 +79,6 @@ def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
     )
     verdicts: list[bool] = []
     human = False
-    # What asks the same output again (--repeat) is a repeat of one test.
     for component in graded.get("componentResults") or []:
         if component is None:
             continue
@@ -83,18 +87,19 @@ def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
         passed = log.need(component, "pass", "a component of a result")
         if kind == _HUMAN:
             human = True
-            yield Said(item, CRITERION, PERSON, "person", passed)
+            yield Said(item, CRITERION, PERSON, "person", passed, cluster=cluster)
             continue
         verdicts.append(bool(passed))
         name = str(assertion.get("metric") or kind)
         author = MODEL if kind.removeprefix("not-").startswith(_BY_MODEL) else CODE
-        yield Said(item, CRITERION, author, name, passed, component.get("score"))
+        score = component.get("score")
+        yield Said(item, CRITERION, author, name, passed, score, cluster=cluster)
     if not human and str(graded.get("reason") or "").startswith("Manual result"):
         log.left[
             "results say 'Manual result' without the person's verdict among their components: they "
             "count as unlabeled, and what is called pass there is not used"
         ] += 1
     if len(verdicts) > 1:
-        yield Said(item, CRITERION, CODE, TOGETHER, all(verdicts))
+        yield Said(item, CRITERION, CODE, TOGETHER, all(verdicts), cluster=cluster)
     elif human and not verdicts:
         log.left["labeled results have no assertion beside the person's: no judge there"] += 1

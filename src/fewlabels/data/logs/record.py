@@ -59,8 +59,9 @@ class Log:
     """What is learnt of a log beside its verdicts.
 
     `about` are lines on what it is, `left` counts what is left out by the words for it, `warnings`
-    are what to be careful with. `texts` has texts of the items, by column. `classes` are the
-    classes where the log says them.
+    are what to be careful with, `corrected` counts people's corrections of judges. `texts` has
+    those of the items, by column; `seen` are the items that have been met, `before` is put before
+    the names of those of one of several files.
     """
 
     name: str
@@ -69,6 +70,8 @@ class Log:
     left: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     corrected: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)
+    before: str = ""
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def need(self, where: Mapping[str, Any], key: str, of: str, kind: type = object) -> Any:
@@ -89,6 +92,20 @@ class Log:
                 f"{quoted(key)}; docs/llm-judges.md says which versions are read"
             )
         return found
+
+    def once(self, item: str, what: str) -> None:
+        """Meet an item.
+
+        Raises
+        ------
+        InputError
+            If it has been met before.
+        """
+        if item in self.seen:
+            raise InputError(
+                f"has {what} {quoted(item)} twice; remove one, or give them different names"
+            )
+        self.seen.add(item)
 
     def show(self, item: str, **texts: Any) -> None:
         """Keep texts of an item for whoever looks at it."""
