@@ -26,6 +26,7 @@ _LAZY = {
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
     "read_predictions": "fewlabels.data",
+    "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
     "threshold": "fewlabels.questions.threshold",
 }
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
+    from fewlabels.questions.score import score
     from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift
     from fewlabels.streaming.stream import estimate_files
@@ -76,6 +78,7 @@ __all__ = [
     "metrics",
     "models",
     "read_predictions",
+    "score",
     "shift",
     "threshold",
 ]

@@ -118,8 +118,14 @@ class Estimates(Estimated):
         made = self.label_posterior
         return made() if callable(made) else made
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of the command line as a dictionary; NaN and infinities are None."""
+    def to_dict(self, *, flat: bool = False) -> dict[str, Any]:
+        """The JSON of the command line as a dictionary; NaN and infinities are None.
+
+        With `flat` it is numbers by name, `model/metric`, `model/metric_low`, `model/metric_high`,
+        for whatever logs numbers; what is undefined is left out.
+        """
+        if flat:
+            return report.flat_numbers(self._facts())
         return self._facts() | {"comparison": (self.details or {}).get("comparison", {})}
 
     def _facts(self) -> dict[str, Any]:
@@ -224,6 +230,42 @@ class Estimates(Estimated):
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
         report.save_page("estimates", self.report, path)
+
+    def to_markdown(self) -> str:
+        """The estimates as tables of Markdown, for a pull request or the page of a CI job."""
+        return report.render_markdown(self._told())
+
+    def to_model_index(
+        self, model: str, dataset: str, task: str = "text-classification"
+    ) -> dict[str, Any]:
+        """The `model-index` of a model card: the metrics of one classifier, with intervals.
+
+        Raises
+        ------
+        UsageError
+            If there is no such classifier.
+        """
+        if model not in self.models:
+            raise UsageError(unknown("model", model, self.models))
+        return report.model_index(self._facts(), model, dataset, task)
+
+    def to_mlflow(self, folder: str = "fewlabels") -> None:
+        """Log the numbers as metrics of the active run of MLflow, the report as its artifacts.
+
+        Raises
+        ------
+        UsageError
+            If MLflow is not installed.
+        """
+        try:
+            import mlflow
+        except ImportError:
+            raise UsageError(
+                "`to_mlflow` needs MLflow: pip install mlflow-skinny; or log to_dict(flat=True)"
+            ) from None
+        mlflow.log_metrics(self.to_dict(flat=True))
+        mlflow.log_dict(self.to_dict(), f"{folder}/estimates.json")
+        mlflow.log_text(report.render_html(self.report), f"{folder}/report.html")
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.

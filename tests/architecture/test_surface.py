@@ -43,6 +43,7 @@ SURFACE = [
     "metrics",
     "models",
     "read_predictions",
+    "score",
     "shift",
     "threshold",
 ]

@@ -105,8 +105,16 @@ def test_a_tab_where_commas_are_more(cli: Run, send: Send) -> None:
         (b"a,b\n", ["-", "--format", "xml"], "'--format': 'xml' is not one of"),
         (b"a,b\n", ["-", "--sheet", "S"], "standard input: is CSV, which has no sheet 'S'"),
         (b"", ["-", "--sheet", "S", "--format", "csv"], "--sheet is of workbooks, and --format sa"),
-        (b"", ["FILE", "--format", "csv"], "--format says what standard input is (FILE is -)"),
-        (b"", ["FILE", "--sheet", "S"], "predictions.csv is CSV, which has no sheets"),
+        (
+            b"",
+            ["FILE", "--format", "csv"],
+            "--format says what standard input (FILE is -) or a log is",
+        ),
+        (
+            b"",
+            ["FILE", "--sheet", "S"],
+            "predictions.csv#S: is CSV, which has no sheet 'S', and no log of a tool",
+        ),
         (b"", ["-", "--votes", "-"], "FILE and --votes are both standard input"),
         (b"x", ["-", "--resume"], "--resume goes on with a file, and standard input comes once"),
     ],

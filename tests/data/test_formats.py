@@ -273,7 +273,7 @@ def test_workbooks(write, tmp_path):
     broken = content.replace(b"<sheetData>", b"<sheetDat>>")
     refused(write(broken), r"cannot be read as a workbook|no prediction columns|nothing")
     csv = write(CSV, "a.csv")
-    refused(f"{csv}#S", r"no such file; a\.csv is CSV, which has no sheets")
+    refused(f"{csv}#S", r"is CSV, which has no sheet 'S', and no log of a tool")
     hashed = write(CSV, "a#b.csv")
     assert fl.read_predictions(str(hashed)).n_items == 3
 

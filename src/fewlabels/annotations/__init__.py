@@ -1,5 +1,6 @@
 """Label histograms: losses against the label distribution, unbiased by few labels."""
 
+from fewlabels.annotations.agreement import Agreement, agreement
 from fewlabels.annotations.assessment import Assessment, assess
 from fewlabels.annotations.diagrams import disagreement_reliability, dispersion_map, reliability
 from fewlabels.annotations.losses import METRICS, evaluate, evaluate_statistic
@@ -15,9 +16,11 @@ from fewlabels.annotations.statistics import (
 __all__ = [
     "DISAGREEMENT",
     "METRICS",
+    "Agreement",
     "Assessment",
     "LabelStatistic",
     "Statistic",
+    "agreement",
     "assess",
     "disagreement_reliability",
     "dispersion_map",

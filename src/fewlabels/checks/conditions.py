@@ -86,17 +86,21 @@ class Requirement:
         number = self.tested(row)
         return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
 
-    def failures(self, estimates: Answers) -> list[str]:
-        """One line per classifier that does not meet the condition."""
+    def cases(self, estimates: Answers) -> list[tuple[str, str | None]]:
+        """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
-        lines = []
+        found: list[tuple[str, str | None]] = []
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
             if math.isnan(row.value):
                 value = f"no value ({row.status}: {row.status.message})"
-            if not self.met_by(row):
-                lines.append(f"not met: {self.text}: model {row.model!r} has {value}")
-        return lines
+            line = f"not met: {self.text}: model {row.model!r} has {value}"
+            found.append((row.model, None if self.met_by(row) else line))
+        return found
+
+    def failures(self, estimates: Answers) -> list[str]:
+        """One line per classifier that does not meet the condition."""
+        return [line for _, line in self.cases(estimates) if line is not None]
 
 
 def parse_requirement(text: str) -> Requirement:

@@ -16,6 +16,7 @@ from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.benchmark import benchmark, demo
 from fewlabels.cli.estimate import compare, estimate
+from fewlabels.cli.judges import convert, score
 from fewlabels.cli.label import label
 from fewlabels.cli.look import doctor, methods
 from fewlabels.cli.one_classifier import curve, label_next, threshold
@@ -35,8 +36,9 @@ COMPLETE = "_FEWLABELS_COMPLETE"
 
 # Command modules import nothing but click before they run, so listing them here costs nothing.
 COMMANDS = {
-    "Look at a file": (doctor,),
+    "Look at a file": (doctor, convert),
     "How good are the classifiers": (estimate, compare, assess_annotations),
+    "How good is what they judge": (score,),
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),

@@ -15,8 +15,10 @@ from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, opti
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
+    junit_text,
     require,
     table_writer,
+    text_writer,
     verdict,
     with_required,
 )
@@ -64,7 +66,7 @@ class EstimateOptions(Record):
 @takes("source", Input)
 @takes("settings", Settings, by="Estimate by group too. Repeatable.")
 @takes("asked", EstimateOptions)
-@takes("output", Output, "json", "html", "labels_out")
+@takes("output", Output, "json", "html", "labels_out", "markdown", "junit")
 @takes("engine", Engine)
 def estimate(
     source: Input, settings: Settings, asked: EstimateOptions, output: Output, engine: Engine
@@ -78,6 +80,8 @@ def estimate(
             "--anytime goes by the order in which items were drawn; give one record of "
             "`fewlabels label` (--labels RECORD), without --labels-as"
         )
+    if output.junit is not None and not conditions:
+        raise UsageError("--junit writes each --require as a test, and there is none; add one")
 
     from fewlabels.estimates import ITEM
     from fewlabels.metrics.registry import check_asked
@@ -151,7 +155,11 @@ def estimate(
 
     labels = table_writer(output.labels_out, likeliest)
     last = None if folder is None else folder.place
-    output.save_all(estimates.to_dict, last, html=estimates.save_html, labels_out=labels)
+    output.save_all(
+        estimates.to_dict, last, html=estimates.save_html, labels_out=labels,
+        markdown=text_writer(estimates.to_markdown),
+        junit=text_writer(lambda: junit_text(conditions, estimates)),
+    )  # fmt: skip
     done.close()
     also = {"Class probabilities": engine.posterior}
     output.show(estimates.to_dict, estimates.summary, also=also)

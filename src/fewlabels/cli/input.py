@@ -10,7 +10,7 @@ from fewlabels.cli.options import INPUT, Record, comma_list, option
 from fewlabels.errors import UsageError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fewlabels.predictions import Predictions
 
@@ -103,6 +103,25 @@ class Columns(Record):
         return ()
 
 
+_TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel")
+"""Formats of tables; the others are those of logs."""
+
+
+def _of_log(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What is said of a log, by option, the criterion first; nothing where nothing is."""
+    form = values.get("format_name")
+    settings = {
+        "people": None if values.get("people") == "auto" else values.get("people"),
+        "repeats": None if values.get("repeats") == "one" else values.get("repeats"),
+        "pass-from": values.get("pass_from"),
+        "format": None if form in _TABLES else form,
+    }
+    given = [(name, value) for name, value in settings.items() if value is not None]
+    return (
+        [("criterion", values.get("criterion")), *given] if given or values.get("criterion") else []
+    )
+
+
 def _check_mapped(models: Sequence[str]) -> None:
     """Refuse a name without columns, which selects: another option does, or none."""
     context = click.get_current_context()
@@ -164,11 +183,34 @@ class Input(Columns):
     annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL")
     answer: str | None = option(INPUT, "Column of the class voted for.", "COL")
     format_name: (
-        Literal["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"] | None
+        Literal[
+            "csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel", "inspect",
+            "promptfoo", "mlflow", "mlflow-table", "langfuse", "phoenix", "scores", "label-studio",
+            "lm-eval", "deepeval", "argilla", "doccano",
+        ]
+        | None
     ) = option(
         INPUT,
-        "What standard input is (FILE is -), where its content does not say it.",
+        "What standard input (FILE is -) or a log is, where its content does not say it.",
         flag="--format",
+    )  # fmt: skip
+    criterion: str | None = option(
+        INPUT,
+        "Of a log (docs/llm-judges.md): the criterion to look at; A,B where people and judges call "
+        "one thing by two names.",
+        "NAME",
+    )
+    people: Literal["auto", "majority", "histogram", "votes"] = option(
+        INPUT,
+        "Of a log: what several people's labels of one item are; unless said a label where they "
+        "agree on all items, else counts.",
+        default="auto",
+    )
+    repeats: Literal["one", "all"] = option(
+        INPUT, "Of a log: how many of an item's repeats (epochs) are rows.", default="one"
+    )
+    pass_from: float | None = option(
+        INPUT, "Of a log: grades of people and judges pass from this number on.", "X"
     )
     sheet: str | None = option(
         INPUT, "Which sheet of the workbook FILE; of other workbooks write book.xlsx#NAME.", "NAME"
@@ -180,14 +222,24 @@ class Input(Columns):
         _check_mapped(values["model"])
         file, votes = values.pop("file"), values.pop("votes", None)
         form, sheet = values.get("format_name"), values.get("sheet")
+        of_log = _of_log(values)
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
             raise click.UsageError(missing, click.get_current_context())
-        if file is not None and (form or sheet) is not None:
+        if of_log:
+            if file is None or sheet is not None:
+                why = "--sheet is of a workbook" if file is not None else "there is no FILE"
+                raise UsageError(
+                    f"--{next(n for n, v in of_log if v)} is of a log, and {why}; leave one out"
+                )
+            # Behind a `#`, as whoever opens files has it.
+            behind = "&".join([of_log[0][1] or "", *(f"{n}={v}" for n, v in of_log[1:])])
+            file = f"{file}#{behind}"
+        elif file is not None and (form or sheet) is not None:
             if form is not None and file != _DASH:
                 raise UsageError(
-                    "--format says what standard input is (FILE is -), and a file says it by "
-                    "itself; leave it out"
+                    "--format says what standard input (FILE is -) or a log is, and a table says "
+                    "it by itself; leave it out"
                 )
             if sheet is not None and form not in (None, "excel"):
                 raise UsageError(
@@ -218,6 +270,12 @@ class Input(Columns):
             **self.arguments(),
         }
 
+    def predictions(self, keep: Sequence[str] | None) -> Predictions:
+        """The predictions as they are read, the positive class where it stands."""
+        from fewlabels.data import read_predictions
+
+        return read_predictions(keep=keep, **self.reading())
+
     def read(self, groups: Sequence[str] | None) -> Predictions:
         """The predictions, with some other columns, or all (None), as groups.
 
@@ -226,10 +284,9 @@ class Input(Columns):
         UsageError
             Where the positive class is none.
         """
-        from fewlabels.data import read_predictions
         from fewlabels.data.inputs import against_the_rest
 
-        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
+        return against_the_rest(self.predictions(groups), self.positive)
 
     def reference_of(self, predictions: Predictions) -> Predictions | None:
         """The labeled items of --reference in the terms of these predictions; None without."""

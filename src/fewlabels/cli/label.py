@@ -112,6 +112,7 @@ class LabelOptions(Record):
 @takes(
     "output",
     Output,
+    "out",
     out="Write FILE with the labels of the record in it, and open no page; .csv or .parquet.",
 )
 def label(source: Input, settings: Settings, asked: LabelOptions, output: Output) -> None:

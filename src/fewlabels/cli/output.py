@@ -46,6 +46,11 @@ class Output(Record):
     labels_out: str | None = _path(
         "Write the likeliest class of every item, as .csv or .parquet.", "PATH"
     )
+    markdown: str | None = _path(
+        "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
+        "PATH",
+    )
+    junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
     write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
 
     @property
@@ -136,6 +141,8 @@ class Output(Record):
             "Model": self.save,
             table: self.out,
             "Likeliest labels": self.labels_out,
+            "Markdown": self.markdown,
+            "JUnit": self.junit,
             **(also or {}),
         }
         for what, path in written.items():
@@ -346,6 +353,28 @@ def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessme
     for line in failures:
         click.echo(line, err=True)
     return 1 if failures else 0
+
+
+def text_writer(text: Callable[[], str]) -> Writer:
+    """Write a text as it is."""
+
+    def write(path: Path) -> None:
+        path.write_text(text(), encoding="utf-8")
+
+    return write
+
+
+def junit_text(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> str:
+    """The conditions as tests, one for each classifier that one is on."""
+    from fewlabels.report.markdown import Case, render_junit
+
+    return render_junit(
+        [
+            Case(model, requirement.text, failure)
+            for requirement in requirements
+            for model, failure in requirement.cases(estimates)
+        ]
+    )
 
 
 def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:

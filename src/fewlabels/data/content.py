@@ -69,12 +69,12 @@ def check_fits(path: Path) -> None:
     refuse_whole(inflation.size // 2, "its texts")
 
 
-def first_bytes(path: Path) -> bytes:
+def first_bytes(path: Path, size: int = HEAD) -> bytes:
     """The first bytes, decompressed; empty where the compressed bytes are damaged."""
     codec = compression(path)
     try:
         with pa.input_stream(str(path), compression=codec) as stream:
-            head: bytes = stream.read(HEAD)
+            head: bytes = stream.read(size)
     except (OSError, ValueError):
         if codec is None:
             raise
@@ -196,12 +196,15 @@ _NAMED = {
     ".arrow": "Feather", ".json": "JSON", ".jsonl": "JSON", ".ndjson": "JSON",
     ".xlsx": "Excel", ".xlsm": "Excel", ".xlsb": "Excel", ".xls": "Excel", ".ods": "Excel",
 }  # fmt: skip
+INSPECT = "Inspect"
+"""The kind of a zip archive that is a log of Inspect."""
+
 _COMPRESSED = ("CSV", "JSON")
 """Kinds that are read where they are compressed; the others compress by themselves."""
 
 
 def file_kind(path: Path) -> str:
-    """CSV, Parquet, NPZ, JSON, Feather or Excel, by the bytes.
+    """CSV, Parquet, NPZ, JSON, Feather, Excel or Inspect, by the bytes.
 
     Raises
     ------
@@ -265,6 +268,8 @@ def _kind_of_zip(path: Path, name: str) -> str:
         workbook = _NAMED.get("." + name.rpartition(".")[2]) == "Excel"
         what = "an Excel file" if workbook else "a zip archive"
         raise InputError(f"is {what} that is damaged or cut short; write it again") from None
+    if {"header.json", "_journal/start.json"} & {*members}:
+        return INSPECT
     folders = {member.partition("/")[0] for member in members}
     if b"opendocument.spreadsheet" in mimetype or (
         "xl" in folders and "[Content_Types].xml" in members

@@ -319,7 +319,8 @@ def open_input(
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
-    return Opened(name, reading.options, table, long, lines=reading.lines)
+    lines = (*getattr(table, "lines", ()), *reading.lines)
+    return Opened(name, reading.options, table, long, lines=lines)
 
 
 def column_names(source: Any) -> tuple[str, ...]:

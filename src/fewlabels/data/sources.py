@@ -13,7 +13,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.label_record import ENDING
+from fewlabels.data.logs import (
+    Asked,
+    check_format,
+    criteria_of,
+    open_log,
+    recognised,
+    record_of,
+)
 from fewlabels.data.native import open_frame
 from fewlabels.data.table import Source, Table, concatenate, told_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
@@ -102,19 +111,45 @@ _PACKED = (*ENDINGS, ".xz", ".lz4", ".zip", ".br", ".7z")
 _URL = re.compile(r"(?:https?|ftp|s3|s3a|gs|gcs|hf|abfss?|az|hdfs)://")
 _MOST_NEIGHBOURS = 10_000
 
+_LOGGED, _MOST_LOGS = (".eval", ".json", ".jsonl"), 1_000
+"""Endings of logs in a folder, and how many of them are read at most."""
+
+
+LOG = "log"
+"""The kind of what a tool has logged."""
+
 
 @dataclass(frozen=True)
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `sheet` is the one of a workbook that was asked for; `notes` say what of a folder is not read.
+    `said` is what stands behind the `#` of the path: the sheet of a workbook, or what is asked of a
+    log (`logs.Asked`). `form` is the format of a log, whose `kind` is `LOG` whatever its files
+    are. `notes` say what of a folder is not read.
     """
 
     kind: str
     files: tuple[Path, ...]
     name: str
-    sheet: str | None = None
+    said: str | None = None
     notes: tuple[str, ...] = ()
+    form: str | None = None
+
+    @classmethod
+    def of_file(cls, path: Path, name: str, said: str | None = None) -> Located:
+        """One file: a table, or the log of a tool, told by its content or by what is said."""
+        kind = file_kind(path)
+        asked = Asked.parse(said) if kind != "Excel" else Asked()
+        form = recognised(path, kind)
+        if asked.form is not None:
+            form = check_format(asked.form, path, kind)
+        if form is not None:
+            return cls(LOG, (path,), name, said, form=form)
+        if said is not None and kind != "Excel":
+            raise InputError(
+                f"is {kind}, which has no sheet {quoted(said)}, and no log of a tool; leave it out"
+            )
+        return cls(kind, (path,), name, said)
 
 
 @dataclass(frozen=True)
@@ -139,7 +174,8 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
     `-` is standard input. Behind a `#` stands what a path alone does not say: the sheet of a
-    workbook (`book.xlsx#Sheet 2`), or the format of standard input (`-#tsv`).
+    workbook (`book.xlsx#Sheet 2`), the criterion of a log (`run.eval#helpful`), or the format of
+    standard input (`-#tsv`).
 
     Parameters
     ----------
@@ -164,13 +200,12 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
             said = source.removeprefix(DASH).removeprefix("#") or None
             format_name = said if said in FORMATS else None
             path = standard_input(format_name)
-            kind = file_kind(path)
-            sheet = None if format_name is not None else said
-            if sheet is not None and kind != "Excel":
-                raise InputError(f"is {kind}, which has no sheet {quoted(sheet)}; leave it out")
-            if format_name is not None and FORMATS[format_name] != kind:
-                raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
-            return Located(kind, (path,), NAME, sheet)
+            if format_name is not None:
+                kind = file_kind(path)
+                if FORMATS[format_name] != kind:
+                    raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
+                return Located(kind, (path,), NAME)
+            return Located.of_file(path, NAME, said)
     with told_of(name):
         if isinstance(source, str) and _URL.match(source):
             raise InputError("is a URL, and files are read from disk; download it first")
@@ -179,10 +214,10 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
             if path.is_dir():
                 return _folder(path, name, skipped)
             if not path.exists():
-                return _sheet(name)
+                return _behind_a_mark(name)
             if not path.is_file():
                 raise InputError("is not a regular file; save it as a file first")
-            return Located(file_kind(path), (path,), name)
+            return Located.of_file(path, name)
         except (OSError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
@@ -195,38 +230,46 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
 
 
 def path_of(source: str) -> str:
-    """The path alone, without the sheet behind it.
+    """The path alone, without what stands behind its `#`.
 
     Examples
     --------
     >>> path_of("book.xlsx#Sheet 2"), path_of("file.csv")
     ('book.xlsx', 'file.csv')
     """
-    path, mark, _ = source.rpartition("#")
-    return path if mark and not os.path.exists(source) else source
+    return source if os.path.exists(source) else _divided(source)[0]
 
 
-def _sheet(name: str) -> Located:
-    """The sheet of a workbook, where that is what a path that does not exist means."""
-    base, mark, sheet = name.rpartition("#")
+def _divided(name: str) -> tuple[str, str | None]:
+    """The path and what stands behind its `#`, which may hold more of them, as names may."""
+    parts = name.split("#")
+    ends = range(1, len(parts))
+    end = next((k for k in ends if os.path.exists("#".join(parts[:k]))), 1)
+    return "#".join(parts[:end]), "#".join(parts[end:]) if len(parts) > end else None
+
+
+def _behind_a_mark(name: str) -> Located:
+    """The file of a path that does not exist as it stands: more is said behind its `#`."""
+    base, said = _divided(name)
     path = Path(base)
-    if not mark or not path.is_file():
-        missing = Path(base if mark else name)
-        folder = missing.parent
+    if said is None or not path.exists():
+        folder = path.parent
         if not folder.is_dir():
             raise InputError(f"no such file; there is no folder {quoted(str(folder))}")
         with os.scandir(folder) as entries:
             names = [entry.name for entry in itertools.islice(entries, _MOST_NEIGHBOURS)]
-        near = did_you_mean(missing.name, names)
+        near = did_you_mean(path.name, names)
         if not near:  # the same name with another ending
             stems = {name.partition(".")[0].lower(): name for name in names}
-            same = stems.get(missing.name.partition(".")[0].lower())
+            same = stems.get(path.name.partition(".")[0].lower())
             near = f"did you mean {quoted(same)}?" if same else ""
         raise InputError(f"no such file; {near}".rstrip("; "))
-    kind = file_kind(path)
-    if kind != "Excel":
-        raise InputError(f"no such file; {path.name} is {kind}, which has no sheets")
-    return Located(kind, (path,), name, sheet)
+    if path.is_dir():
+        found = _folder(path, name, None)
+        if found.form is None:
+            raise InputError(f"is a folder of tables and no log; leave out {quoted(f'#{said}')}")
+        return replace(found, said=said)
+    return Located.of_file(path, name, said)
 
 
 def _is_part(name: str) -> bool:
@@ -301,6 +344,9 @@ def _check_file(file: Path) -> None:
 
 
 def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
+    logged = _folder_of_logs(path, name)
+    if logged is not None:
+        return logged
     kinds: dict[str, str] = {}
     files: list[Path] = []
     parts, notes = _folder_files(path)
@@ -330,6 +376,56 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
     return Located(next(iter(kinds)), tuple(files), name, notes=notes)
 
 
+def _folder_of_logs(path: Path, name: str) -> Located | None:
+    """The logs of one tool in a folder (of lm-evaluation-harness: a folder per model), if any."""
+    below = sorted(path.glob("*/samples_*.jsonl"))
+    there = [f for f in below or sorted(path.iterdir()) if f.suffix in _LOGGED and f.is_file()]
+    forms: dict[Path, str] = {}
+    for file in there[:_MOST_LOGS]:
+        with suppress(InputError), told_of(one_line(file.name)):
+            form = recognised(file, file_kind(file))
+            if form is not None:
+                forms[file] = form
+    if not forms:
+        return None
+    form = next(iter(forms.values()))
+    odd = next((file for file in forms if forms[file] != form), None)
+    if odd is not None:
+        first = next(iter(forms))
+        raise InputError(
+            f"holds logs of several tools ({first.name}: {form}, {odd.name}: {forms[odd]}); name "
+            "one file, or sort them"
+        )
+    if len(there) > _MOST_LOGS:
+        raise InputError(f"holds more than {_MOST_LOGS:,} logs; name one of them")
+    left = [file.name for file in there if file not in forms]
+    note = f"files in the folder that are no logs of {form} are not read: {listed(left, 3)}"
+    return Located(LOG, tuple(forms), name, notes=(note,) * bool(left), form=form)
+
+
+def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
+    """The criteria of a log that people labeled and judges judged, each with the path of it alone.
+
+    A table, and a log of whose criteria one is meant, is one without a name.
+
+    Raises
+    ------
+    InputError
+        As `locate`, or if the log cannot be read.
+    """
+    located = locate(source)
+    asked = Asked() if located is None else Asked.parse(located.said)
+    if located is None or located.form is None or asked.criteria is not None:
+        return [(asked.criteria, source)]
+    with told_of(located.name):
+        record, _ = record_of(located.files, located.form, located.name)
+    both = [one.name for one in criteria_of(record) if one.n_labeled and one.judges]
+    if len(both) < 2:
+        return [(both[0] if both else None, source)]
+    path = path_of(str(source))
+    return [(name, f"{path}#{asked.under(name)}") for name in both]
+
+
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
     "CSV": open_delimited,
     "Parquet": open_parquet,
@@ -343,9 +439,13 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
     if located is None:
         return open_frame(source, argument)
+    if located.form is not None:
+        return open_log(
+            located.files, located.form, located.name, Asked.parse(located.said), located.notes
+        )
     opener = _OPENERS[located.kind]
-    if located.sheet is not None:
-        opener = partial(open_workbook, sheet=located.sheet)
+    if located.said is not None:
+        opener = partial(open_workbook, sheet=located.said)
     parts: list[Source] = []
     for file in located.files:
         with told_of(one_line(file.name) if len(located.files) > 1 else None):

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from fewlabels.errors import InputError, UsageError, quoted
+from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +31,43 @@ def table_kind(path: str) -> TableKind:
     if ending in (".parquet", ".pq"):
         return "parquet"
     raise UsageError(f"{quoted(path)} must end in .csv or .parquet, which says what to write")
+
+
+def native_columns(predictions: Predictions) -> dict[str, Any]:
+    """Predictions as the columns that are read without an option: label, p__, y__, s__, h__ ...
+
+    Raises
+    ------
+    UsageError
+        If rows stand for several items, or an annotator has voted on an item repeatedly.
+    """
+    if predictions.multiplicity is not None or predictions.repeated_votes is not None:
+        raise UsageError(
+            "repeated votes have no columns of their own; say --duplicates last, or keep the long "
+            "votes"
+        )
+    texts = np.array([*map(str, predictions.classes), None], dtype=object)
+    out: dict[str, Any] = dict(predictions.item_names)
+    out |= {name: list(g) for name, g in predictions.groups.items() if name not in out}
+    if predictions.domain is not None:
+        out["domain"] = list(predictions.domain)
+    if predictions.labeled.any():
+        out["label"] = texts[predictions.labels]
+    if (predictions.weight != 1).any():
+        out["weight"] = predictions.weight
+    blocks = {"p": predictions.probabilities, "y": predictions.votes, "s": predictions.scores}
+    for j, model in enumerate(predictions.models):
+        p, votes, scores = (block if block is None else block[:, j] for block in blocks.values())
+        if p is not None and not np.isnan(p).all():
+            out |= {f"p__{model}__{c}": p[:, k] for k, c in enumerate(predictions.classes)}
+        if votes is not None and (votes >= 0).any():
+            out[f"y__{model}"] = texts[votes.astype(np.int64)]
+        if scores is not None and not np.isnan(scores).all():
+            out[f"s__{model}"] = scores
+    if predictions.histogram is not None:
+        counts = predictions.histogram
+        out |= {f"h__{c}": counts[:, k] for k, c in enumerate(predictions.classes)}
+    return out
 
 
 def write_table(columns: Mapping[str, Any], path: Path, kind: TableKind) -> None:

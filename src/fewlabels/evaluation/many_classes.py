@@ -18,12 +18,12 @@ import scipy.sparse
 
 from fewlabels.evaluation.draws import LabelWeights, Make, PseudoObservation
 from fewlabels.kernels import ranking
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, by_quantiles
 from fewlabels.kernels.blocks import Progress, map_blocks, silent, spans
 from fewlabels.metrics.base import ScoreView
 from fewlabels.metrics.calibration import CalibrationBins
-from fewlabels.metrics.confusion import Confusion, Margins
+from fewlabels.metrics.confusion import Confusion, Margins, apart
 from fewlabels.metrics.plans import Chosen
 from fewlabels.metrics.proper import Loss
 from fewlabels.metrics.ranking import Ranking
@@ -79,12 +79,14 @@ class RankBins:
     """Bins of the items by their rank for every class, of one classifier.
 
     `codes` (n, K), larger for larger probabilities; equal ones share that of their middle rank.
+    `several` (bins, K) are bins in which there is more than one probability.
     """
 
     def __init__(self, probabilities: Floats, weight: Floats) -> None:
         n, k = probabilities.shape
         self.weight = weight
         self.codes = np.empty((n, k), dtype=np.uint8)
+        self.several = np.zeros((_BINS, k), dtype=bool)
         bin_of = _bins_of_ranks(n)
 
         def run(some: slice) -> None:
@@ -98,6 +100,8 @@ class RankBins:
                 ends = np.append(starts[1:], n) - 1
                 middle = place if len(starts) == n else ((starts + ends) // 2)[first.cumsum() - 1]
                 self.codes[order[row], c] = bin_of[middle]
+                groups = bin_of[(starts + ends) // 2]
+                self.several[groups[1:][groups[1:] == groups[:-1]], c] = True
 
         for _ in map_blocks(run, spans(k, _CLASSES)):
             pass
@@ -152,7 +156,7 @@ class RankBins:
             rows[item, draw] += mass.sum(axis=1)
         total = self.mass[:, :, None] * share
         total[self.first :] = (self.top @ rows).reshape(-1, k, size)
-        return _ranked(own, total)
+        return _ranked(own, total, self.several)
 
 
 def _counted(cells: Ints, weights: Floats, size: int) -> Floats:
@@ -162,12 +166,17 @@ def _counted(cells: Ints, weights: Floats, size: int) -> Floats:
     )
 
 
-def _ranked(own: Floats, total: Floats) -> Floats:
-    """AUC and average precision (2, K, D) of a class's and all weight in every bin (bins, K, D)."""
+def _ranked(own: Floats, total: Floats, several: Bools) -> Floats:
+    """AUC and average precision (2, K, D) of a class's and all weight in every bin (bins, K, D).
+
+    Within a bin of several probabilities (bins, K) precision is integrated.
+    """
     k, size = own.shape[1:]
     flat = own.reshape(_BINS, -1)
     other = np.maximum(total - own, 0.0).reshape(_BINS, -1)
-    bins = np.arange(_BINS) < _BINS - _EXACT
+    bins: Bools = np.repeat(several, size, axis=1)
+    if (several.all(axis=1) | ~several.any(axis=1)).all():
+        bins = several[:, 0]
     found = (ranking.auc(flat, other), ranking.average_precision(flat, other, interpolate=bins))
     return np.stack(found).reshape(2, k, size)
 
@@ -222,14 +231,16 @@ def _confusion(_: Confusion, of: Prepared, drawn: Drawn) -> Margins:
     right = np.where(drawn.labels == hard[:, None], drawn.rows, 0.0)
     hits, predicted = by_class(hard[:, None], right), by_class(hard[:, None], drawn.rows)
     present = by_class(drawn.labels, drawn.rows)
-    apart = (drawn.rows * (drawn.labels - hard[:, None]) ** 2.0).sum(axis=0)
+    off = apart(drawn.labels - hard[:, None])
+    far = np.stack([np.einsum("nd,nd->d", drawn.rows, one) for one in off])
     if drawn.pseudo is not None:
         guess, mass = drawn.pseudo[1:]
         hits[guess, draw] += mass[draw, guess]
         predicted[guess, draw] += mass.sum(axis=1)
         present += mass.T
-        apart += (mass * (np.arange(k) - guess[:, None]) ** 2.0).sum(axis=1)
-    return Margins(hits, predicted, present, apart)
+        off = apart(np.arange(k) - guess[:, None])
+        far += np.stack([np.einsum("dk,dk->d", mass, one) for one in off])
+    return Margins(hits, predicted, present, far)
 
 
 def _bins(statistic: CalibrationBins, of: Prepared, drawn: Drawn) -> Floats:
@@ -293,9 +304,9 @@ def _soft_parts(statistic: object, of: Prepared, p: Floats, block: slice) -> tup
         assert view.hard is not None
         hard = view.hard[block]
         by_class, place = Indicator(hard, k), np.arange(k)
-        apart = np.einsum("nk,nkd->d", (place - hard[:, None]) ** 2.0, p, optimize=True)
+        far = np.stack([np.tensordot(one, p, axes=2) for one in apart(place - hard[:, None])])
         total = p.sum(axis=1)
-        return by_class.sums(p[item, hard]), by_class.sums(total), p.sum(axis=0), apart
+        return by_class.sums(p[item, hard]), by_class.sums(total), p.sum(axis=0), far
     if isinstance(statistic, CalibrationBins):
         codes, event, confidence, bins = of.binned(statistic)
         hit = p[item, event[block]]
@@ -312,7 +323,7 @@ def _soft_digest(statistic: object, of: Prepared, parts: tuple[Floats, ...]) -> 
         return Margins(*parts)
     if isinstance(statistic, Ranking):
         own = parts[0].reshape(_BINS, -1, parts[0].shape[1])
-        return _ranked(own, of.ranks.mass[:, :, None])
+        return _ranked(own, of.ranks.mass[:, :, None], of.ranks.several)
     return parts[0]
 
 

@@ -91,16 +91,21 @@ def average_precision(own: Floats, other: Floats, *, interpolate: bool | Bools =
 
     Precision is taken at the end of each group of ties, as scikit-learn does. With `interpolate`
     a code is a bin, and precision is integrated along the straight path through the bin; or only
-    those codes are that it marks, (G,).
+    those codes are that it marks, (G,), or (G, D) where that differs.
     """
     hits = np.cumsum(own[::-1], axis=0)[::-1]
     taken = np.cumsum((own + other)[::-1], axis=0)[::-1]
     positives = hits[0].copy()
-    bins = np.broadcast_to(interpolate, len(own))
-    area = np.zeros(own.shape[1])
+    mark, area = np.asarray(interpolate), np.zeros(own.shape[1])
+    bins = np.broadcast_to(mark if mark.ndim < 2 else mark.any(axis=1), len(own))
     if bins.any():
         some = slice(None) if bins.all() else bins
-        area += _integrated_precision(own[some], other[some], hits[some], taken[some])
+        of = own[some], other[some], hits[some], taken[some]
+        piece = _integrated_precision(*of)
+        if mark.ndim == 2:
+            step = of[0] * np.divide(of[2], of[3], out=np.zeros_like(of[2]), where=of[3] > 0)
+            piece = np.where(mark[some], piece, step)
+        area += piece.sum(axis=0)
     if not bins.all():
         exact = slice(None) if not bins.any() else ~bins
         own, hits, taken = own[exact], hits[exact], taken[exact]
@@ -120,7 +125,7 @@ def _integrated_precision(own: Floats, other: Floats, hits: Floats, taken: Float
         bend = (hits - own - before * rate) * np.log1p(mass / before) / mass
         bend[before <= 0] = 0.0
         piece = own * (rate + bend)
-    result: Floats = np.where(mass > 0, piece, 0.0).sum(axis=0)
+    result: Floats = np.where(mass > 0, piece, 0.0)
     return result
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
 
@@ -55,8 +55,8 @@ class Confusion(Statistic):
 class Margins(NamedTuple):
     """What metrics but for the matrix itself ask of it: of many classes it is never made.
 
-    Hits, weight predicted and weight present of each class (K, D), and the sum (D,) of weights
-    times the square of how many classes apart the two are.
+    Hits, weight predicted and weight present of each class (K, D), and the sums (3, D) of weights
+    times what `apart` makes of how many classes apart the two are.
     """
 
     hits: Floats
@@ -152,15 +152,49 @@ def _cohen_kappa(state: Floats | Margins) -> Floats:
 def _weighted_kappa(state: Floats | Margins) -> Floats:
     """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
     _, predicted, present = _margins(state)
-    place = np.arange(len(predicted))
-    apart = (place[:, None] - place) ** 2.0
-    if isinstance(state, Margins):
-        observed = ratio(state.apart, _total(state))
-    else:
-        observed = ratio(np.einsum("ab,abd->d", apart, state), _total(state))
-    chance = np.einsum("ab,ad,bd->d", apart, predicted, present)
+    observed = _mean_apart(state, 0)
+    squares = _distances(len(predicted)) ** 2
+    chance = np.einsum("ab,ad,bd->d", squares, predicted, present)
     result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
     return np.clip(result, -1.0, 1.0)
+
+
+def _distances(n_classes: int) -> Floats:
+    """How many grades each class is from each other, (K, K); the classes in their order."""
+    place = np.arange(n_classes)
+    return np.abs(place[:, None] - place).astype(np.float64)
+
+
+def _off(view: ScoreView) -> Floats:
+    """How many grades the prediction is off under each class, (n, K)."""
+    assert view.hard is not None
+    out: Floats = _distances(view.n_classes)[view.hard]
+    return out
+
+
+def apart(distance: Array) -> Iterator[Floats]:
+    """Of a number of grades its square, itself, and whether it is at most 1."""
+    off = np.abs(distance).astype(np.float64)
+    yield off**2
+    yield off
+    yield (off <= 1).astype(np.float64)
+
+
+def _mean_apart(state: Floats | Margins, which: int) -> Floats:
+    if isinstance(state, Margins):
+        total = state.apart[which]
+    else:
+        total = np.einsum("ab,abd->d", list(apart(_distances(len(state))))[which], state)
+    out: Floats = ratio(total, _total(state))
+    return out
+
+
+def _mean_absolute_error(state: Floats | Margins) -> Floats:
+    return _mean_apart(state, 1)
+
+
+def _within_one(state: Floats | Margins) -> Floats:
+    return _mean_apart(state, 2)
 
 
 def _matthews_corrcoef(state: Floats | Margins) -> Floats:
@@ -183,12 +217,13 @@ def _metric(
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
     lowest: float = 0.0,
+    highest: float = 1.0,
 ) -> Metric:
     return Metric(
         name,
         description,
         direction,
-        (lowest, 1.0),
+        (lowest, highest),
         "hard",
         Confusion(),
         finish,
@@ -242,6 +277,22 @@ CONFUSION_METRICS = (
         "is off; the classes in their order",
         _weighted_kappa,
         lowest=-1.0,
+    ),
+    _metric(
+        "mean_absolute_error",
+        "by how many grades the prediction is off, on average; the classes in their order",
+        _mean_absolute_error,
+        direction=-1,
+        per_item=_off,
+        every_class=False,
+        highest=float("inf"),
+    ),
+    _metric(
+        "within_one",
+        "share of items whose grade is right or off by one; the classes in their order",
+        _within_one,
+        per_item=lambda view: (_off(view) <= 1).astype(np.float64),
+        every_class=False,
     ),
     _metric(
         "matthews_corrcoef",

@@ -26,6 +26,8 @@ _LAZY = {
     "estimates_html": ("render_html",),
     "figure": ("render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
+    "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
+    "score": ("render_score",),
     "shift_text": ("render_shift",),
     "text": ("brief_estimates", "brief_summary", "render_predictions", "render_text"),
 }
@@ -38,6 +40,13 @@ if TYPE_CHECKING:
     from fewlabels.report.estimates_html import render_html
     from fewlabels.report.figure import render_curve_figure, render_figure
     from fewlabels.report.html import render_fragment, save_page, summary_fragment
+    from fewlabels.report.markdown import (
+        flat_numbers,
+        model_index,
+        render_junit,
+        render_markdown,
+    )
+    from fewlabels.report.score import render_score
     from fewlabels.report.shift_text import render_shift
     from fewlabels.report.text import (
         brief_estimates,
@@ -49,6 +58,8 @@ if TYPE_CHECKING:
 __all__ = [
     "brief_estimates",
     "brief_summary",
+    "flat_numbers",
+    "model_index",
     "render_annotations",
     "render_calibration",
     "render_comparison",
@@ -57,8 +68,11 @@ __all__ = [
     "render_figure",
     "render_fragment",
     "render_html",
+    "render_junit",
     "render_label_next",
+    "render_markdown",
     "render_predictions",
+    "render_score",
     "render_shift",
     "render_text",
     "render_threshold",

@@ -178,7 +178,7 @@ def copied_votes(evidence: Evidence) -> Iterator[Finding]:
 @check
 def overlap(evidence: Evidence) -> Iterator[Finding]:
     """Items with too few votes to tell classifiers apart, and items on which all agree."""
-    if not evidence.by_votes:
+    if not evidence.by_votes or evidence.some.n_models == 1:
         return
     size = evidence.votes_per_item
     several = size > 1

@@ -1,0 +1,86 @@
+"""Samples of lm-evaluation-harness: `samples_<task>_<date>.jsonl`, a file per model and task.
+
+The answers to a multiple choice are log-likelihoods, whose softmax are probabilities of the
+choices; the target is the label. Other answers are judged by code: a score of 1 or 0 of each
+metric. One document may have a row per `filter`, and several models meet by `doc_hash`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fewlabels.data.logs.record import (
+    CODE,
+    MODEL,
+    PERSON,
+    PROBABILITY,
+    Log,
+    Said,
+    number_of,
+)
+
+
+def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log) -> Iterator[Said]:
+    """What one model answers in one task."""
+    met: Counter[tuple[str, Any]] = Counter()
+    for row in documents:
+        item = str(row.get("doc_hash") or log.need(row, "doc_id", "a sample"))[:16]
+        # A data set may hold a document twice.
+        met[item, row.get("filter")] += 1
+        if met[item, row.get("filter")] > 1:
+            item = f"{item} ({met[item, row.get('filter')]})"
+        answers = log.need(row, "filtered_resps", "a sample", list)
+        criterion = task if row.get("filter") in (None, "none") else f"{task}, {row['filter']}"
+        log.show(item, input=_first_argument(row), reference=row.get("target"))
+        likelihoods = [_likelihood(answer) for answer in answers]
+        target = number_of(row.get("target"))
+        if len(answers) > 1 and None not in likelihoods and 0 <= target < len(answers):
+            yield Said(item, criterion, PERSON, "target", int(target))
+            yield from _choices(item, criterion, model, [x for x in likelihoods if x is not None])
+            continue
+        for metric in row.get("metrics") or _metrics(row):
+            value = row.get(metric)
+            if isinstance(value, bool | int | float) and not math.isnan(value):
+                # Each model's answer is an item; metrics are judges of it.
+                yield Said(f"{item} {model}", criterion, CODE, metric, value)
+
+
+def _likelihood(answer: Any) -> float | None:
+    """The log-likelihood of a choice, of [log-likelihood, whether it is the greedy answer]."""
+    if not isinstance(answer, list) or len(answer) != 2:
+        return None
+    number = number_of(answer[0])
+    greedy = str(answer[1]) in ("True", "False")
+    return number if greedy and not math.isnan(number) else None
+
+
+def _choices(item: str, criterion: str, model: str, likelihoods: list[float]) -> Iterator[Said]:
+    """Softmax of the log-likelihoods: P(choice), as scores of the choices' numbers."""
+    largest = max(likelihoods)
+    mass = [math.exp(x - largest) for x in likelihoods]
+    total = sum(mass)
+    for k, m in enumerate(mass):
+        yield Said(item, criterion, MODEL, model, f"{PROBABILITY}{k}", m / total)
+
+
+def _metrics(row: Mapping[str, Any]) -> list[str]:
+    """Before there was a field of their names: numbers under keys that the layout does not have."""
+    known = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
+    return [
+        key
+        for key, value in row.items()
+        if key not in known and not key.endswith("_hash") and isinstance(value, int | float)
+    ]
+
+
+def _first_argument(row: Mapping[str, Any]) -> Any:
+    arguments = row.get("arguments")
+    if isinstance(arguments, Mapping):
+        arguments = [list(first.values()) for first in arguments.values()]
+    try:
+        return arguments[0][0] if arguments else None
+    except (KeyError, IndexError, TypeError):
+        return None

@@ -1,0 +1,305 @@
+"""The long record: who said what of which item under which criterion.
+
+Every log reduces to it: a reader yields a `Said` per verdict, and the columns are Arrow's, so that
+millions of them are no objects of Python.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.checks.class_words import NO_LABEL, folded
+from fewlabels.data.table import Names, Table, class_text, group_text
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Floats, Ints
+
+PERSON, MODEL, CODE = "human", "model", "code"
+"""Kinds of authors."""
+
+PROBABILITY = "P = "
+"""What a value begins with that is a probability (the score) of the class behind it."""
+
+_CHUNK = 1 << 11
+_MOST_NAMES = 10_000
+_LONGEST_TEXT = 2_000
+"""Characters of a text of an item that are kept: it is for people to look at."""
+
+LONGEST_NAME = 1_000
+"""Longer names of items, criteria and authors are none."""
+
+
+class Said(NamedTuple):
+    """One verdict: `value` is a word, a truth value or a number, None where nothing was decided.
+
+    `score` is a number beside a word. `time` orders what a person says of one item; later times
+    sort later. `cluster` is what several items are repeats of, None where it is the item itself.
+    """
+
+    item: str
+    criterion: str
+    kind: str
+    author: str
+    value: Any
+    score: float | None = None
+    time: str | None = None
+    cluster: str | None = None
+
+
+@dataclass
+class Log:
+    """What is learnt of a log beside its verdicts.
+
+    `about` are lines on what it is, `left` counts what is left out by the words for it, `warnings`
+    are what to be careful with, `corrected` counts people's corrections of judges. `texts` has
+    those of the items, by column; `seen` are the items that have been met, `before` is put before
+    the names of those of one of several files.
+    """
+
+    name: str
+    tool: str
+    about: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+    corrected: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)
+    before: str = ""
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def need(self, where: Mapping[str, Any], key: str, of: str, kind: type = object) -> Any:
+        """A field that this layout has.
+
+        Raises
+        ------
+        InputError
+            If it is not there, or of another kind: an unknown layout.
+        """
+        found = where.get(key) if isinstance(where, Mapping) else None
+        if found is None or not isinstance(found, kind):
+            what = (
+                "no field" if found is None else f"another kind of field ({type(found).__name__})"
+            )
+            raise InputError(
+                f"is a log of {self.tool} in a layout that is not known: {of} has {what} "
+                f"{quoted(key)}; docs/llm-judges.md says which versions are read"
+            )
+        return found
+
+    def once(self, item: str, what: str) -> None:
+        """Meet an item.
+
+        Raises
+        ------
+        InputError
+            If it has been met before.
+        """
+        if item in self.seen:
+            raise InputError(
+                f"has {what} {quoted(item)} twice; remove one, or give them different names"
+            )
+        self.seen.add(item)
+
+    def show(self, item: str, **texts: Any) -> None:
+        """Keep texts of an item for whoever looks at it."""
+        for column, value in texts.items():
+            if value is not None and value != "":
+                text = value if isinstance(value, str) else group_text(value) or ""
+                if len(text) > _LONGEST_TEXT:
+                    text = text[: _LONGEST_TEXT - 1] + "…"
+                self.texts.setdefault(column, {}).setdefault(item, text)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Verdicts as columns (V,): names by their codes, `score` NaN where there is none.
+
+    `value` has code -1 where nothing was said. `order` sorts what was said by its time.
+    """
+
+    item: Names
+    criterion: Names
+    kind: Names
+    author: Names
+    value: Names
+    cluster: Names
+    score: Floats
+    order: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of verdicts, V."""
+        return len(self.score)
+
+    def take(self, rows: Any) -> Record:
+        """Some of the verdicts."""
+        named = {
+            name: Names(names.column, names.codes[rows], names.texts)
+            for name, names in vars(self).items()
+            if isinstance(names, Names)
+        }
+        return Record(**named, score=self.score[rows], order=self.order[rows])
+
+    def of_kind(self, *kinds: str) -> Record:
+        """The verdicts of some kinds of authors."""
+        codes = [i for i, text in enumerate(self.kind.texts) if text in kinds]
+        return self.take(np.isin(self.kind.codes, codes))
+
+    def of_criteria(self, names: Iterable[str]) -> Record:
+        """The verdicts under some criteria."""
+        codes = [self.criterion.texts.index(name) for name in names]
+        return self.take(np.isin(self.criterion.codes, codes))
+
+
+def collected(said: Iterable[Said]) -> Record:
+    """The columns of verdicts that come one after another.
+
+    Raises
+    ------
+    InputError
+        If there are too many criteria or authors, or a name is endless: that is no log.
+    """
+    names = ("item", "criterion", "kind", "author", "value", "time", "cluster")
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+    scores: list[Floats] = []
+    seen: dict[str, set[str]] = {"criterion": set(), "author": set()}
+    verdicts = iter(said)
+    for chunk in _chunks(verdicts):
+        columns: dict[str, Sequence[Any]] = dict(
+            zip(Said._fields, zip(*chunk, strict=True), strict=True)
+        )
+        columns["value"], score = _words_and_numbers(columns["value"], columns["score"])
+        scores.append(score)
+        for name in names:
+            coded = _strings(columns[name]).dictionary_encode()
+            chunks[name].append(coded)
+            if name in seen:
+                seen[name].update(t for t in coded.dictionary.to_pylist() if t is not None)
+        _check_names(chunks, seen)
+    return of_columns(chunks, scores)
+
+
+def _chunks(verdicts: Iterator[Said]) -> Iterator[list[Said]]:
+    """Some verdicts at a time, without the search for cycles, which takes a quarter of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        while chunk := list(itertools.islice(verdicts, _CHUNK)):
+            yield chunk
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _check_names(chunks: Mapping[str, list[pa.Array]], seen: Mapping[str, set[str]]) -> None:
+    for name, texts in seen.items():
+        if len(texts) > _MOST_NAMES:
+            what = {"criterion": "criteria"}.get(name, f"{name}s")
+            raise InputError(
+                f"has more than {_MOST_NAMES:,} {what} ({listed(map(quoted, sorted(texts)[:3]))} "
+                "and so on): that is no log of judges; see which field holds them"
+            )
+    for name in ("item", "criterion", "author"):
+        longest = max(map(len, filter(None, chunks[name][-1].dictionary.to_pylist())), default=0)
+        if longest > LONGEST_NAME:
+            raise InputError(
+                f"has {'an' if name != 'criterion' else 'a'} {name} whose name is {longest:,} "
+                f"characters long; names have at most {LONGEST_NAME:,}"
+            )
+
+
+def of_columns(chunks: Mapping[str, list[pa.Array]], scores: list[Floats]) -> Record:
+    """The record of columns of text in pieces, and of the scores beside them."""
+    score = np.concatenate(scores) if scores else np.empty(0)
+    table = Table.of(
+        {name: pa.chunked_array(pieces or [pa.array([], pa.string())])
+         for name, pieces in chunks.items()},
+        len(score),
+    )  # fmt: skip
+    named = {name: Names.of(table, name, group_text) for name in chunks if name != "time"}
+    # What has no time stands in the order of the log.
+    times = Names.of(table, "time", group_text)
+    rank = np.argsort(np.argsort(np.array(times.texts, dtype=object))) + 1
+    late = np.concatenate([rank, [0]])[times.codes]
+    order = np.empty(len(score), dtype=np.int64)
+    order[np.lexsort([np.arange(len(score)), late])] = np.arange(len(score))
+    return Record(**named, score=score, order=order)
+
+
+def _strings(values: Iterable[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string())
+    except (pa.ArrowException, UnicodeEncodeError, TypeError):
+        texts = [None if v is None else v if isinstance(v, str) else group_text(v) for v in values]
+        # Half of a surrogate pair, as texts that were cut have it.
+        clean = [t and t.encode("utf-8", "backslashreplace").decode() for t in texts]
+        return pa.array(clean, pa.string())
+
+
+def _words_and_numbers(
+    values: Sequence[Any], beside: Sequence[float | None]
+) -> tuple[list[str | None], Floats]:
+    """What was said as words, and as numbers: its own where it is one, else the score beside it."""
+    kinds = set(map(type, values))
+    if kinds <= {bool}:
+        words: list[str | None] = ["true" if value else "false" for value in values]
+        return words, _numbers(beside)
+    known: dict[tuple[type, Any], tuple[str | None, float]] = {}
+    said = []
+    for value in values:
+        key = (type(value), value)
+        try:
+            found = known[key]
+        except KeyError:
+            found = known[key] = word_and_number(value)
+        except TypeError:  # a list or an object, which is no verdict
+            found = (None, math.nan)
+        said.append(found)
+    score = _numbers(beside)
+    own = np.array([number for _, number in said])
+    return [word for word, _ in said], np.where(np.isnan(score), own, score)
+
+
+def time_text(time: Any) -> str | None:
+    """A time as text that sorts by it: as it is written, or seconds or milliseconds as digits."""
+    return time if isinstance(time, str) or time is None else f"{float(time):020.3f}"
+
+
+def _numbers(values: Sequence[Any]) -> Floats:
+    if not any(value is not None for value in values):
+        return np.full(len(values), np.nan)
+    return np.array([number_of(value) for value in values], dtype=np.float64)
+
+
+def number_of(value: Any) -> float:
+    """A number, also where it is written as text; NaN where it is none, or not finite."""
+    if value is None or isinstance(value, bool):
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def word_and_number(value: Any) -> tuple[str | None, float]:
+    """What a value says as a word (None: nothing), and as a number.
+
+    Examples
+    --------
+    >>> word_and_number(4.0), word_and_number(" Pass"), word_and_number("NaN")
+    (('4', 4.0), ('Pass', nan), (None, nan))
+    """
+    if isinstance(value, list | tuple | dict | set):
+        return None, math.nan
+    text = class_text(value)
+    if folded(text) in NO_LABEL and text not in ("-1",):
+        return None, math.nan
+    return text, number_of(value)

@@ -1,0 +1,429 @@
+"""How good is what the judges judge? Its pass rate, or mean grade, corrected by the labels.
+
+A judge's own pass rate is off by its mistakes. The labels alone are right and few. Together they
+are prediction-powered (Angelopoulos, Duchi, Zrnic 2023): mean of the judge on all items, plus the
+mean of what labels say beyond it, as far as the two are correlated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels import __version__, report
+from fewlabels.annotations.agreement import Agreement, agreement
+from fewlabels.checks.arguments import level_of, seed_of
+from fewlabels.checks.class_words import polarity
+from fewlabels.data.inputs import predictions_of
+from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.estimating import estimate
+from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.interval_draws import ends
+from fewlabels.methods.base import LabelModel
+from fewlabels.methods.baselines.autoeval import AutoEval
+from fewlabels.metrics.base import Metric, ScoreView, ratio
+from fewlabels.metrics.confusion import Confusion
+from fewlabels.predictions import Predictions
+from fewlabels.report.shown import Shown, frame, plain_values
+
+UNCORRECTED, LABELS, POWERED, TOGETHER = (
+    "uncorrected",
+    "labels only",
+    "prediction-powered",
+    "judges together",
+)
+"""The ways to a score; `judges together` is the method that was asked for."""
+
+_DRAWS = 2_000
+_FEW = 3
+"""Labels that a correlation needs."""
+
+
+class ScoreRow(NamedTuple):
+    """One score of the judged system: by which way, by which judge (None: by all, or none)."""
+
+    criterion: str | None
+    way: str
+    judge: str | None
+    value: float
+    low: float
+    high: float
+    confidence_level: float
+    status: str
+
+
+class Help(NamedTuple):
+    """Whether a judge can help: its correlation with the labels, and the bound that it must pass.
+
+    Of n labeled items a judge of correlation rho multiplies the variance of the labels' mean by
+    (1 - rho^2) (n - 2) / (n - 3), which is below 1 where rho^2 > 1 / (n - 2) (Lavenberg and Welch
+    1981, of control variates whose coefficient is estimated).
+    """
+
+    judge: str
+    correlation: float
+    n_labeled: int
+    bound: float
+    helps: bool
+
+
+@dataclass(frozen=True)
+class CriterionScore:
+    """The scores under one criterion, and what they rest on."""
+
+    criterion: str | None
+    what: str
+    n_items: int
+    n_labeled: int
+    rows: tuple[ScoreRow, ...]
+    judges: tuple[Help, ...]
+    people: Agreement | None
+    judge_pairs: dict[str, float]
+    reading: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        out: dict[str, Any] = plain_values(
+            vars(self)
+            | {
+                "rows": [row._asdict() for row in self.rows],
+                "judges": [judge._asdict() for judge in self.judges],
+                "people": None if self.people is None else self.people.to_dict(),
+            }
+        )
+        return out
+
+
+@dataclass(frozen=True, repr=False)
+class Scores(Shown):
+    """What `fewlabels.score` returns: the scores under each criterion."""
+
+    criteria: tuple[CriterionScore, ...]
+    seed: int
+    confidence_level: float
+
+    @property
+    def rows(self) -> tuple[ScoreRow, ...]:
+        """The scores under all criteria."""
+        return tuple(row for one in self.criteria for row in one.rows)
+
+    def get(self, way: str, judge: str | None = None, criterion: str | None = None) -> ScoreRow:
+        """One score.
+
+        Raises
+        ------
+        UsageError
+            If there is none by this way and judge.
+        """
+        for row in self.rows:
+            named = criterion is None or row.criterion == criterion
+            if (row.way, row.judge) == (way, judge) and named:
+                return row
+        raise UsageError(
+            f"no score {way!r} by judge {judge!r}; the ways are "
+            f"{listed(dict.fromkeys(row.way for row in self.rows))}"
+        )
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
+        columns = {n: [getattr(row, n) for row in self.rows] for n in ScoreRow._fields}
+        return frame(columns, backend, texts=("criterion", "judge"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return {
+            "fewlabels": __version__,
+            "seed": self.seed,
+            "confidence_level": self.confidence_level,
+            "criteria": [one.to_dict() for one in self.criteria],
+            "warnings": list(dict.fromkeys(w for one in self.criteria for w in one.warnings)),
+        }
+
+    def summary(self, width: int = 80) -> str:
+        """The scores as text."""
+        return report.render_score(self.to_dict(), width=width)
+
+
+def score(
+    predictions: Any,
+    *,
+    method: str | LabelModel = "auto",
+    confidence_level: float = 0.95,
+    random_state: int | None = 0,
+    workers: int | None = None,
+    columns: Any = None,
+    positive: Any = None,
+    select: Sequence[str] | None = None,
+) -> Scores:
+    """Estimate the pass rate, or mean grade, of the system that the classifiers judge.
+
+    Parameters
+    ----------
+    predictions
+        Verdicts of judges and labels of people: `Predictions`, or a path or frame that
+        `read_predictions` would read. Of a log with several criteria each is scored.
+    method
+        By which the judges are put together, as for `fewlabels.estimate`.
+    confidence_level, random_state, workers, columns
+        As for `fewlabels.estimate`.
+    positive
+        What passes. None: of two classes the positive one; of grades in numbers the mean grade; of
+        other classes the one whose word is a usual one for yes (pass, correct, good ...).
+    select
+        Only these judges.
+
+    Raises
+    ------
+    InputError
+        If there are no labels, or the data cannot be read.
+    UsageError
+        If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewlabels as fl
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(400) < 0.7
+    >>> verdict = np.where(rng.random(400) < 0.85, truth, ~truth).astype(int)
+    >>> labels = np.where(np.arange(400) < 60, truth, -1)
+    >>> found = fl.score(fl.Predictions(votes=verdict[:, None], labels=labels, models=["judge"]))
+    >>> row = found.get("prediction-powered", "judge")
+    >>> row.low < 0.7 < row.high
+    True
+    """
+    from fewlabels.data.sources import by_criterion
+
+    each: list[tuple[str | None, Any]] = [(None, predictions)]
+    if not isinstance(predictions, Predictions):
+        each = by_criterion(predictions)
+    read = ((name, predictions_of(source, columns, against_rest=False)) for name, source in each)
+    return scored(read, method, confidence_level, random_state, workers, positive, select)
+
+
+def scored(
+    each: Iterable[tuple[str | None, Predictions]],
+    method: str | LabelModel,
+    confidence_level: float,
+    random_state: int | None,
+    workers: int | None,
+    positive: Any,
+    select: Sequence[str] | None,
+) -> Scores:
+    """The scores under each criterion, of the items that were read of it; arguments of `score`."""
+    level, seed = level_of(confidence_level), seed_of(random_state)
+    if level is None:
+        raise UsageError("`confidence_level` must be between 0 and 1; got None")
+    found = []
+    for criterion, items in each:
+        chosen = items if select is None else items.select_models(list(select))
+        asked = _Asked(chosen, criterion, method, level, seed, workers, positive)
+        found.append(asked.scored())
+    return Scores(tuple(found), seed, level)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One criterion: what is known of it, and what is asked."""
+
+    items: Predictions
+    criterion: str | None
+    method: str | LabelModel
+    level: float
+    seed: int
+    workers: int | None
+    positive: Any
+
+    def scored(self) -> CriterionScore:
+        items = self.items
+        labeled = items.labeled
+        if items.histogram is not None:
+            labeled = labeled | items.histogram.any(axis=1)
+        if not labeled.any():
+            raise InputError(
+                "no item has a label, and a score is corrected by labels of people; label some "
+                "items drawn at random, or give labels with --labels FILE"
+            )
+        grades, what = self._grades()
+        warnings = list(items.notes)
+        rows = [*self._uncorrected(grades), *self._corrected(grades, warnings)]
+        judges = tuple(self._help(grades))
+        useless = [one.judge for one in judges if not one.helps]
+        if useless:
+            warnings.append(
+                f"{listed(map(quoted, useless), 4)}: correlated with the labels by no more than "
+                "1/sqrt(n - 2), the bound below which a judge cannot help; go by the labels alone"
+            )
+        people, pairs = self._people()
+        n_labeled = items.size_of(np.flatnonzero(labeled))
+        return CriterionScore(
+            self.criterion, what, items.size, n_labeled, tuple(rows), judges, people, pairs,
+            items.reading, tuple(dict.fromkeys(warnings)),
+        )  # fmt: skip
+
+    def _grades(self) -> tuple[Floats, str]:
+        """What each class counts, (K,), and what their mean is."""
+        classes = [str(c) for c in self.items.classes]
+        numbers = [_number(c) for c in classes]
+        if self.positive is None and len(classes) > 2 and None not in numbers:
+            return np.array(numbers, dtype=float), f"mean grade ({classes[0]} to {classes[-1]})"
+        passing = self.positive
+        if passing is None:
+            yes = [c for c in classes if polarity(c) is True]
+            passing = self.items.positive if len(classes) == 2 else yes[0] if yes else None
+            if passing is None or (len(classes) > 2 and len(yes) > 1):
+                raise UsageError(
+                    f"the classes are {listed(map(quoted, classes), 6)}: say which of them passes "
+                    "with --positive CLASS"
+                )
+        turned = self.items.with_positive(passing)
+        if str(turned.classes[-1]) not in classes:
+            raise UsageError(f"--positive {quoted(passing)} is no class")
+        grades = np.array([float(c == str(turned.classes[-1])) for c in classes])
+        return grades, f"share of {quoted(str(turned.classes[-1]))}"
+
+    def _metric(self, grades: Floats) -> Metric:
+        """The mean grade of the labels, whatever the classifier says: linear in the labels."""
+
+        def finish(state: Floats) -> Floats:
+            of_class = state.sum(axis=0)
+            out: Floats = ratio(grades @ of_class, of_class.sum(axis=0))
+            return out
+
+        def of_item(view: ScoreView) -> Floats:
+            assert view.hard is not None
+            return np.broadcast_to(grades, (len(view.hard), len(grades)))
+
+        bounds = (float(grades.min()), float(grades.max()))
+        return Metric(
+            "score", "mean grade of the labels", 0, bounds, "hard", Confusion(), finish,
+            per_item=of_item,
+        )  # fmt: skip
+
+    def _uncorrected(self, grades: Floats) -> Iterator[ScoreRow]:
+        """The mean grade that each judge gives, with the sampling error alone."""
+        rng = np.random.default_rng([self.seed, 1])
+        for j, name in enumerate(self.items.models):
+            hard, there = self._verdicts(j)
+            if not there.any():
+                continue
+            given, times = grades[hard[there]], (self.items.weight * self.items.times)[there]
+            # The standard error of a mean of independent items.
+            value = float(given @ times / times.sum())
+            spread = np.sqrt(((given - value) ** 2) @ times**2) / times.sum()
+            drawn = value + spread * rng.standard_normal(_DRAWS)
+            low, high = ends(np.clip(drawn, grades.min(), grades.max()), self.level)
+            yield ScoreRow(
+                self.criterion, UNCORRECTED, name, value, float(low), float(high), self.level,
+                "assumption",
+            )  # fmt: skip
+
+    def _corrected(self, grades: Floats, warnings: list[str]) -> Iterator[ScoreRow]:
+        metric, items = self._metric(grades), self.items
+        # Of all items, also those that a judge has not judged.
+        everyone = Predictions(
+            votes=np.zeros((items.n_items, 1), dtype=np.int64), labels=items.labels,
+            histogram=items.histogram, weight=items.weight, classes=items.classes,
+            models=["everyone"], multiplicity=items.multiplicity,
+        )  # fmt: skip
+        yield self._row(everyone, "labeled", metric, LABELS, None, warnings)
+        labels = self._one_label()
+        for j, name in enumerate(items.models):
+            hard, there = self._verdicts(j)
+            if not there.any() or not (there & (labels >= 0)).any():
+                continue
+            p = np.full((len(hard), 1, items.n_classes), np.nan)
+            p[there, 0] = np.eye(items.n_classes)[hard[there]]
+            judged = Predictions(
+                p, labels, weight=items.weight, classes=items.classes, models=[name],
+                multiplicity=items.multiplicity,
+            )  # fmt: skip
+            yield self._row(judged, AutoEval(), metric, POWERED, name, warnings)
+        if items.n_models > 1:
+            yield self._row(items, self.method, metric, TOGETHER, None, warnings)
+
+    def _row(
+        self, items: Predictions, method: str | LabelModel, metric: Metric, way: str,
+        judge: str | None, warnings: list[str],
+    ) -> ScoreRow:  # fmt: skip
+        found = estimate(
+            items, method, [metric], confidence_level=self.level, random_state=self.seed,
+            workers=self.workers, details=False,
+        )  # fmt: skip
+        # The posterior is the same for all judges; who has judged most speaks of most items.
+        row = found.rows[int(items.has_hard.sum(axis=0).argmax())]
+        if way == TOGETHER:
+            warnings += [w for w in found.warnings if w not in warnings]
+        return ScoreRow(
+            self.criterion, way, judge, row.value, row.low, row.high, self.level, str(row.status)
+        )
+
+    def _one_label(self) -> Any:
+        """The label of each item, (n,); of several people's one at random, whose mean is theirs."""
+        labels, counts = self.items.labels.copy(), self.items.histogram
+        if counts is None:
+            return labels
+        rng = np.random.default_rng([self.seed, 2])
+        several = np.flatnonzero((labels < 0) & counts.any(axis=1))
+        share = np.cumsum(counts[several], axis=1) / counts[several].sum(axis=1, keepdims=True)
+        labels[several] = (rng.random((len(several), 1)) > share).sum(axis=1)
+        return labels
+
+    def _verdicts(self, j: int) -> tuple[Any, Any]:
+        """Hard predictions of one judge, and where there are some, (n,)."""
+        hard = self.items.hard[:, j]
+        return hard, hard >= 0
+
+    def _mean_label(self, grades: Floats) -> Floats:
+        """Grade that people give each item, (n,); NaN where nobody does."""
+        items = self.items
+        out = np.full(items.n_items, np.nan)
+        if items.histogram is not None:
+            total = items.histogram.sum(axis=1)
+            out[total > 0] = (items.histogram @ grades)[total > 0] / total[total > 0]
+        out[items.labeled] = grades[items.labels[items.labeled]]
+        return out
+
+    def _help(self, grades: Floats) -> Iterator[Help]:
+        label = self._mean_label(grades)
+        for j, name in enumerate(self.items.models):
+            hard, there = self._verdicts(j)
+            both = there & ~np.isnan(label)
+            n, rho = int(both.sum()), float("nan")
+            x, y = grades[hard[both]], label[both]
+            if n >= _FEW and np.ptp(x) > 0 and np.ptp(y) > 0:
+                rho = float(np.corrcoef(x, y)[0, 1])
+            bound = 1 / np.sqrt(n - 2) if n > 2 else float("nan")
+            yield Help(name, rho, n, float(bound), bool(rho > bound))
+
+    def _people(self) -> tuple[Agreement | None, dict[str, float]]:
+        """Agreement of people, and how often each judge says what one of them says."""
+        counts = self.items.histogram
+        if counts is None or not (counts.sum(axis=1) >= 2).any():
+            return None, {}
+        numbers = [_number(str(c)) for c in self.items.classes]
+        graded = self.items.n_classes > 2 and None not in numbers
+        people = agreement(
+            counts, scale="ordinal" if graded else "nominal", confidence_level=self.level,
+            random_state=self.seed,
+        )  # fmt: skip
+        pairs = {}
+        several = counts.sum(axis=1) >= 2
+        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        for j, name in enumerate(self.items.models):
+            hard, there = self._verdicts(j)
+            rows = np.flatnonzero(there & several)
+            if len(rows):
+                pairs[name] = float(share[rows, hard[rows]].mean())
+        return people, pairs
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

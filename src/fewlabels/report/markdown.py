@@ -1,0 +1,156 @@
+"""Estimates for other programs: a Markdown table, JUnit XML, a model card's index, flat numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from fewlabels.report.blocks import Block, Row, blocks, status_notes
+from fewlabels.report.words import clean, percent, plural, speaks_of
+
+Report = Mapping[str, Any]
+
+_MOST_WARNINGS = 8
+
+
+def render_markdown(report: Report) -> str:
+    """A table per group, a row per classifier, for a pull request or the summary of a CI job.
+
+    `report` is the dictionary of `Estimates.to_dict`.
+    """
+    shown, lines = blocks(report), list[str]()
+    labeled = f"{report['n_items']:,} items, {report['n_labeled']:,} labeled"
+    if report.get("n_annotated"):
+        labeled += f", {report['n_annotated']:,} with counts of annotators"
+    lines += [f"**fewlabels**: {labeled}", ""]
+    for group in dict.fromkeys(block.group for block in shown):
+        members = [block for block in shown if block.group == group]
+        if group is not None:
+            lines += [f"**{_cell(group)}**", ""]
+        lines.append("| | " + " | ".join(_cell(block.metric) for block in members) + " |")
+        lines.append("|---|" + "---|" * len(members))
+        for model in report["models"]:
+            cells = [
+                _figures(block, row)
+                for block in members
+                for row in block.rows
+                if row.model == model
+            ]
+            lines.append(f"| {_cell(model)} | " + " | ".join(cells) + " |")
+        lines.append("")
+    lines.append(
+        f"{percent(report['confidence_level'])} intervals {speaks_of(report)}; method "
+        f"{report['method']}, fewlabels {report['fewlabels']}."
+    )
+    notes = [f"{status}: {message}" for status, message in status_notes(report, shown)]
+    notes += report.get("warnings") or []
+    lines += ["", *(f"- {_cell(note)}" for note in notes[:_MOST_WARNINGS])]
+    if len(notes) > _MOST_WARNINGS:
+        lines.append(f"- and {plural(len(notes) - _MOST_WARNINGS, 'more warning')}")
+    return "\n".join(lines) + "\n"
+
+
+def _figures(block: Block, row: Row) -> str:
+    said = " ".join(filter(None, block.figures(row)))
+    return said if row.status == "ok" or row.value is None else f"{said} ({row.status})"
+
+
+def _cell(text: object) -> str:
+    """Text that no table takes for its own marks."""
+    return re.sub(r"([|`*_<>\[\]])", r"\\\1", clean(text)) if text else ""
+
+
+class Case(NamedTuple):
+    """One condition on one classifier: a test case of JUnit; `failure` says why it is not met."""
+
+    suite: str
+    name: str
+    failure: str | None
+
+
+def render_junit(cases: Sequence[Case]) -> str:
+    """Conditions as the XML of JUnit, which hosted CI shows beside other tests."""
+    failed = sum(case.failure is not None for case in cases)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites tests="{len(cases)}" failures="{failed}">',
+        f'  <testsuite name="fewlabels" tests="{len(cases)}" failures="{failed}" errors="0">',
+    ]
+    for case in cases:
+        named = f"    <testcase classname={_attribute(case.suite)} name={_attribute(case.name)}"
+        if case.failure is None:
+            lines.append(f"{named}/>")
+        else:
+            message = _attribute(case.failure)
+            lines.append(f"{named}>")
+            lines.append(
+                f"      <failure message={message}>{escape(clean(case.failure))}</failure>"
+            )
+            lines.append("    </testcase>")
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(clean(text))
+
+
+def flat_numbers(report: Report) -> dict[str, float]:
+    """`model/metric[/group]` with `_low` and `_high`, for whatever logs numbers by name.
+
+    What is undefined has no number, and is left out.
+    """
+    found = {
+        "n_items": float(report["n_items"]),
+        "n_labeled": float(report["n_labeled"]),
+    }
+    for name, row in _named_rows(report):
+        for key, value in (("", row["value"]), ("_low", row["low"]), ("_high", row["high"])):
+            if value is not None:
+                found[f"{name}{key}"] = float(value)
+    return found
+
+
+def _named_rows(report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in report["estimates"]:
+        group = () if row["group"] is None else (row["group"],)
+        # What MLflow and others take in a name.
+        parts = [re.sub(r"[^\w\-. /:]", "_", str(p)) for p in (row["model"], row["metric"], *group)]
+        yield "/".join(parts), row
+
+
+def model_index(report: Report, model: str, dataset: str, task: str) -> dict[str, Any]:
+    """The `model-index` of a model card of Hugging Face, with intervals as arguments of the metric.
+
+    Parameters
+    ----------
+    model
+        Which classifier.
+    dataset, task
+        Its names, as the card shows them; the card wants both.
+    """
+    level = percent(report["confidence_level"])
+    metrics = [
+        {
+            "type": row["metric"],
+            "name": row["metric"],
+            "value": row["value"],
+            "args": {
+                "low": row["low"],
+                "high": row["high"],
+                "confidence_level": report["confidence_level"],
+                "status": row["status"],
+                "note": f"{level} interval {speaks_of(report)} from {report['n_labeled']:,} labels",
+            },
+        }
+        for row in report["estimates"]
+        if row["model"] == model and row["group"] is None and row["value"] is not None
+    ]
+    results = {
+        "task": {"type": task},
+        "dataset": {"name": dataset, "type": dataset},
+        "metrics": metrics,
+        "source": {"name": f"fewlabels {report['fewlabels']}, method {report['method']}"},
+    }
+    return {"model-index": [{"name": model, "results": [results]}]}

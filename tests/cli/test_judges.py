@@ -1,0 +1,111 @@
+"""`fewlabels score` and `convert`; logs, and what else the command line says of them."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import fewlabels as fl
+from fewlabels.cli import main
+
+
+@pytest.fixture
+def log(tmp_path):
+    """MLflow traces of two criteria, two judges, and 30 labels."""
+    path = tmp_path / "traces.jsonl"
+    with path.open("w") as file:
+        for i in range(90):
+            said = [
+                {
+                    "assessment_name": name,
+                    "source": {"source_type": kind, "source_id": who},
+                    "feedback": {"value": (i + k) % 3 > 0 if i % 7 else i % 2 > 0},
+                }
+                for k, name in enumerate(("good", "kind"))
+                for kind, who in (("LLM_JUDGE", "a"), ("LLM_JUDGE", "b"), ("HUMAN", "ann"))
+                if kind != "HUMAN" or i < 30
+            ]
+            file.write(json.dumps({"info": {"trace_id": f"t{i}", "assessments": said}}) + "\n")
+    return path
+
+
+def test_score(log, capsys, tmp_path):
+    assert main(["score", str(log), "--json", str(tmp_path / "score.json")]) == 0
+    out = capsys.readouterr().out
+    assert "good: share of 'true'; 90 items, 30 labeled" in out
+    assert "kind: share of 'true'; 90 items, 30 labeled" in out
+    report = json.loads((tmp_path / "score.json").read_text())
+    assert [one["criterion"] for one in report["criteria"]] == ["good", "kind"]
+    assert main(["score", str(log), "--criterion", "kind", "--models", "b", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [one["criterion"] for one in report["criteria"]] == ["kind"]
+    assert {row["judge"] for row in report["criteria"][0]["rows"]} == {None, "b"}
+
+
+def test_score_of_a_table_with_labels_apart(tmp_path, capsys):
+    table, labels = tmp_path / "a.csv", tmp_path / "labels.csv"
+    table.write_text("item,y__j\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
+    labels.write_text("item,label\n" + "".join(f"{i},{i % 2}\n" for i in range(20)))
+    assert main(["score", str(table), "--labels", str(labels)]) == 0
+    assert "share of '1'; 40 items, 20 labeled" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_convert(log, tmp_path, capsys, ending):
+    out = tmp_path / f"out.{ending}"
+    assert main(["convert", str(log), str(out), "--criterion", "good"]) == 0
+    assert f"Table: {out}" in capsys.readouterr().out
+    before, after = fl.read_predictions(f"{log}#good"), fl.read_predictions(out)
+    assert after.models == before.models == ("a", "b")
+    assert (after.hard == before.hard).all()
+    assert (after.labels == before.labels).all()
+    assert fl.estimate(before).to_dict()["estimates"] == fl.estimate(after).to_dict()["estimates"]
+
+
+def test_convert_keeps_probabilities_scores_counts_and_groups(tmp_path):
+    source, out = tmp_path / "in.csv", tmp_path / "out.parquet"
+    source.write_text(
+        "item,label,p__m__a,p__m__b,s__s,h__a,h__b,domain,weight,site\n"
+        "1,a,.9,.1,-1.5,1,0,x,1,n\n2,,.3,.7,2,0,2,y,3,s\n3,b,.2,.8,,0,0,x,2,\n"
+    )
+    assert main(["convert", str(source), str(out)]) == 0
+    before, after = fl.read_predictions(source), fl.read_predictions(out)
+    for name in ("probabilities", "scores", "histogram", "weight", "labels"):
+        left, right = getattr(before, name), getattr(after, name)
+        assert ((left == right) | ((left != left) & (right != right))).all(), name
+    assert after.domain.tolist() == before.domain.tolist()
+    assert after.groups["site"].tolist() == before.groups["site"].tolist()
+
+
+def test_markdown_and_junit(log, tmp_path, capsys):
+    page, tests = tmp_path / "summary.md", tmp_path / "junit.xml"
+    arguments = ["estimate", f"{log}#good", "--markdown", str(page), "--junit", str(tests)]
+    arguments += ["--require", "a:accuracy>=0.5", "--require", "low:b:accuracy>=0.999"]
+    assert main(arguments) == 1
+    assert "JUnit: " in capsys.readouterr().out
+    assert page.read_text().startswith("**fewlabels**: 90 items, 30 labeled")
+    root = ET.parse(tests).getroot()
+    assert root.attrib == {"tests": "2", "failures": "1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["estimate", "LOG"], "has 2 criteria: 'good' (30 labeled by people, judges a, b), 'kind'"),
+        (["estimate", "LOG", "--criterion", "goood"], "unknown criterion 'goood'; did you mean"),
+        (["estimate", "LOG#good", "--junit", "x.xml"], "--junit writes each --require as a test"),
+        (["convert", "LOG#good"], "Missing argument 'OUT'"),
+        (["convert", "LOG#good", "x.txt"], "must end in .csv or .parquet"),
+        (["convert", "LOG#good", "LOG"], "must end in .csv or .parquet"),
+        (["estimate", "LOG", "--format", "inspect"], "has not the fields of Inspect"),
+        (["estimate", "LOG", "--criterion", "good", "--sheet", "S"], "--criterion is of a log"),
+        (["estimate", "--votes", "LOG", "--people", "votes"], "--people is of a log, and"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(log, capsys, arguments, message):
+    assert main([a.replace("LOG", str(log)) for a in arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,129 @@
+"""The judged system's score: corrected, with one judge and several."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.errors import InputError, UsageError
+
+
+def world(n=600, labeled=60, seed=0, rate=0.7):
+    """A system that passes at `rate`, a lenient judge, a good one, and one that tosses a coin."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n) < rate
+    lenient = np.where(rng.random(n) < np.where(truth, 0.98, 0.5), truth, ~truth)
+    good = np.where(rng.random(n) < 0.95, truth, ~truth)
+    coin = rng.random(n) < 0.5
+    votes = np.stack([lenient, good, coin], axis=1).astype(int)
+    labels = np.where(np.arange(n) < labeled, truth, -1)
+    return truth, fl.Predictions(votes=votes, labels=labels, models=["lenient", "good", "coin"])
+
+
+def test_the_ways_to_a_score():
+    truth, predictions = world()
+    found = fl.score(predictions)
+    rate = truth.mean()
+    assert found.get("uncorrected", "lenient").low > rate  # off, and sure of it
+    for way, judge in (
+        ("labels only", None), ("prediction-powered", "lenient"), ("prediction-powered", "good"),
+        ("judges together", None),
+    ):  # fmt: skip
+        row = found.get(way, judge)
+        assert row.low < rate < row.high
+        assert 0 <= row.low <= row.value <= row.high <= 1
+    width = {row.judge: row.high - row.low for row in found.rows if row.way == "prediction-powered"}
+    labels = found.get("labels only")
+    assert width["good"] < 0.75 * (labels.high - labels.low)
+    helps = {judge.judge: judge for judge in found.criteria[0].judges}
+    assert helps["good"].helps
+    assert not helps["coin"].helps
+    assert helps["coin"].bound == pytest.approx(1 / np.sqrt(58))
+    assert any("'coin'" in w and "cannot help" in w for w in found.to_dict()["warnings"])
+    assert fl.score(predictions).to_dict() == found.to_dict()
+
+
+def test_uncorrected_and_labels_only_are_plain_means():
+    _, predictions = world()
+    found = fl.score(predictions)
+    assert found.get("uncorrected", "good").value == pytest.approx(predictions.votes[:, 1].mean())
+    known = predictions.labels[predictions.labeled]
+    assert found.get("labels only").value == pytest.approx(known.mean())
+
+
+def test_prediction_powered_is_that_of_ppi_python():
+    ppi = pytest.importorskip("ppi_py")
+    _, predictions = world(labeled=100)
+    known = predictions.labeled
+    y, verdict = predictions.labels[known].astype(float), predictions.votes[:, 1].astype(float)
+    theirs = ppi.ppi_mean_pointestimate(y, verdict[known], verdict[~known])[0]
+    ours = fl.score(predictions).get("prediction-powered", "good")
+    assert ours.value == pytest.approx(theirs, abs=0.01)
+
+
+def test_grades_and_what_passes():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(5, size=300)
+    judge = np.clip(truth + rng.integers(-1, 2, size=300), 0, 4)
+    labels = np.where(np.arange(300) < 60, truth, -1)
+    common = {"votes": judge[:, None], "labels": labels, "models": ["j"]}
+    graded = fl.score(fl.Predictions(**common, classes=["1", "2", "3", "4", "5"]))
+    row = graded.get("prediction-powered", "j")
+    assert row.low < truth.mean() + 1 < row.high
+    assert graded.criteria[0].what == "mean grade (1 to 5)"
+    words = fl.Predictions(**common, classes=list("abcde"))
+    with pytest.raises(UsageError, match="say which of them passes with --positive"):
+        fl.score(words)
+    share = fl.score(words, positive="e")
+    assert share.criteria[0].what == "share of 'e'"
+    assert share.get("labels only").value == pytest.approx((truth[:60] == 4).mean())
+
+
+def test_several_people_and_their_agreement():
+    _, predictions = world(n=200)
+    counts = np.zeros((200, 2))
+    rng = np.random.default_rng(2)
+    for i in range(50):
+        for _ in range(3):
+            counts[i, int(rng.random() < (0.9 if predictions.votes[i, 1] else 0.1))] += 1
+    several = fl.Predictions(votes=predictions.votes, histogram=counts, models=predictions.models)
+    found = fl.score(several).criteria[0]
+    assert found.n_labeled == 50
+    assert found.people is not None
+    assert found.people.n_items == 50
+    share = counts[:50, 1] / 3
+    assert found.rows[3].value == pytest.approx(share.mean())
+    of_pairs = np.where(predictions.votes[:50, 1] == 1, share, 1 - share).mean()
+    assert found.judge_pairs["good"] == pytest.approx(of_pairs)
+    assert "people among themselves (50 items" in " ".join(fl.score(several).summary().split())
+
+
+def test_every_criterion_of_a_log(tmp_path):
+    def said(name, value, kind):
+        source = {"source_type": kind, "source_id": kind.lower()}
+        return {"assessment_name": name, "source": source, "feedback": {"value": value}}
+
+    with (tmp_path / "log.jsonl").open("w") as file:
+        for i in range(80):
+            all_said = [said(c, (i + k) % 3 > 0, "LLM_JUDGE") for k, c in enumerate("ab")]
+            if i < 30:
+                all_said += [said(c, (i + k) % 3 > 0, "HUMAN") for k, c in enumerate("ab")]
+            file.write(json.dumps({"info": {"trace_id": f"{i}", "assessments": all_said}}) + "\n")
+    found = fl.score(tmp_path / "log.jsonl")
+    assert [one.criterion for one in found.criteria] == ["a", "b"]
+    assert {row.judge for row in found.rows if row.way == "uncorrected"} == {"llm_judge"}
+    assert found.to_frame("pyarrow").num_rows == len(found.rows) == 6
+
+
+def test_what_is_refused():
+    _, predictions = world(labeled=0)
+    with pytest.raises(InputError, match="no item has a label, and a score is corrected by labels"):
+        fl.score(predictions)
+    _, predictions = world()
+    with pytest.raises(UsageError, match="no score 'guess'"):
+        fl.score(predictions).get("guess")
+    with pytest.raises(UsageError, match="`confidence_level` must be between 0 and 1; got None"):
+        fl.score(predictions, confidence_level=None)
