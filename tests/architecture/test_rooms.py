@@ -29,9 +29,9 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have; raised only by a change that says why. A file holds a subject.
 LINES = {
-    "annotations": 2_300, "bench": 5_400, "calibration": 2_000, "checks": 1_250, "cli": 3_200,
-    "comparison": 850, "data": 8_600, "evaluation": 3_950, "kernels": 2_250, "methods": 15_800,
-    "metrics": 1_250, "questions": 2_450, "report": 6_050, "shifts": 1_200, "streaming": 6_400,
+    "annotations": 2_300, "bench": 5_500, "calibration": 2_000, "checks": 1_250, "cli": 3_200,
+    "comparison": 850, "data": 8_600, "evaluation": 4_000, "kernels": 2_250, "methods": 16_450,
+    "metrics": 1_250, "questions": 2_600, "report": 6_150, "shifts": 1_200, "streaming": 6_400,
 }  # fmt: skip
 SURFACE = 2_350
 """Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""

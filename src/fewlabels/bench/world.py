@@ -18,8 +18,8 @@ from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import additive_log_ratio, clip
 from fewlabels.metrics.base import HardLabels
-from fewlabels.metrics.plans import Chosen, finish_labels, prepare, view_of
 from fewlabels.metrics.calibration import CALIBRATION_METRICS
+from fewlabels.metrics.plans import Chosen, finish_labels, prepare, view_of
 from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
