@@ -86,7 +86,7 @@ def test_learns_what_labels_teach():
         predictions, truth = world(1500, seed)
         assert predictions.probabilities is not None
         right = (predictions.probabilities.argmax(axis=2) == truth[:, None]).mean(axis=0)
-        for budget in (1, 60):
+        for budget in (1, 200):
             model = ActiveSurrogate(oracle=lambda rows, t=truth: t[rows], budget=budget)
             rows = fl.estimate(predictions, model, "accuracy", random_state=seed).rows
             errors.append(np.abs([r.value for r in rows] - right).mean())

@@ -461,6 +461,7 @@ class StudentT(CurvedFamily):
         Prior("gamma", 2, 8, "log"),
         Prior("gamma", 2, 0.1, "one-plus"),
     )
+    located = True
     left_truncated = True
 
     def log_density(self, points: Points, u: Floats) -> Floats:
