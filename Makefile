@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install labeling-page bench reproduce paper curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint test-slow test-recipes test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -55,6 +55,10 @@ reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
 
 paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
 	$(BIN)/python benchmarks/paper.py
+
+papers: $(VENV)/.dev  ## docs/papers.md: what fits into an hour of the four papers' numbers (FEWLABELS_DATA), then the page
+	$(BLAS) $(BIN)/python benchmarks/papers.py --run --minutes 60
+	$(BIN)/python benchmarks/quoted.py --write
 
 curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour)
 	$(BIN)/python benchmarks/curves.py

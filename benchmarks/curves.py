@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 
 import fewlabels
-from curves_bands import FIGURE2, OTHER
+from curves_bands import DIGITS, FIGURE2, OTHER
 from curves_labels import FIGURE1, LABEL_NEXT, ONE_CLASS
 from curves_mcmc import MCMC
 from curves_parts import Part, Plan, run_part
@@ -30,6 +30,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "curves.md"
 PARTS = {
     "figure1": FIGURE1,
     "figure2": FIGURE2,
+    "figure2-digits": DIGITS,
     "figure2-other": OTHER,
     "figure3g": FIGURE3G,
     "mcmc": MCMC,
@@ -64,7 +65,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on with what is in --work")
     parser.add_argument("--quick", action="store_true", help="one trial of a list or two")
     given = parser.parse_args()
-    if not given.data.is_dir() and set(given.only) - {"synthetic", "speed"}:
+    if not given.data.is_dir() and set(given.only) - {"synthetic", "speed", "figure2-digits"}:
         parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")
     work = given.work / "quick" if given.quick else given.work
     work.mkdir(parents=True, exist_ok=True)

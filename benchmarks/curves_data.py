@@ -41,6 +41,16 @@ _FILES = {
     "civilcomments": "ssme_civilcomments/data.parquet",
     "cifar10": "cifar10/data.parquet",
 }
+# The paper's own kind of data: images, and scores of linear classifiers. Features as they are,
+# where scores of a class are near normal, and standardised, where they are not.
+DIGIT_LISTS = tuple(
+    f"digits_{features}_{digit} {model}"
+    for features in ("raw", "scaled")
+    for digit in range(10)
+    for model in ("logreg", "linsvm")
+)
+_DIGITS_TRAIN = 200
+
 OTHER_ITEMS = 2_000
 """Items of the other lists that a trial draws."""
 
@@ -67,7 +77,7 @@ class Scores(NamedTuple):
 
 def task_of(name: str) -> str:
     """What lists are dependent by: the task, or the list itself where others have none."""
-    return name.split()[0] if name in SPE_LISTS else name
+    return name.split()[0] if name in SPE_LISTS or name in DIGIT_LISTS else name
 
 
 def stream(*key: str | int) -> np.random.Generator:
@@ -79,7 +89,7 @@ def draw(data: Path, name: str, trial: int) -> Scores:
     """The items of a trial, in the order in which they are labeled."""
     every = _load(data, name)
     rows = stream(name, trial).permutation(len(every.labels))
-    if name not in SPE_LISTS:
+    if name in OTHER_LISTS:
         rows = rows[:OTHER_ITEMS]
     return Scores(every.values[rows], every.labels[rows], every.probability)
 
@@ -95,11 +105,35 @@ def _load(data: Path, name: str) -> Scores:
             filters=[("task", "=", task)],
         )
         return Scores(_column(found, f"s__{model}"), _column(found, "label").astype(int), False)
+    if name in DIGIT_LISTS:
+        return _digits(*name.split())
     folder, model, positive = name.split()
     column = f"p__{model}__{positive}"
     found = pyarrow.parquet.read_table(data / _FILES[folder], columns=["label", column])
     labels = (_column(found, "label") == int(positive)).astype(int)
     return Scores(_column(found, column), labels, True)
+
+
+def _digits(task: str, model: str) -> Scores:
+    """scikit-learn's digits, one against the rest: 200 to train on, the scores of the others."""
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    _, features, digit = task.split("_")
+    x, y = load_digits(return_X_y=True)
+    order = stream("digits").permutation(len(y))
+    train, rest = order[:_DIGITS_TRAIN], order[_DIGITS_TRAIN:]
+    if features == "scaled":
+        x = StandardScaler().fit(x[train]).transform(x)
+    classifiers = {
+        "logreg": LogisticRegression(C=0.01, max_iter=5_000),
+        "linsvm": LinearSVC(C=0.001, random_state=0, max_iter=100_000),
+    }
+    own = (y == int(digit)).astype(int)
+    fitted = classifiers[model].fit(x[train], own[train])
+    return Scores(fitted.decision_function(x[rest]).astype(float), own[rest], False)
 
 
 def _column(table: pyarrow.Table, name: str) -> Floats:

@@ -1,7 +1,8 @@
 """Label histograms: losses without bias, disagreement, and what calibration makes of them.
 
     python benchmarks/disagreement.py all | debiasing | truth | protocol | oracle | temperature |
-        penalty | joined ... [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
+        penalty | joined | maps | items | network ... [--data DIR] [--work DIR] [--workers N]
+        [--fresh] [--quick]
 
 Every part consists of cells, which are kept as JSON files in the folder --work, outside the
 repository; another run goes on where one stopped, and with --fresh starts anew. The tables go
@@ -19,6 +20,8 @@ from pathlib import Path
 import fewlabels
 from curves_parts import Plan, run_part
 from disagreement_joined import JOINED
+from disagreement_maps import ITEMS, MAPS
+from disagreement_network import NETWORK
 from disagreement_protocol import PENALTY, PROTOCOL, TEMPERATURE
 from disagreement_truth import DEBIASING, ORACLE, TRUTH
 from paper import fill
@@ -35,6 +38,9 @@ PARTS = {
     "temperature": TEMPERATURE,
     "penalty": PENALTY,
     "joined": JOINED,
+    "maps": MAPS,
+    "items": ITEMS,
+    "network": NETWORK,
 }
 
 

@@ -240,9 +240,10 @@ def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
             bounds = [own.get(("temperature", b), np.nan)
                       for b in ("best constant", "best of each item")]  # fmt: skip
             rows.append([model, *(number(v, 5) for v in [*cells, *bounds])])
-            raw = own["raw", "disagreement"]
+            # From what needs no classifier: one number is what any of them must beat.
+            one = own[ONE_NUMBER, "disagreement"]
             shares.append([
-                model, *(f"{100 * (1 - v / raw):.0f}%" for v in [*cells[1:], *bounds])
+                model, *(f"{100 * (1 - v / one):.0f}%" for v in [cells[0], *cells[2:], *bounds])
             ])  # fmt: skip
         names = list(_ORACLE)
         bounds_named = ["best constant, temperature", "best of each item, temperature"]
@@ -250,8 +251,8 @@ def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         parts += [
             f"**Mean squared distance to the disagreement of Q, {size} labels**",
             table(head, rows),
-            f"**Share of the way from raw to the oracle, {size} labels**",
-            table(["classifier", *names[1:], *bounds_named], shares),
+            f"**Share of the way from one number for all items to Q, {size} labels**",
+            table(["classifier", names[0], *names[2:], *bounds_named], shares),
         ]
     return {"oracle": "\n\n".join(parts)}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -33,6 +34,17 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_or_simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real data sets, or simulated files with their columns: for tests of code alone."""
+    folder = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+    if folder.is_dir():
+        return folder
+    from stand_ins import write
+
+    return write(tmp_path_factory.mktemp("stand-ins"))
+
+
+@pytest.fixture(scope="session")
 def golden_folder() -> Path:
     """Values to test against: $FEWLABELS_GOLDEN, or shared/golden beside the repository."""
     folder = Path(os.environ.get("FEWLABELS_GOLDEN", ROOT.parent / "shared" / "golden"))
@@ -57,6 +69,40 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, out, err
 
     return run
+
+
+_FOR_DATA = ("FEWLABELS_DATA", "FEWLABELS_GOLDEN", "no data ", "no golden values", "no folder ")
+
+
+def unchecked(skipped: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines that say which tests were left out for want of data, from (test, reason) of each."""
+    files: dict[str, int] = {}
+    for test, reason in skipped:
+        if any(word in reason for word in _FOR_DATA):
+            file = test.partition("::")[0]
+            files[file] = files.get(file, 0) + 1
+    if not files:
+        return []
+    total = sum(files.values())
+    return [
+        f"NOT CHECKED for want of data: {total} test{'s' * (total > 1)} of published numbers "
+        "(FEWLABELS_DATA and FEWLABELS_GOLDEN name the folders)",
+        *(f"  {file}: {count}" for file, count in sorted(files.items())),
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Promises that nobody checked are said last, not left among the dots."""
+    reports = terminalreporter.stats.get("skipped", [])
+    skipped = [
+        (r.nodeid, r.longrepr[2] if isinstance(r.longrepr, tuple) else str(r.longrepr))
+        for r in reports
+    ]
+    lines = unchecked(skipped)
+    if lines:
+        terminalreporter.section("promises that were not checked", sep="=")
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

@@ -1,6 +1,7 @@
 """Label models: one method, or one family of them, per file."""
 
 from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.baselines.active_surrogate import ActiveSurrogate
 from fewlabels.methods.baselines.active_testing import ActiveTesting
 from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.methods.baselines.bayesian_calibration import BayesianCalibration
@@ -16,6 +17,7 @@ from fewlabels.methods.bee.bee import (
 )
 from fewlabels.methods.bee.constraints import Constraints
 from fewlabels.methods.bee.selection import VoteSelection
+from fewlabels.methods.curves.averaged_curves import AveragedCurves
 from fewlabels.methods.curves.monotone_curves import MonotoneCurves
 from fewlabels.methods.ensembles.ensembles import (
     AgreementEnsemble,
@@ -40,10 +42,12 @@ __all__ = [
     "METHODS",
     "SPE",
     "SSMEKDE",
+    "ActiveSurrogate",
     "ActiveTesting",
     "AgreementEnsemble",
     "AgreementRates",
     "AutoEval",
+    "AveragedCurves",
     "BayesianCalibration",
     "ConfusionBEE",
     "ConfusionCBEE",

@@ -25,6 +25,9 @@ MARKS = (
     "reliability",
     "temperature",
     "penalty",
+    "items",
+    "maps",
+    "network",
 )  # fmt: skip
 
 
@@ -49,11 +52,11 @@ def test_the_page_is_filled() -> None:
         assert (PAGE.parent / figure).is_file(), figure
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}; FEWLABELS_DATA names them")
-def test_a_quick_run_fills_a_copy(tmp_path: Path) -> None:
+def test_a_quick_run_fills_a_copy(tmp_path: Path, real_or_simulated: Path) -> None:
     script = ROOT / "benchmarks" / "disagreement.py"
     command = [sys.executable, "-W", "error", str(script), "debiasing", "truth", "--quick"]
-    command += ["--workers", "1", "--work", str(tmp_path), "--data", str(DATA)]
+    command += ["--workers", "1", "--work", str(tmp_path)]
+    command += ["--data", str(real_or_simulated)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     page = (tmp_path / "quick" / PAGE.name).read_text(encoding="utf-8")

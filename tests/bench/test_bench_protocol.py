@@ -19,6 +19,7 @@ EXPECTED = [
     "ssme-correlation",
     "ssme-drawn-vs-expected",
     "ssme-ensembling",
+    "ssme-ensembling-trained",
     "ssme-ess",
     "ssme-multiclass",
     "ssme-per-classifier",
@@ -71,13 +72,13 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
         ({"bins": {"age": ["x"]}}, "must map 'age' to numbers"),
         ({"seed": -1}, "`seed` must be a whole number, at least 0"),
         ({"factor": "sharpness"}, "needs `levels`"),
-        ({"factor": "labels", "levels": ["draw"]}, "drawn and expected; got 'draw'"),
+        ({"factor": "labels", "levels": ["draw"]}, "drawn, expected, by-item; got 'draw'"),
         ({"factor": "sharpness", "levels": [-1]}, "are numbers above 0; got '-1'"),
         ({"factor": "classifiers", "levels": [2.5]}, "are whole numbers above 0; got '2.5'"),
         ({"factor": "classifiers", "levels": [3]}, "`factor` of design 'predictions' must be"),
         (
             {"design": "trained sets", "factor": "labels", "levels": ["drawn"]},
-            "`factor` of design 'trained sets' must be 'classifiers'; got 'labels'",
+            "`factor` of design 'trained sets' must be 'classifiers', 'sharpness'; got 'labels'",
         ),
     ],
 )

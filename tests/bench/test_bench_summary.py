@@ -322,7 +322,11 @@ def test_groups_side_by_side_with_the_mean_over_groups() -> None:
     rows += [row("labeled", r, 0.1, group="sex=x") for r in range(2)]
     rows += [row("ensemble", r, np.nan, group="sex=x", status="undefined") for r in range(2)]
     summary = summarise(results(rows, tables=("groups",)))
-    tables = {t["grouping"]: t for t in summary["tables"]}
+    ratios = by_method(one(summary, "group-ratios"))["ensemble"]
+    # sex has a group without a ratio, which counts against no method but is said.
+    assert [c["mean"] for c in ratios] == pytest.approx([0.4, 0.4, 0.4])
+    assert [(c["n_runs"], c["n_of"]) for c in ratios] == [(3, 3), (2, 3), (5, 6)]
+    tables = {t["grouping"]: t for t in summary["tables"] if t["kind"] == "groups"}
     assert [c["value"] for c in tables["age"]["columns"]] == ["<30", "30", "100", "mean"]
     assert [c["value"] for c in tables["sex"]["columns"]] == ["F", "M", "x", "mean"]
     ages = by_method(tables["age"])

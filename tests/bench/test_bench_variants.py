@@ -67,6 +67,24 @@ def test_drawn_against_expected(short: Run) -> None:
         assert one == pytest.approx(other, abs=1e-12)
 
 
+def test_calibration_item_by_item(short: Run, write: Write) -> None:
+    file = write(models=("good", "poor"))
+    found = short("ssme-drawn-vs-expected", data=file, metrics=["accuracy", "ece"])
+    item, expected = (
+        _column(found, "estimate", level=lv, method="ensemble", metric="ece")
+        for lv in ("by-item", "expected")
+    )
+    # Nothing cancels within a bin.
+    assert (item > expected).all()
+    # The mean of two classifiers is off by half their distance, which no label changes.
+    rows = {m: pq.read_table(file)[f"p__{m}__1"].to_numpy() for m in ("good", "poor")}
+    whole = np.abs(rows["good"] - rows["poor"]).mean() / 2
+    assert item.mean() == pytest.approx(whole, rel=0.25)
+    others = {"level": "by-item", "metric": "accuracy"}
+    assert np.isnan(_column(found, "estimate", **others)).all()
+    assert set(_column(found, "status", **others)) == {"not-applicable"}
+
+
 def test_subsets_and_how_alike_they_are(short: Run, write: Write, tmp_path: Path) -> None:
     models = ("a", "b", "c", "d")
     found = short(
@@ -127,6 +145,20 @@ def table(tmp_path: Path) -> Path:
     }
     pq.write_table(pa.table(columns), tmp_path / "table.parquet")
     return tmp_path / "table.parquet"
+
+
+def test_trained_sets_by_sharpness(short: Run, table: Path) -> None:
+    found = short(
+        "ssme-ensembling-trained", data=table, train_rows=20, truth_rows=200, levels=[1, 2],
+        metrics=["average_precision", "ece_quantile"],
+    )  # fmt: skip
+    kept, moved = (
+        [_column(found, "truth", level=lv, metric=m) for lv in ("1", "2")]
+        for m in ("average_precision", "ece_quantile")
+    )
+    assert kept[0] == pytest.approx(kept[1], abs=1e-12)
+    assert not np.allclose(*moved)
+    assert set(_column(found, "model")) == {"classifier_1", "classifier_2", "classifier_3"}
 
 
 def test_trained_sets_may_grow(short: Run, table: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,10 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "curves.md"
-DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
 PARTS = (
-    "figure1", "figure2", "figure4", "figure2-other", "figure3g", "mcmc", "one-class", "synthetic",
-    "speed", "label-next",
+    "figure1", "figure2", "figure4", "figure2-digits", "figure2-other", "figure3g", "mcmc",
+    "one-class", "synthetic", "speed", "label-next",
 )  # fmt: skip
 
 
@@ -49,16 +47,14 @@ def test_a_part_without_data(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_part_and_its_resumption(tmp_path):
-    if not (DATA / "spe_scores").is_dir():
-        pytest.skip(f"no data in {DATA}; set FEWLABELS_DATA")
-    page = run(tmp_path, "--data", str(DATA))
+def test_every_part_and_its_resumption(tmp_path, real_or_simulated):
+    page = run(tmp_path, "--data", str(real_or_simulated))
     for name in PARTS:
         assert "\n| --- |" in block(page, name), name
     assert (tmp_path / "quick" / "figures" / "curves" / "figure1.svg").stat().st_size > 5000
     cells = sorted((tmp_path / "quick" / "synthetic").glob("*prevalence*.json"))
     assert cells
     stamps = [cell.stat().st_mtime_ns for cell in cells]
-    again = run(tmp_path, "--only", "synthetic", "--data", str(DATA), "--resume")
+    again = run(tmp_path, "--only", "synthetic", "--data", str(real_or_simulated), "--resume")
     assert [cell.stat().st_mtime_ns for cell in cells] == stamps
     assert block(again, "synthetic").count("| spe |") == 2

@@ -36,7 +36,7 @@ def test_list(cli: Cli) -> None:
     code, out, _ = cli("benchmark", "--list")
     assert code == 0
     lines = out.splitlines()
-    assert len(lines) == 10
+    assert len(lines) == 11
     assert lines[0] == "ssme-binary             Error by method, two classes"
     assert all(len(line) <= 80 for line in lines)
 

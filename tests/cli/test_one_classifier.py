@@ -112,11 +112,9 @@ def test_one_classifier_needs_no_name(cli: Run, columns: Table, write: Callable[
 
 
 def test_the_default_method(cli: Run, predictions_file: Path) -> None:
-    if "monotone-curves" not in fl.models.METHODS:
-        pytest.skip("monotone-curves is not registered")
     code, out, err = cli("curve", predictions_file, "--model", "good", "--json", "-")
     assert code == 0, err
-    assert strict(out)["method"] == "monotone-curves"
+    assert strict(out)["method"] == "averaged-curves"
 
 
 def test_three_classes(cli: Run, write: Callable[..., Path]) -> None:

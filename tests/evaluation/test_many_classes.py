@@ -16,7 +16,8 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.methods.ensembles import belief_mixture
 
 METRICS = ["accuracy", "f1", "specificity", "cohen_kappa", "weighted_kappa",
-           "mean_absolute_error", "within_one", "matthews_corrcoef", "ece", "ece_quantile", "brier", "log_loss", "roc_auc", "average_precision"]  # fmt: skip
+           "mean_absolute_error", "within_one", "matthews_corrcoef", "ece",
+           "ece_quantile", "brier", "log_loss", "roc_auc", "average_precision"]  # fmt: skip
 RANKINGS = {"roc_auc", "average_precision"}
 
 

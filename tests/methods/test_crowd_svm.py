@@ -62,6 +62,9 @@ def enumerate_labels(
             a = prior.confusion
             value += gammaln(n_classes * a) - gammaln(n_classes * a + sum(seen))
             value += sum(gammaln(a + s) - gammaln(a) for s in seen)
+        if prior.shares:  # of a uniform Dirichlet
+            value += gammaln(n_classes) - gammaln(n_classes + n)
+            value += sum(gammaln(1 + y.count(d)) for d in range(n_classes))
         missed = 0.0
         for i in range(n):
             rival = np.max([score[i][d] for d in range(n_classes) if d != y[i]], axis=0)
@@ -77,13 +80,14 @@ def enumerate_labels(
     [
         ([[0, 0], [1, 1], [1, 0]], Penalty(0.5, 1.0), Prior(1.0, 1.0)),
         ([[0, -1], [1, 1], [-1, 0]], Penalty(0.25, 2.0), Prior(0.5, 0.7)),
+        ([[0, 0], [0, 1], [1, 0]], Penalty(0.5, 1.0), Prior(1.0, 1.0, shares=True)),
     ],
 )
 def test_the_sampler_draws_labels_as_often_as_enumeration_says(votes, penalty, prior):
     votes = np.array(votes)
     exact = enumerate_labels(votes, 2, penalty, prior)
     ballots, rng = ballots_of(votes, 2), np.random.default_rng(0)
-    state = State(np.zeros(3, dtype=np.int64), np.ones(2), np.zeros((2, 2, 2)))
+    state = State(np.zeros(3, dtype=np.int64), np.ones(2), np.zeros((2, 2, 2)), np.zeros(2))
     size, seen = 2500, dict.fromkeys(exact, 0)
     for _ in range(size):
         state = sweep(ballots, state, penalty, prior, rng)
@@ -259,3 +263,19 @@ def test_known_labels_rule_classes_out_in_descent(n_classes):
     with np.errstate(invalid="raise"):
         out = lead(np.array([[2.0, -np.inf, -np.inf], [1.0, 1.0, -np.inf], [3.0, 1.0, 0.0]]))
     np.testing.assert_array_equal(out, [[np.inf, -np.inf, -np.inf], [0, 0, -np.inf], [2, -2, -3]])
+
+
+def test_learned_shares_leave_rare_classes_rare():
+    """Four voters who invent one in twenty: with equal shares every doubtful item is positive."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(2000) < 0.03).astype(int)
+    right = rng.random((2000, 4)) < np.where(truth[:, None] == 1, 0.6, 0.95)
+    votes = np.where(right, truth[:, None], 1 - truth[:, None])
+    predictions = fl.Predictions(votes=votes, classes=[0, 1])
+    settings = {"cost": 0.125, "margin": 1.0, "draws": 60}
+    equal, learned = (
+        (CrowdSVM(class_shares=how, **settings).infer(predictions, 0).marginals()[:, 1] > 0.5)
+        for how in ("equal", "learned")
+    )
+    assert (equal != truth).mean() > 2 * (learned != truth).mean()
+    assert (learned != truth).mean() < 0.03

@@ -314,3 +314,25 @@ def test_components_and_truncation_and_short_names():
 def test_options_are_checked(options, message):
     with pytest.raises(fl.UsageError, match=message):
         SPE(**options)
+
+
+def test_priors_of_the_user_move_the_answer():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 1))
+    predictions = fl.Predictions(
+        scores=scores, labels=np.full(60, -1), models=["a"], classes=(0, 1)
+    )
+    rare, common = (
+        fl.models.SPE(prevalence_prior=prior).infer(predictions, 0).diagnostics["prevalence"]["a"]
+        for prior in ((5.0, 95.0), (95.0, 5.0))
+    )
+    assert rare < 0.15
+    assert common > 0.85
+
+
+@pytest.mark.parametrize(
+    "bad", [{"prevalence_prior": (0, 1)}, {"location_prior": (0.5, 0)}, {"spread_prior": (1,)}]
+)
+def test_priors_are_checked(bad):
+    with pytest.raises(fl.UsageError, match=f"`{next(iter(bad))}` must be two numbers"):
+        fl.models.SPE(**bad)

@@ -176,6 +176,31 @@ def test_the_papers_size_is_stable():
     assert (posterior.marginals().argmax(axis=1) == truth)[50:].mean() > 0.9
 
 
+def test_the_papers_second_stage_is_em_alone():
+    """Flow fixed, no prior of the covariances: every EM step raises the likelihood."""
+    predictions, _ = clusters()
+
+    def fitted(epochs: int):
+        options = SMALL | {"joint_epochs": epochs, "noise": 0.0, "dtype": "float64"}
+        model = SSMEFlow(**options, joint=False, covariance_prior=0.0)
+        return model.fit(predictions, np.random.default_rng(0))
+
+    few, more, most = (fitted(n).trained for n in (1, 10, 200))
+    np.testing.assert_array_equal(few.parameters, most.parameters)
+    assert few.log_likelihood < more.log_likelihood < most.log_likelihood + 1e-6
+    both = SSMEFlow(**SMALL).fit(predictions, np.random.default_rng(0)).trained
+    assert not np.array_equal(both.parameters, few.parameters)
+
+
+def test_a_class_without_members_needs_no_prior():
+    """Of 300 items none is of the third class: its covariance has its floor, and nothing breaks."""
+    predictions, _ = clusters()
+    p = np.concatenate([predictions.probabilities * 0.999, np.full((300, 2, 1), 0.001)], axis=2)
+    model = SSMEFlow(**SMALL, joint=False, covariance_prior=0.0)
+    found = model.infer(fl.Predictions(p, predictions.labels, classes=(0, 1, 2)), 0)
+    assert np.isfinite(found.marginals()).all()
+
+
 def test_early_stopping_keeps_the_best_epoch():
     """With no noise and few items a flow learns them by heart; held-out items notice."""
     predictions, _ = clusters(n=150)

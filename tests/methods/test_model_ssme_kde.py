@@ -61,6 +61,26 @@ def test_labels_weigh_the_same_on_a_support():
     assert part == pytest.approx(whole, abs=0.02)
 
 
+@pytest.mark.parametrize("weight", [0.5, 0.25])
+def test_a_weight_between_is_that_of_repeated_labels(weight):
+    """Unlabeled items that count w are every label 1/w times, beside unlabeled items that count 1.
+
+    The objective is sum_labeled log P(s, y) + w sum_unlabeled log P(s): times 1/w it is the other.
+    """
+    rng = np.random.default_rng(3)
+    truth = (rng.random(240) < 0.4).astype(int)
+    p = 1 / (1 + np.exp(-2.5 * (truth[:, None] - 0.5) - rng.normal(size=(240, 2))))
+    labels = np.where(np.arange(240) < 30, truth, -1)
+    times = round(1 / weight)
+    settings = {"bandwidth": 0.7, "init": "soft", "epochs": 30}
+    once = SSMEKDE(unlabeled_weight=weight, **settings).infer(fl.Predictions(p, labels), 0)
+    rows = np.concatenate([np.tile(np.arange(30), times), np.arange(30, 240)])
+    often = SSMEKDE(**settings).infer(fl.Predictions(p[rows], labels[rows]), 0)
+    np.testing.assert_allclose(once.marginals()[30:], often.marginals()[30 * times :], atol=2e-6)
+    plain = SSMEKDE(**settings).infer(fl.Predictions(p, labels), 0)
+    assert np.abs(once.marginals() - plain.marginals()).max() > 0.01
+
+
 def test_unlabeled_weight_zero_learns_from_labels_alone():
     predictions, _ = two_moons(known=100)
     alone = SSMEKDE(bandwidth=0.5, unlabeled_weight=0.0, init="soft").infer(predictions, 0)

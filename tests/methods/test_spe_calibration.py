@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from fewlabels.methods.spe.families import FAMILIES
 from fewlabels.methods.spe.mixture import ClassDensity, ScoreMixture, score_data
@@ -17,10 +17,9 @@ from fewlabels.methods.spe.sampling import (
     Target,
     find_modes,
     importance_ladder,
+    moved,
     run_chains,
 )
-
-pytestmark = pytest.mark.slow
 
 DRAWS, BINS = 99, 10
 
@@ -68,12 +67,57 @@ def one_rank(mixture, names, seed: int) -> np.ndarray:
     return (draws < theta).sum(axis=0)
 
 
+SIZE = 2000
+"""Data sets; the share of 10% has a standard error of .7%, and 14% is six of these away."""
+
+OUTER = 5
+"""Ranks at each end, of 100: the outer tenth."""
+
+
+def furthest(ranks: np.ndarray) -> float:
+    """Largest distance from uniform of the outer tenth of ranks (sets, parameters), and of bins.
+
+    In standard errors, and as the normal quantile of a chi-square p-value.
+    """
+    n = len(ranks)
+    outer = ((ranks < OUTER) | (ranks > DRAWS - OUTER)).mean(axis=0)
+    z = np.abs(outer - 2 * OUTER / (DRAWS + 1)) / np.sqrt(0.1 * 0.9 / n)
+    binned = [np.bincount(r * BINS // (DRAWS + 1), minlength=BINS) for r in ranks.T]
+    chi = [((count - n / BINS) ** 2).sum() / (n / BINS) for count in binned]
+    return float(max(*z, *norm.isf(chi2.sf(chi, BINS - 1) / 2)))
+
+
+LIMIT = 3.9
+"""Of some twenty distances once in two hundred times by chance (Bonferroni)."""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("normal", "gamma"), ("normal", "normal")])
 def test_ranks_are_uniform(names):
     mixture = ScoreMixture(*(ClassDensity(FAMILIES[name]) for name in names))
-    size = 300
-    ranks = np.array([one_rank(mixture, names, seed) for seed in range(size)])
-    for k in range(mixture.size):
-        count = np.bincount(ranks[:, k] * BINS // (DRAWS + 1), minlength=BINS)
-        statistic = ((count - size / BINS) ** 2).sum() / (size / BINS)
-        assert chi2.sf(statistic, BINS - 1) > 1e-3, (k, count)
+    ranks = np.array([one_rank(mixture, names, seed) for seed in range(SIZE)])
+    assert furthest(ranks) < LIMIT
+
+
+@pytest.mark.parametrize(
+    ("spread", "shift", "seen"), [(1.0, 0.0, False), (0.9, 0.0, True), (1.0, 0.15, True)]
+)
+def test_a_planted_fault_is_seen(spread, shift, seen):
+    """Draws a tenth too narrow put 14% of the truths into the outer tenth of ranks."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(SIZE, 5))
+    draws = rng.normal(shift, spread, (DRAWS, SIZE, 5))
+    assert (furthest((draws < truth).sum(axis=0)) > LIMIT) is seen
+
+
+def test_moves_mend_a_sample_that_is_too_narrow():
+    rng = np.random.default_rng(1)
+
+    def target(theta):
+        return -0.5 * (theta**2).sum(axis=1)
+
+    narrow, right = (scale * rng.normal(size=(4000, 3)) for scale in (0.8, 1.0))
+    assert moved(target, narrow, np.eye(3), rng).std(axis=0) == pytest.approx(1.0, abs=0.06)
+    assert moved(target, right, np.eye(3), rng).std(axis=0) == pytest.approx(1.0, abs=0.04)
+    copies = moved(target, np.zeros((4000, 3)), np.eye(3), rng)
+    assert copies.std(axis=0).min() > 0.75

@@ -142,3 +142,30 @@ def test_item_likelihood_adds_up():
     np.testing.assert_allclose(
         each.sum(axis=0), mixture.log_likelihood(theta, data_of(x, y)), rtol=1e-11
     )
+
+
+@pytest.mark.parametrize("prevalence", [(1.0, 1.0), (2.0, 7.0), (0.5, 3.0)])
+def test_the_prior_of_the_prevalence_is_a_beta_density(prevalence):
+    from scipy.stats import beta
+
+    normal = ClassDensity(FAMILIES["normal"])
+    mixture = ScoreMixture(normal, normal, prevalence)
+    theta = np.column_stack([np.full((5, 4), 0.1), np.linspace(-3, 3, 5)])
+    share = 1 / (1 + np.exp(-theta[:, -1]))
+    flat = ScoreMixture(normal, normal).log_prior(theta)[0] - np.log(share * (1 - share))
+    value, slope = mixture.log_prior(theta)
+    expected = flat + beta.logpdf(share, *prevalence) + np.log(share * (1 - share))
+    np.testing.assert_allclose(value, expected, rtol=0, atol=1e-12)
+    step = 1e-6 * np.eye(5)[-1]
+    numeric = (mixture.log_prior(theta + step)[0] - mixture.log_prior(theta - step)[0]) / 2e-6
+    np.testing.assert_allclose(slope[:, -1], numeric, atol=1e-8)
+
+
+def test_location_and_spread_may_be_given():
+    for name in ("normal", "student-t", "gamma", "gumbel-left"):
+        own = FAMILIES[name].prior_with((0.2, 0.1), (3.0, 30.0))
+        assert own[0][1:3] == (0.2, 0.1)
+        assert own[1][1:3] == (3.0, 30.0)
+        assert own[0].link == FAMILIES[name].prior[0].link
+        assert len(own) == FAMILIES[name].size
+    assert FAMILIES["gompertz"].prior_with((0.2, 0.1), None) == FAMILIES["gompertz"].prior

@@ -21,6 +21,8 @@ maxima and the same posteriors. So the claim has two parts, each tested here:
 from __future__ import annotations
 
 import itertools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,10 @@ from scipy.optimize import minimize
 
 import fewlabels as fl
 from fewlabels.methods.votes.dawid_skene import DawidSkene
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from dependencies import dependencies
 
 K = 2
 RIGHT = np.array([0.9, 0.8, 0.75, 0.7])
@@ -85,26 +91,6 @@ def test_without_dependencies_the_label_model_is_dawid_skene():
         assert posterior.diagnostics["error_rate"][model] == pytest.approx(
             1 - np.trace(table), abs=2e-4
         )
-
-
-def dependencies(votes: np.ndarray, threshold: float = 1.0) -> set[tuple[int, int]]:
-    """Pairs of sources in the sparse part of the inverse covariance of the votes.
-
-    Off the diagonal, inverse covariance = sparse - z z', where z z' is that of the hidden class.
-    Each z_i^2 is a median over triplets (i, j, k) of e_ij e_ik / e_jk with e = z z', which a few
-    dependent pairs do not move; what the rank-one part leaves over is the sparse part.
-    """
-    e = -np.linalg.inv(np.cov(votes.T.astype(float)))
-    m = len(e)
-    z = np.zeros(m)
-    for i in range(m):
-        pairs = itertools.combinations([j for j in range(m) if j != i], 2)
-        z[i] = np.sqrt(max(np.median([e[i, j] * e[i, k] / e[j, k] for j, k in pairs]), 0.0))
-    return {
-        (i, j)
-        for i, j in itertools.combinations(range(m), 2)
-        if abs(e[i, j] - z[i] * z[j]) > threshold
-    }
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -332,3 +332,71 @@ def test_progress_is_told():
     seen = []
     curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
     assert seen == [(i, 8) for i in range(1, 9)]
+
+
+# --- by threshold -----------------------------------------------------------------------------
+
+
+def test_equal_error_rate_by_hand():
+    """Scores 4 3 2 1 of classes 1 0 1 0: half of each is missed at the second cut."""
+    y = np.array([1.0, 0.0, 1.0, 0.0])[:, None]
+    drawn = Counts(np.cumsum(y, 0), np.cumsum(1 - y, 0), y.sum(0), (1 - y).sum(0))
+    assert counts.equal_error_rate(drawn).tolist() == [0.5]
+    # All positives first: none of either is missed.
+    y = np.array([1.0, 1.0, 0.0, 0.0])[:, None]
+    drawn = Counts(np.cumsum(y, 0), np.cumsum(1 - y, 0), y.sum(0), (1 - y).sum(0))
+    assert counts.equal_error_rate(drawn).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal(seed):
+    from sklearn.metrics import roc_curve
+
+    rng = np.random.default_rng(seed)
+    truth = rng.random(300) < 0.3
+    scores = rng.normal(1.5 * truth, 1.0).round(1)
+    predictions = fl.Predictions(scores=scores[:, None], labels=truth.astype(int), models=["a"])
+    found = curves(predictions, method="labeled").by_threshold
+    fpr, tpr, _ = roc_curve(truth, scores, drop_intermediate=False)
+    x = np.linspace(0, 1, 100_001)
+    expected = x[np.argmin(np.abs(1 - np.interp(x, fpr, tpr) - x))]
+    assert found.equal_error_rate.value == pytest.approx(expected, abs=2e-5)
+    # With every label the rates are those of the items, and their bands have no width.
+    for place in range(0, len(found.threshold), 9):
+        called = scores >= found.threshold[place]
+        assert found.precision.value[place] == pytest.approx(truth[called].mean())
+        assert found.recall.value[place] == pytest.approx(truth[called].sum() / truth.sum())
+    np.testing.assert_array_equal(found.recall.low, found.recall.high)
+
+
+def test_bands_by_threshold_hold_the_rates():
+    held = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        truth = (rng.random(600) < 0.35).astype(int)
+        scores = rng.normal(2.0 * truth, 1.0)
+        labels = np.where(np.arange(600) < 40, truth, -1)
+        predictions = fl.Predictions(scores=scores[:, None], labels=labels, models=["a"])
+        found = curves(predictions, method="monotone-curves").by_threshold
+        assert (np.diff(found.threshold) > 0).all()
+        for rate, real in (
+            (found.recall, [truth[scores >= t].sum() / truth.sum() for t in found.threshold]),
+            (found.precision, [truth[scores >= t].mean() for t in found.threshold]),
+        ):
+            assert (rate.low <= rate.value).all()
+            assert (rate.value <= rate.high).all()
+            held.append(((rate.low - 1e-9 <= real) & (real <= rate.high + 1e-9)).mean())
+    assert np.mean(held) > 0.8
+
+
+def test_densities_are_drawn_where_a_method_has_them():
+    predictions = one(n=400, known=60, probability=False)
+    picture = curves(predictions, method="spe").picture()
+    found, edges = picture["densities"], picture["histogram"]["edges"]
+    assert set(found) == {"positive", "negative"}
+    total = sum(np.array(found[side]["value"]) for side in found)
+    assert len(total) == len(edges) - 1
+    assert total.sum() == pytest.approx(1.0, abs=0.08)
+    seen = sum(np.array(picture["histogram"][k]) for k in ("unlabeled", "negative", "positive"))
+    assert np.abs(np.cumsum(total) - np.cumsum(seen) / seen.sum()).max() < 0.1
+    assert "densities" not in curves(predictions, method="monotone-curves").picture()

@@ -148,7 +148,7 @@ def test_order_of_items_does_not_matter() -> None:
     [
         ({"shift": "both"}, "`shift` must be None or one of auto, covariate, label; got 'both'"),
         ({"shift": "label", "estimand": "sample"}, "population that unlabeled items come from"),
-        ({"shift": "auto", "method": "active-testing"}, "weights its labels itself"),
+        ({"shift": "auto", "method": "active-testing"}, "chooses its labels itself"),
     ],
 )
 def test_what_is_refused(options: dict[str, str], message: str) -> None:

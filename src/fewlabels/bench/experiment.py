@@ -16,10 +16,24 @@ import numpy as np
 
 from fewlabels.bench.cells import FAILED, Body, Cell, DatasetFacts, Job, body_of, failure
 from fewlabels.bench.datasets import Reading, read_datasets
-from fewlabels.bench.protocol import FLOOR, REFERENCE, TRAINED, Protocol, asks_for_labels
+from fewlabels.bench.protocol import (
+    BY_ITEM,
+    FLOOR,
+    REFERENCE,
+    TRAINED,
+    Protocol,
+    asks_for_labels,
+)
 from fewlabels.bench.semisynthetic import read_tables
 from fewlabels.bench.splits import Split, draw, generator, items_needed, released, seed_of, uniform
-from fewlabels.bench.world import World, estimand_of, measured_by_group, truth_level
+from fewlabels.bench.world import (
+    BINNED,
+    World,
+    estimand_of,
+    gaps_by_item,
+    measured_by_group,
+    truth_level,
+)
 from fewlabels.errors import FewlabelsError, InputError, Status, UsageError, listed
 from fewlabels.estimating import estimate
 from fewlabels.evaluation.groups import all_and_groups
@@ -284,11 +298,21 @@ class Bench:
             name: np.array([getattr(row, name) for row in found.rows]).reshape(shape)
             for name in ("value", "low", "high")
         }
+        status = np.array([str(row.status) for row in found.rows], dtype=object).reshape(shape)
+        if self.protocol.factor == "labels" and cell.level == BY_ITEM:
+            # No metric has such an estimate but those of calibration.
+            by_item = gaps_by_item(found.posterior, predictions)
+            column = {name: np.full(shape, np.nan) for name in column}
+            status = np.full(shape, str(Status.NOT_APPLICABLE), dtype=object)
+            for place, metric in enumerate(self.chosen.values()):
+                if metric.name in BINNED:
+                    column["value"][0, :, place] = by_item
+                    status[0, :, place] = str(Status.OK)
         intervals = self.protocol.confidence_level is not None
         return body_of(
             predictions.models, list(self.chosen), groups, [cell.run], column["value"],
             low=column["low"] if intervals else None, high=column["high"] if intervals else None,
-            status=np.array([str(row.status) for row in found.rows]), seconds=[seconds],
+            status=status, seconds=[seconds],
         )  # fmt: skip
 
     # --- what cells share -----------------------------------------------------------------------

@@ -24,7 +24,8 @@ SAMPLERS = ("released", "uniform")
 ESTIMANDS = ("sample", "population")
 FACTORS = ("", "sharpness", "labels", "classifiers", "subset")
 _VARIES: Mapping[str, tuple[str, ...]] = {
-    "predictions": ("sharpness", "labels", "subset"), TRAINED: ("classifiers",), HISTOGRAMS: (),
+    "predictions": ("sharpness", "labels", "subset"), TRAINED: ("classifiers", "sharpness"),
+    HISTOGRAMS: (),
 }  # fmt: skip
 """What each design can vary; it would take the levels of another for empty ones."""
 
@@ -32,6 +33,10 @@ HISTOGRAM_OPTIONS: Mapping[str, str] = {
     "runs": "runs", "methods": "methods", "seed": "seed", "labels_per_item": "n_labeled",
 }  # fmt: skip
 """What may be asked of a protocol of histograms -> its field."""
+
+BY_ITEM = "by-item"
+LABELS = ("drawn", "expected", BY_ITEM)
+"""Levels of what labels are: drawn, expected, or compared with the scores item by item."""
 
 MOST = 100_000
 """Runs, draws of the curve and subsets: with more of them only their count would be computed."""
@@ -65,7 +70,7 @@ class Protocol:
         As at `fewlabels.estimate`; no level, no intervals. Where a level is set and no estimand,
         it is "population": the truth is that of other items than those of the intervals.
     factor, levels
-        What is varied besides: "sharpness", "labels" (drawn or expected), "classifiers" (how
+        What is varied besides: "sharpness", "labels" (`LABELS`), "classifiers" (how
         many), "subset" (which; the levels are then made from the data set).
     by, bins
         Columns to estimate by, and edges at which numeric ones are cut.
@@ -390,8 +395,8 @@ def _edges(name: str, value: Any) -> dict[str, tuple[float, ...]]:
 
 
 def _check_level(factor: str, level: str) -> None:
-    if factor == "labels" and level not in ("drawn", "expected"):
-        raise UsageError(f"`levels` of 'labels' are drawn and expected; got {quoted(level)}")
+    if factor == "labels" and level not in LABELS:
+        raise UsageError(f"`levels` of 'labels' are {listed(LABELS)}; got {quoted(level)}")
     if factor in ("sharpness", "classifiers"):
         try:
             number = float(level)

@@ -16,7 +16,7 @@ from fewlabels.bench.cells import DatasetFacts
 from fewlabels.bench.datasets import digest_of, find_files, name_files
 from fewlabels.bench.protocol import Protocol
 from fewlabels.bench.splits import generator
-from fewlabels.bench.world import Trait, World, likeness, quality
+from fewlabels.bench.world import Trait, World, likeness, quality, varied
 from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import Predictions
@@ -47,7 +47,7 @@ class TrainedSets(World):
     _kept: dict[tuple[int, int], Floats] = field(default_factory=dict, repr=False)
 
     def levels(self) -> tuple[str, ...]:
-        """How many classifiers a set has."""
+        """How many classifiers a set has, or how sharp their probabilities are."""
         return self.protocol.levels if self.protocol.factor else ("",)
 
     def halves(self, run: int) -> tuple[Ints, Ints]:
@@ -59,12 +59,13 @@ class TrainedSets(World):
         """What the classifiers of a set say of some rows, with all labels."""
         weights = self._weights(run, self._size(level))
         logit = self.features[rows] @ weights[:-1] + weights[-1]
-        return Predictions(
+        found = Predictions(
             1 / (1 + np.exp(-np.clip(logit, -500, 500))),
             self.labels[rows],
             models=_names(self._size(level)),
             classes=self.facts.classes,
         )
+        return varied(found, self.protocol.factor, level)
 
     def traits(self) -> list[Trait]:
         """Size and prevalence of the table."""
@@ -83,7 +84,8 @@ class TrainedSets(World):
         return [(level, run, name, value) for name, value in found.items()]
 
     def _size(self, level: str) -> int:
-        return int(float(level)) if level else self.protocol.subset_size
+        counted = self.protocol.factor == "classifiers" and level
+        return int(float(level)) if counted else self.protocol.subset_size
 
     def _parts(self, run: int) -> tuple[Ints, Ints, Ints]:
         """Rows to draw from, for the truth, and to train on: they share none."""
@@ -200,7 +202,8 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
         )
     digest = digest_of("", features, labels.astype(np.int64), slices.astype(float))
     half = (len(labels) - protocol.truth_rows) // 2
-    most = max((int(float(level)) for level in protocol.levels), default=protocol.subset_size)
+    counts = protocol.levels if protocol.factor == "classifiers" else ()
+    most = max((int(float(level)) for level in counts), default=protocol.subset_size)
     facts = DatasetFacts(
         name, len(labels), half, _names(most), tuple(classes.tolist()), (),
         (f"trained on {len(names)} features", *notes, *said), str(file), digest,

@@ -144,6 +144,8 @@ def _tables(
     for kind in wanted:
         if kind == "methods":
             yield from tables(facts, "overview")
+        if kind == "groups":
+            yield from tables(facts, "group-ratios")
         yield from tables(facts, kind)
         if kind == last:
             yield from tables(facts, "intervals")

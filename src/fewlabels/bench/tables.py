@@ -20,7 +20,7 @@ from fewlabels.bench.comparisons import (
     scale,
     spread,
 )
-from fewlabels.bench.protocol import FLOOR, REFERENCE
+from fewlabels.bench.protocol import FLOOR, LABELS, REFERENCE
 from fewlabels.kernels.arrays import Floats
 
 Table = dict[str, Any]
@@ -51,19 +51,26 @@ def _overview(facts: ResultTable) -> Iterator[Table]:
         columns: list[Column] = []
         for size in sorted({s.n_labeled for s in settings}):
             parts = [facts.cells[s] for s in settings if s.n_labeled == size]
-            column = {m: _mean_ratio(parts, m) for m in dict.fromkeys(m for p in parts for m in p)}
-            # Data sets are no sample of anything, so the least mean alone is marked.
-            entered = {m: c for m, c in column.items() if m != FLOOR and c["mean"] is not None}
-            most = max((c["n_runs"] for c in entered.values()), default=0)
-            if len(entered) > 1:
-                full = [c for c in entered.values() if c["n_runs"] == most]
-                min(full, key=lambda c: c["mean"])["best"] = True
-            columns.append(("n_labeled", size, column))
+            columns.append(("n_labeled", size, _mean_ratios(parts, "data set")))
         yield _table("overview", facts, settings, columns, dataset=None)
 
 
-def _mean_ratio(parts: Sequence[dict[str, Cell]], method: str) -> Cell:
-    """Mean over the data sets; reasons count those without a ratio."""
+def _mean_ratios(parts: Sequence[dict[str, Cell]], over: str) -> dict[str, Cell]:
+    """Mean ratio of every method over data sets, or groups and metrics.
+
+    These are no sample of anything, so the least mean alone is marked.
+    """
+    column = {m: _mean_ratio(parts, m, over) for m in dict.fromkeys(m for p in parts for m in p)}
+    entered = {m: c for m, c in column.items() if m != FLOOR and c["mean"] is not None}
+    most = max((c["n_runs"] for c in entered.values()), default=0)
+    if len(entered) > 1:
+        full = [c for c in entered.values() if c["n_runs"] == most]
+        min(full, key=lambda c: c["mean"])["best"] = True
+    return column
+
+
+def _mean_ratio(parts: Sequence[dict[str, Cell]], method: str, over: str) -> Cell:
+    """Mean over the parts; reasons count those without a ratio."""
     found = [part.get(method, {"rmae": None, "reasons": {}}) for part in parts]
     reasons = Counter(
         reason for c in found if c["rmae"] is None for reason in c["reasons"] or [_NO_RATIO]
@@ -71,7 +78,7 @@ def _mean_ratio(parts: Sequence[dict[str, Cell]], method: str) -> Cell:
     return {
         **spread(np.asarray([c["rmae"] for c in found if c["rmae"] is not None], dtype=float)),
         "n_of": len(parts),
-        "over": "data set",
+        "over": over,
         "reasons": dict(sorted(reasons.items())),
         "best": False,
     }
@@ -101,6 +108,22 @@ def _groups(facts: ResultTable) -> Iterator[Table]:
         columns.append(("mean", "mean", _mean_of_groups(facts, settings)))
         n_labeled, grouping = settings[0].n_labeled, settings[0].group.partition("=")[0]
         yield _table("groups", facts, settings, columns, n_labeled=n_labeled, grouping=grouping)
+
+
+def _group_ratios(facts: ResultTable) -> Iterator[Table]:
+    """Mean ratio to Labeled over metrics and groups (SSME, Table 2): a column per grouping."""
+    for settings in facts.together(
+        lambda s: s._replace(group="", metric=""), lambda s: bool(s.group)
+    ):
+        groupings = dict.fromkeys(s.group.partition("=")[0] for s in settings)
+        columns: list[Column] = []
+        for grouping in [*groupings, ""]:
+            start = f"{grouping}=" if grouping else ""
+            parts = [facts.cells[s] for s in settings if s.group.startswith(start)]
+            head = ("grouping", grouping) if grouping else ("mean", "all")
+            columns.append((*head, _mean_ratios(parts, "cell")))
+        n_labeled = settings[0].n_labeled
+        yield _table("group-ratios", facts, settings, columns, metric="", n_labeled=n_labeled)
 
 
 def _mean_of_groups(facts: ResultTable, settings: Sequence[Setting]) -> dict[str, Cell]:
@@ -142,13 +165,13 @@ def _stacked(facts: ResultTable, settings: Sequence[Setting], methods: Sequence[
 
 
 def _levels(facts: ResultTable) -> Iterator[Table]:
-    """Levels side by side; of two levels also the paired difference, second minus first."""
+    """Levels side by side; of two, or of labels, also the paired difference of the first two."""
     for settings in facts.together(
         lambda s: s._replace(level=""), lambda s: bool(s.factor) and not s.group
     ):
-        settings = sorted(settings, key=lambda s: natural(s.level))
+        settings = sorted(settings, key=lambda s: _place_of_level(s))
         columns = _side_by_side(facts, settings, "level")
-        if len(settings) == 2:
+        if len(settings) == 2 or (len(settings) > 2 and settings[0].factor == "labels"):
             methods = facts.in_order(m for s in settings for m in facts.cells[s])
             errors = _stacked(facts, settings, methods) * scale(settings[0].metric)
             plain = {"signed": True, "n_of": errors.shape[2], "reasons": {}, "best": False}
@@ -156,6 +179,12 @@ def _levels(facts: ResultTable) -> Iterator[Table]:
             columns.append(("difference", "difference", paired))
         n_labeled = settings[0].n_labeled
         yield _table("levels", facts, settings, columns, n_labeled=n_labeled, level="")
+
+
+def _place_of_level(setting: Setting) -> tuple[Any, ...]:
+    """Numbers by their size, what labels are as `LABELS` has it."""
+    named = setting.factor == "labels" and setting.level in LABELS
+    return (LABELS.index(setting.level),) if named else natural(setting.level)
 
 
 def _effective_sizes(facts: ResultTable) -> Iterator[Table]:
@@ -266,6 +295,7 @@ _TABLES: Mapping[str, Callable[[ResultTable], Iterator[Table]]] = {
     "methods": _methods,
     "intervals": _intervals,
     "classifiers": _classifiers,
+    "group-ratios": _group_ratios,
     "groups": _groups,
     "levels": _levels,
     "effective-sizes": _effective_sizes,

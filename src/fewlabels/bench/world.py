@@ -18,8 +18,10 @@ from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import additive_log_ratio, clip
 from fewlabels.metrics.base import HardLabels
+from fewlabels.metrics.calibration import CALIBRATION_METRICS
 from fewlabels.metrics.plans import Chosen, finish_labels, prepare, view_of
 from fewlabels.metrics.registry import resolve
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 Trait = tuple[str, int, str, float]
@@ -137,6 +139,31 @@ def estimand_of(protocol: Protocol, level: str) -> Estimand:
     """The paper's metrics of drawn labels are those of these very items."""
     drawn = protocol.estimand == "sample" if protocol.factor != "labels" else level == "drawn"
     return "sample" if drawn else "population"
+
+
+def gaps_by_item(posterior: LabelPosterior, predictions: Predictions) -> Floats:
+    """Mean over items of |P(event) - its probability| of each classifier, (M,) (SSME, E.2).
+
+    The event is that of `ece`: class 1 of two, of more that the predicted class is right. Where
+    nothing is put into bins nothing cancels within one, so that it is at least the ECE of
+    expected labels.
+    """
+    p, k = predictions.probabilities, predictions.n_classes
+    out = np.full(predictions.n_models, np.nan)
+    if p is None:
+        return out
+    for j in range(predictions.n_models):
+        own = posterior.of(j)
+        seen = ~np.isnan(p[:, j, 0]) & (True if own.observed is None else own.observed)
+        rows = np.flatnonzero(seen)
+        event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
+        gap = own.probabilities[rows, event] - p[rows, j, event]
+        out[j] = np.abs(gap).mean() if len(rows) else np.nan
+    return out
+
+
+BINNED = frozenset(metric.name for metric in CALIBRATION_METRICS)
+"""Metrics of which `gaps_by_item` is another estimate."""
 
 
 def varied(predictions: Predictions, factor: str, level: str) -> Predictions:

@@ -12,7 +12,7 @@ from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, Split, sa
 from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.methods.registry import METHODS
+from fewlabels.methods.registry import CHOOSING, METHODS
 from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
@@ -211,7 +211,7 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
     if predictions.size_of(labeled) < FEWEST_LABELS or not unlabeled.any():
         return None
     weight = predictions.weight[predictions.weight > 0]
-    if (weight != weight[:1]).any() or method == "active-testing":
+    if (weight != weight[:1]).any() or method in CHOOSING:
         return None
     if predictions.label_weight is not None:
         return None

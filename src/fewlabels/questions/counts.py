@@ -454,6 +454,29 @@ def tpr_at_fpr(counts: Counts, grid: Floats = GRID) -> Reading:
     return tpr, cut
 
 
+def equal_error_rate(counts: Counts) -> Floats:
+    """Where false-positive and false-negative rate are equal, on straight lines, (D,); NaN = none.
+
+    From the highest cut down the one rises from 0 and the other falls from 1.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fpr, tpr = (
+            counts.false_positives / counts.negatives,
+            counts.true_positives / counts.positives,
+        )
+    ends = np.zeros((1, len(counts.positives)))
+    fpr, fnr = np.concatenate([ends, fpr, 1 + ends]), np.concatenate([1 + ends, 1 - tpr, ends])
+    after = (fnr <= fpr).argmax(axis=0)[None]
+    before = np.maximum(after - 1, 0)
+    (low, high), (far, near) = (
+        [np.take_along_axis(part, at, axis=0)[0] for at in (before, after)] for part in (fpr, fnr)
+    )
+    gap = (far - low) - (near - high)
+    share = np.where(gap > 0, (far - low) / np.where(gap > 0, gap, 1.0), 0.0)
+    out: Floats = low + share * (high - low)
+    return out
+
+
 def _by_draw(counts: Counts) -> Iterator[tuple[Floats, Floats, float, float]]:
     """Each draw's counts, which then lie side by side in memory."""
     tp, fp = (np.ascontiguousarray(part.T) for part in counts[:2])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, final, get_args
+from typing import Any, NamedTuple, final, get_args
 
 import numpy as np
 
@@ -17,7 +17,17 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, index_blocks, map_blocks, using_workers
 from fewlabels.methods.base import LabelModel
-from fewlabels.questions.counts import GRID, KINDS, VALUE_DRAWS, Counts, Kind, Points, points_of
+from fewlabels.questions.counts import (
+    GRID,
+    KINDS,
+    VALUE_DRAWS,
+    Counts,
+    Kind,
+    Points,
+    Rates,
+    equal_error_rate,
+    points_of,
+)
 from fewlabels.questions.question import (
     Answer,
     Interval,
@@ -112,11 +122,44 @@ class Curve(_Drawn):
         return frame(self.to_dict() | {"threshold": self.threshold}, backend)
 
 
+class Band(NamedTuple):
+    """Medians with the ends of their intervals, (places,) each."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+class ByThreshold(NamedTuple):
+    """Rates at up to 100 thresholds, ascending, in the units of the file.
+
+    The equal error rate is that of false positives and false negatives where the two are the same.
+    """
+
+    threshold: Floats
+    precision: Band
+    recall: Band
+    equal_error_rate: Interval
+
+    def plain(self) -> dict[str, Any]:
+        """As a report holds it."""
+        return {
+            "threshold": self.threshold,
+            **{
+                name: getattr(self, name)._asdict() for name in (*_BY_THRESHOLD, "equal_error_rate")
+            },
+        }
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Curves(_Drawn):
-    """What `fewlabels.curves` returns: `curves`, of several kinds by name, from one fit."""
+    """What `fewlabels.curves` returns: `curves`, of several kinds by name, from one fit.
+
+    `by_threshold` has precision and recall at thresholds, and the equal error rate.
+    """
 
     curves: Mapping[str, Curve]
+    by_threshold: ByThreshold
 
     def to_dict(self) -> dict[str, dict[str, list[float]]]:
         """`Curve.to_dict` by kind."""
@@ -125,7 +168,14 @@ class Curves(_Drawn):
     def report(self) -> dict[str, Any]:
         """Everything but the picture, as a dictionary of plain values."""
         lines = {kind: curve.lines() for kind, curve in self.curves.items()}
-        return self._report("curves", {"curves": lines, "prevalence": self.prevalence._asdict()})
+        return self._report(
+            "curves",
+            {
+                "curves": lines,
+                "prevalence": self.prevalence._asdict(),
+                "by_threshold": self.by_threshold.plain(),
+            },
+        )
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Points of all kinds as a table: kind, x, y, low, high, threshold."""
@@ -165,7 +215,7 @@ def curve(
         highest threshold whose recall is at least so much. "roc": true-positive rate at those
         false-positive rates, on straight lines between thresholds.
     method
-        Name of a method, or a label model. "auto" is "monotone-curves", fitted to the one
+        Name of a method, or a label model. "auto" is "averaged-curves", fitted to the one
         classifier; any other is fitted to all of them.
     confidence_level
         Probability that each interval of the band is meant to hold the truth, place by place.
@@ -266,8 +316,12 @@ def curves(
     for place, (name, kind) in enumerate(chosen.items()):
         own = slice(1 + 3 * place, 4 + 3 * place)
         by_kind[name] = _curve(question, kind, name, values[own], drawn[own], interval, shared)
+    places = slice(1 + 3 * len(chosen), None)
     return Curves(
         curves=by_kind,
+        by_threshold=_by_threshold(
+            points, values[places], drawn[places], confidence_level, interval
+        ),
         # Statuses go from what says least against an answer to what says most.
         status=max((one.status for one in by_kind.values()), key=list(Status).index),
         warnings=tuple(dict.fromkeys(text for one in by_kind.values() for text in one.warnings)),
@@ -295,7 +349,8 @@ def chosen_kinds(kinds: Any) -> dict[str, Kind]:
 def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]:
     """Prevalence (D,), then of each kind the curve and thresholds (D, 100) and the area (D,).
 
-    A draw in which a kind is undefined has NaN for an area.
+    A draw in which a kind is undefined has NaN for an area. Last come precision and recall at
+    some thresholds, (D, G), and the equal error rate (D,).
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         out = [counts.positives / (counts.positives + counts.negatives)]
@@ -303,7 +358,52 @@ def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]
     for kind in kinds:
         y, cut = kind.read(counts)
         out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=points.exact)]
-    return out
+    some = _places(points)
+    rates = Rates(
+        counts._replace(
+            true_positives=counts.true_positives[some],
+            false_positives=counts.false_positives[some],
+        ),
+        (0.0, 0.0),
+    )
+    return [*out, *(rates[name].T for name in _BY_THRESHOLD), equal_error_rate(counts)]
+
+
+_BY_THRESHOLD = ("precision", "recall")
+
+
+def _places(points: Points) -> Ints:
+    """Up to 100 cuts, evenly among all."""
+    last = len(points.thresholds) - 1
+    return np.unique(np.linspace(0, last, min(last + 1, len(GRID))).round().astype(np.int64))
+
+
+def _by_threshold(
+    points: Points,
+    values: Sequence[Floats],
+    drawn: Sequence[Floats],
+    confidence_level: float,
+    interval: IntervalKind,
+) -> ByThreshold:
+    """From what `_read` gives last."""
+    order = slice(None, None, -1)  # thresholds descend
+
+    def of(rates: Floats, draws: Floats) -> Band:
+        # Above all scores nothing is called positive, and its precision says nothing.
+        known = ~np.isnan(rates).any(axis=0) & ~np.isnan(draws).any(axis=0)
+        out = np.repeat([[0.0], [0.5], [1.0]], rates.shape[1], axis=1)
+        if known.any():
+            out[:, known] = band(rates[:, known], draws[:, known], confidence_level, kind=interval)
+        low, value, high = out[:, order]
+        return Band(value, low, high)
+
+    precision, recall = (of(*pair) for pair in zip(values[:2], drawn[:2], strict=True))
+    return ByThreshold(
+        points.thresholds[_places(points)][order],
+        precision,
+        recall,
+        summarise(values[2], drawn[2], confidence_level, kind=interval),
+    )
 
 
 def _curve(
@@ -350,10 +450,29 @@ def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
     """Histogram of the scores by label, and P(positive) by score with a band, in plain values."""
     with using_workers(workers):
         recalibration = _recalibration(question)
-    picture: dict[str, Any] = plain(
-        {"histogram": _histogram(question), "recalibration": recalibration}
-    )
+    histogram = _histogram(question)
+    drawn = {"histogram": histogram, "recalibration": recalibration}
+    picture: dict[str, Any] = plain(drawn | _densities(question, histogram["edges"]))
     return picture
+
+
+def _densities(question: OneClassifier, edges: Floats) -> dict[str, Any]:
+    """Share of each class's scores in each bin, with a band; {} where the method knows none.
+
+    Source: Welinder, Welling, Perona (2013), figures 1A and 3: densities of the two classes, each
+    times its share of the items, over the histogram of the scores.
+    """
+    rates = question.posterior.score_rates
+    if rates is None or question.predictions.n_classes > 2 or question.positive != 1:
+        return {}
+    index = np.arange(min(question.posterior.parameters.size, VALUE_DRAWS))
+    share, recall, fpr = rates.rates(edges, index)
+    found = {}
+    for name, tail, weight in (("negative", fpr, 1 - share), ("positive", recall, share)):
+        mass = np.maximum(-np.diff(tail, axis=0) * weight, 0.0).T
+        low, value, high = band(mass, mass, question.level, kind="equal-tailed")
+        found[name] = {"value": value, "low": low, "high": high}
+    return {"densities": found}
 
 
 def _histogram(question: OneClassifier) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _terms(summary: bw.Summary) -> Iterator[tuple[str, list[str]]]:
         yield "Bias", [_BIAS]
     if summary["protocol"].get("sampler") == "released" and not trained:
         yield "Labels", [_RELEASED]
-    if any(m["name"].startswith("active-testing") for m in summary["methods"]):
+    if any(m["name"].startswith("active-") for m in summary["methods"]):
         yield "active-testing", [_ACTIVE]
     if "intervals" in kinds:
         yield "Coverage", _coverage(summary)

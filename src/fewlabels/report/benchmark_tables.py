@@ -129,7 +129,7 @@ def _parts(table: Table, unit: str) -> list[_Part]:
     kind, over = table["kind"], _over(table)
     points = ", points" if unit == "points" else ""
     error = _Part(f"Error{points}{over}", "", _writes_error(unit), strong=True, footnote=_missing)
-    if kind == "overview":
+    if kind in ("overview", "group-ratios"):
 
         def mean_ratio(cell: bw.Cell) -> tuple[str, str]:
             spread = "" if cell["sd"] is None else f"± {bw.ratio_text(cell['sd'])}"

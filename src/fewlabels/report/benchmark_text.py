@@ -43,7 +43,7 @@ def render_text(summary: bw.Summary, width: int = 80) -> str:
     tables = summary["tables"]
     # The overview over several data sets comes with the tables that it is a mean of.
     kinds = list(dict.fromkeys(t["kind"] for t in tables))
-    main = kinds[: 2 if kinds[:1] == ["overview"] else 1]
+    main = kinds[: 2 if kinds and kinds[0] in ("overview", "group-ratios") else 1]
     chosen = [grids(t, summary)[0] for t in tables if t["kind"] in main]
     level = summary["protocol"].get("confidence_level")
     coverage = [

@@ -20,6 +20,7 @@ KINDS = {
     "methods": "Error by number of labels",
     "intervals": "Intervals: coverage and width",
     "classifiers": "Error of each classifier",
+    "group-ratios": "RMAE (error over that of labeled), mean over groups and metrics",
     "groups": "Error by group",
     "levels": "Error by {factor}",
     "effective-sizes": "Effective sample size",
@@ -86,6 +87,8 @@ def varied(factor: str) -> str:
 def level_name(factor: str, level: str) -> str:
     """A level of a factor, in words."""
     patterns = {"labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers"}
+    if factor == "labels" and level == "by-item":
+        return "item by item"
     return patterns.get(factor, "{}").format(level)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from fewlabels.report.axis import Axis, fit_axis
@@ -116,6 +116,68 @@ def curve_view(block: CurveBlock, report: Report) -> View:
         else _level(Interval.of(report.get("prevalence")).value),
         strips=_strips(_UNIT, [point.x for point in block.points], map(said, block.points)),
         description=f"{kind.y_name.capitalize()} (up) against {kind.x_name} (right), {read_off}.",
+    )
+
+
+def threshold_rate_views(report: Report) -> list[View]:
+    """Precision and recall at each threshold, with their bands; [] where the report has none."""
+    found = report.get("by_threshold")
+    if not found or len(found["threshold"]) < 2:
+        return []
+    scored = report["unit"] == "probability"
+    cuts = found["threshold"]
+    x = Scale(fit_axis(cuts, (0.0, 1.0) if scored else (None, None)))
+    return [_line_view(f"{name.capitalize()} by threshold", name, x, cuts, found[name], report)
+            for name in ("precision", "recall")]  # fmt: skip
+
+
+def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
+    """Scores of each class as the densities have them; dashed, the histogram of all scores."""
+    found = picture.get("densities")
+    if not found:
+        return []
+    edges: Sequence[float] = picture["histogram"]["edges"]
+    middles = [(left + right) / 2 for left, right in itertools.pairwise(edges)]
+    sides = (picture["histogram"][side] for side in ("unlabeled", "negative", "positive"))
+    counts = [sum(k or 0 for k in bins) for bins in zip(*sides, strict=True)]
+    shares = [count / max(sum(counts), 1) for count in counts]
+    top = max([*shares, *(v or 0.0 for band in found.values() for v in band["high"])]) or 1.0
+    x = Scale(fit_axis(edges, (0.0, 1.0) if report["unit"] == "probability" else (None, None)))
+    views = []
+    for name in ("positive", "negative"):
+        parts = {
+            key: [None if v is None else v / top for v in values]
+            for key, values in found[name].items()
+        }
+        view = _line_view(
+            f"Scores of the {name} class", "share of items", x, middles, parts, report
+        )
+        reference = _path(x, [(m, s / top) for m, s in zip(middles, shares, strict=True)])
+        views.append(replace(view, reference=reference, strips=()))
+    return views
+
+
+def _line_view(
+    title: str, y_name: str, x: Scale, places: Sequence[float], band: Mapping[str, Any],
+    report: Report,
+) -> View:  # fmt: skip
+    """Medians at scores with their band, between 0 and 1."""
+    scored = report["unit"] == "probability"
+    lists = (band[key] for key in ("value", "low", "high"))
+    known = [(at, Interval(*numbers)) for at, *numbers in zip(places, *lists, strict=True)]
+    texts = [f"{score_text(at, scored)}: {y_name} {number.text}" for at, number in known]
+    return View(
+        title=title,
+        x_name=_score_name(report),
+        y_name=y_name,
+        x=x,
+        y=_UNIT,
+        band=_band(x, known),
+        line=_line(x, known),
+        reference="",
+        strips=_strips(x, list(places), texts),
+        description=f"{y_name.capitalize()} (up) by {_score_name(report)} (right), from {texts[0]} "
+        f"to {texts[-1]}.",
     )
 
 
@@ -275,6 +337,8 @@ def render_curves_html(
         blocks=shown,
         views=[curve_view(block, report) for block in shown],
         prevalence=Interval.of(report.get("prevalence")),
+        by_threshold=threshold_rate_views(report),
+        densities=density_views(report, picture) if picture else [],
         recalibration=recalibration_view(report, picture) if picture else None,
     )
 

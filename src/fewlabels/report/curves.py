@@ -301,6 +301,9 @@ def render_curves(report: Report, width: int = 80) -> str:
     if first.kind.name == "precision-recall":
         chance = Interval.of(report.get("prevalence")).text
         head.append(f"Chance would give {chance}, the prevalence.")
+    if "by_threshold" in report:
+        equal = Interval.of(report["by_threshold"]["equal_error_rate"])
+        head.append(f"Equal error rate {equal.text}: as many of either class are missed.")
     head.append(facts(report, "bands"))
     lines = [line for said in head for line in wrap(said, width)]
     for block in blocks:

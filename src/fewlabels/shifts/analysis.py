@@ -24,6 +24,7 @@ from fewlabels.data.sampling_test import (
 from fewlabels.errors import InputError, UsageError, listed, plain_name
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.registry import CHOOSING
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
 from fewlabels.posterior import LabelPosterior
@@ -337,9 +338,9 @@ def check_correction(shift: Any, estimand: str, method: str, *, distribution: bo
             "a correction for shift weights items of one class, and classifiers are judged against "
             "annotators' distributions here; use against='class' (--against class), or no `shift`"
         )
-    if method == "active-testing":
+    if method in CHOOSING:
         raise UsageError(
-            "method 'active-testing' weights its labels itself; use another method, or no `shift`"
+            f"method {method!r} chooses its labels itself; use another method, or no `shift`"
         )
     if shift == "label" and method == "autoeval":
         raise UsageError(

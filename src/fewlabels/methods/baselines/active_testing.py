@@ -69,12 +69,15 @@ class ActiveTesting(LabelModel):
     uniform_share
         Share of the expected loss that is spread evenly over the items, so that no item is all
         but never picked: a confident surrogate that is wrong there would blow up the weights.
+    weighted
+        Whether the bias of the pick is undone; else picked items count as a random sample does.
     """
 
     oracle: Oracle | None = None
     budget: int | None = None
     surrogate: LabelModel = field(default_factory=Ensemble)
     uniform_share: float = 0.1
+    weighted: bool = True
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -101,13 +104,15 @@ class ActiveTesting(LabelModel):
         pool = np.flatnonzero(~predictions.labeled)
         budget = min(20 if self.budget is None else self.budget, len(pool))
         loss = self._expected_loss(surrogate, predictions, pool)
-        picked, weights = _pick(predictions.keys[pool], loss, budget, salt)
+        picked, weights = pick(predictions.keys[pool], loss, budget, salt)
         picked = pool[picked]
         acquired = None
         if self.oracle is not None:
-            labels = _answers(self.oracle, picked, predictions.n_classes)
+            labels = answers(self.oracle, picked, predictions.n_classes)
             whole_pool = np.full(len(pool), len(pool))
             first = lure_weights(loss / loss.sum(), whole_pool, drawn=budget) if len(pool) else loss
+            if not self.weighted:
+                weights, first = np.ones(len(picked)), np.ones(len(pool))
             acquired = Acquisition(
                 predictions.keys[picked], labels, weights, predictions.keys[pool], first
             )
@@ -128,7 +133,7 @@ class ActiveTesting(LabelModel):
         return out
 
 
-def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floats]:
+def pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floats]:
     """Places of the picked items among the pool (m,), in order, and their LURE weights (m,).
 
     Drawing one after the other without replacement is the order of Gumbel-perturbed logarithms,
@@ -143,7 +148,8 @@ def _pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Floa
     return picked, lure_weights(q, len(keys) - np.arange(budget), len(keys))
 
 
-def _answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
+def answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
+    """What the oracle says of the picked items, (m,): a class index each."""
     found = np.asarray(oracle(picked))
     whole = found.dtype.kind in "iub" or (
         found.dtype.kind == "f" and bool((np.isfinite(found) & (found == np.round(found))).all())

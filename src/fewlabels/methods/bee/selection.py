@@ -324,8 +324,8 @@ def _compare(
 
 
 FOLDS = 6
-GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
-_COARSE = (0.1, 1.0, 10.0)
+GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_COARSE = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SIZES: dict[Selection, int] = {"folds": FOLDS, "split": 10}
 _PARTS_SALT = 0xF01D
 _BURN_IN, _SWEEPS, _THIN, _CHAINS = 250, 500, 2, 1

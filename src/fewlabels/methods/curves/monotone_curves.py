@@ -88,9 +88,9 @@ class MonotoneCurves(LabelModel):
         InputError
             If no classifier gives probabilities or scores.
         """
-        return fit_each(self._fit_one, with_scores(predictions, "monotone-curves"), rng)
+        return fit_each(self.fit_one, with_scores(predictions, "monotone-curves"), rng)
 
-    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+    def fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedCurves:
         """The curves of one classifier."""
         seed, salt = int(rng.integers(2**63)), int(rng.integers(2**63))
         evidence = predictions.evidence
@@ -100,7 +100,7 @@ class MonotoneCurves(LabelModel):
             _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
         known = bool((evidence != 0).any())
-        return _FittedCurves(predictions.models, curves, known, salt)
+        return FittedCurves(predictions.models, curves, known, salt)
 
 
 def _against_rest(evidence: Floats, k: int) -> Floats:
@@ -137,6 +137,12 @@ class _ClassCurves:
     @property
     def size(self) -> int:
         return len(self.order)
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the sum over kinds of prior weight times evidence: P(labels | scores)."""
+        parts = [np.log(d.component.weight) + d.cloud.log_evidence for d in self.kinds]
+        return float(np.logaddexp.reduce(parts))
 
     @property
     def flat_weight(self) -> float:
@@ -254,13 +260,16 @@ def _curve(kind: Component, points: Floats, zero: ScoreCoordinates | None) -> St
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedCurves(FittedLabelModel):
+class FittedCurves(FittedLabelModel):
+    """Curves of one classifier, a set for each class that has one."""
+
     models: tuple[str, ...]
     curves: tuple[_ClassCurves, ...]
     informed: bool
     salt: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
+        """P(label) of any items by their scores."""
         served = predictions.select_models(self.models)
         probability = is_probability(served, 0)
         margins = [
@@ -276,6 +285,11 @@ class _FittedCurves(FittedLabelModel):
             warnings=self._warnings(),
             diagnostics=self._diagnostics(),
         )
+
+    @property
+    def log_evidence(self) -> float:
+        """Log P(labels | scores) of two classes."""
+        return self.curves[0].log_evidence
 
     @property
     def _stuck(self) -> bool:
@@ -305,13 +319,7 @@ class _FittedCurves(FittedLabelModel):
 
     def _diagnostics(self) -> dict[str, Any]:
         weights = [{d.component.name: round(d.weight, 4) for d in c.kinds} for c in self.curves]
-        # log sum over kinds of prior weight times evidence
-        evidence = [
-            float(np.logaddexp.reduce(
-                [np.log(d.component.weight) + d.cloud.log_evidence for d in c.kinds]
-            ))
-            for c in self.curves
-        ]  # fmt: skip
+        evidence = [curve.log_evidence for curve in self.curves]
         one = len(self.curves) == 1
         drawn = [d for c in self.curves for d in c.kinds]
         return {

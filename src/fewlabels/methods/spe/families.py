@@ -198,6 +198,8 @@ class Family(ABC):
 
     prior: ClassVar[tuple[Prior, ...]]
     left_truncated: ClassVar[bool] = False
+    located: ClassVar[bool] = False
+    """Whether the first two parameters are a location, or mean, and a scale."""
 
     @abstractmethod
     def log_density(self, points: Points, u: Floats) -> Floats:
@@ -222,10 +224,27 @@ class Family(ABC):
         return len(self.prior)
 
     @final
-    def log_prior(self, u: Floats) -> tuple[Floats, Floats]:
+    def prior_with(
+        self, location: tuple[float, float] | None, spread: tuple[float, float] | None
+    ) -> tuple[Prior, ...]:
+        """The priors with other numbers of the location (mean, sd) and the spread (shape, rate).
+
+        Families whose first parameters are not these keep their own.
+        """
+        if not self.located:
+            return self.prior
+        first, second, *rest = self.prior
+        first = first if location is None else Prior(first.law, *location, first.link)
+        second = second if spread is None else Prior(second.law, *spread, second.link)
+        return (first, second, *rest)
+
+    @final
+    def log_prior(
+        self, u: Floats, priors: tuple[Prior, ...] | None = None
+    ) -> tuple[Floats, Floats]:
         """Log prior density in u, Jacobian included, (D,), and its gradient (D, p)."""
         value, slope = np.zeros(len(u)), np.empty_like(u)
-        for k, prior in enumerate(self.prior):
+        for k, prior in enumerate(priors or self.prior):
             part, slope[:, k] = prior.log_density(u[:, k])
             value += part
         return value, slope
@@ -326,6 +345,7 @@ class Normal(ExponentialFamily):
     """Normal: u = (location, log scale), truncated at 0."""
 
     prior = (Prior("normal", 0.5, 0.5), Prior("gamma", 2, 8, "log"))
+    located = True
     left_truncated = True
 
     def coefficients(self, u: Floats) -> Floats:
@@ -375,6 +395,7 @@ class Gamma(ExponentialFamily):
     """Gamma: u = (log mean, log standard deviation)."""
 
     prior = (Prior("normal", 0.5, 0.5, "log"), Prior("gamma", 2, 8, "log"))
+    located = True
 
     @staticmethod
     def _shape_rate(u: Floats) -> tuple[Floats, Floats, Floats]:
@@ -440,6 +461,7 @@ class StudentT(CurvedFamily):
         Prior("gamma", 2, 8, "log"),
         Prior("gamma", 2, 0.1, "one-plus"),
     )
+    located = True
     left_truncated = True
 
     def log_density(self, points: Points, u: Floats) -> Floats:
@@ -481,6 +503,7 @@ class Gumbel(CurvedFamily):
     """
 
     prior = Normal.prior
+    located = True
 
     def __init__(self, side: Literal["right", "left"]) -> None:
         self.sign = 1.0 if side == "right" else -1.0

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import betaln, expit, gammaln
 
 from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.scores import margin
-from fewlabels.methods.spe.families import ExponentialFamily, Family, Points, Truncation
+from fewlabels.methods.spe.families import ExponentialFamily, Family, Points, Prior, Truncation
 
 # --- the mixture of two densities -------------------------------------------------------------
 #
@@ -59,6 +59,8 @@ class ClassDensity:
     family: Family
     components: int = 1
     truncation: Truncation = "left"
+    priors: tuple[Prior, ...] | None = None
+    """Of a component's parameters; None: the family's own."""
 
     @property
     def size(self) -> int:
@@ -112,7 +114,7 @@ class ClassDensity:
     def log_prior(self, u: Floats) -> tuple[Floats, Floats]:
         """Log prior density, Jacobians included, (D,), and its gradient (D, size)."""
         parts, log_weights = self._split(u)
-        found = [self.family.log_prior(p) for p in parts]
+        found = [self.family.log_prior(p, self.priors) for p in parts]
         value = sum(part for part, _ in found) + log_weights.sum(axis=1) + gammaln(self.components)
         by_weight = 1 - self.components * np.exp(log_weights[:, :-1])
         return value, np.concatenate([*(slope for _, slope in found), by_weight], axis=1)
@@ -130,7 +132,8 @@ class ClassDensity:
 
     def draw_prior(self, size: int, rng: np.random.Generator) -> Floats:
         """Draws from the prior, (size, number of parameters)."""
-        columns = [p.draw(size, rng) for _ in range(self.components) for p in self.family.prior]
+        laws = self.priors or self.family.prior
+        columns = [p.draw(size, rng) for _ in range(self.components) for p in laws]
         weights = np.log(rng.dirichlet(np.ones(self.components), size))
         return np.column_stack([*columns, weights[:, :-1] - weights[:, -1:]])
 
@@ -255,10 +258,11 @@ _NODES, _NODE_WEIGHTS = (_NODES + 1) / 2, _NODE_WEIGHTS / 2
 
 @dataclass(frozen=True)
 class ScoreMixture:
-    """Densities of the positive and of the negative class; a prevalence with a uniform prior."""
+    """Densities of the positive and of the negative class; a prevalence with a Beta prior."""
 
     positive: ClassDensity
     negative: ClassDensity
+    prevalence: tuple[float, float] = (1.0, 1.0)
 
     @property
     def size(self) -> int:
@@ -308,8 +312,10 @@ class ScoreMixture:
         """Log prior density, Jacobians included, (D,), and its gradient (D, q)."""
         one, zero, logit = self.split(theta)
         (a, slope_a), (b, slope_b) = self.positive.log_prior(one), self.negative.log_prior(zero)
-        value = a + b - np.logaddexp(0, logit) - np.logaddexp(0, -logit)
-        return value, np.column_stack([slope_a, slope_b, 1 - 2 * expit(logit)])
+        ones, zeros = self.prevalence
+        value = a + b - zeros * np.logaddexp(0, logit) - ones * np.logaddexp(0, -logit)
+        value = value - betaln(ones, zeros)
+        return value, np.column_stack([slope_a, slope_b, ones - (ones + zeros) * expit(logit)])
 
     def log_likelihood(self, theta: Floats, data: ScoreData) -> Floats:
         """Log-likelihood of all scores and evidence, (D,)."""

@@ -14,10 +14,10 @@ from scipy.special import expit, logit
 
 from fewlabels.checks.arguments import whole
 from fewlabels.errors import UsageError, unknown
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.importance import systematic
-from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -86,6 +86,13 @@ class SPE(LabelModel):
     truncation
         Densities end at the smallest score ("left": families on the whole line but Gumbel's), or
         all at the smallest and at the largest ("unit").
+    prevalence_prior
+        Beta prior of the share of positive items.
+    location_prior, spread_prior
+        Mean and standard deviation of the normal prior of a class's mean (gamma) or location, and
+        shape and rate of the gamma prior of its standard deviation or scale, both where the
+        smallest score is 0 and the largest 1 (.5, .5 and 2, 8). Log-normal, Gompertz, Weibull and
+        Frechet densities keep their own.
     sampler
         The proposal that comes first: "diagonal" (the paper) or "full". Where its weights cannot
         be trusted, others follow: full covariance, a mixture over modes, Hamiltonian Monte Carlo.
@@ -100,6 +107,9 @@ class SPE(LabelModel):
     components: int = 1
     scale: Literal["logit", "probability"] = "logit"
     truncation: Truncation = "left"
+    prevalence_prior: tuple[float, float] = (1.0, 1.0)
+    location_prior: tuple[float, float] | None = None
+    spread_prior: tuple[float, float] | None = None
     sampler: Literal["diagonal", "full"] = "diagonal"
     proposals: int = 2000
     n_draws: int = 400
@@ -108,6 +118,15 @@ class SPE(LabelModel):
         object.__setattr__(self, "families", _families(self.families))
         for name in ("components", "proposals", "n_draws"):
             whole(name, getattr(self, name))
+        for name in ("prevalence_prior", "location_prior", "spread_prior"):
+            pair = getattr(self, name)
+            given = () if pair is None else pair
+            # Only a location may be 0 or less.
+            if len(given) not in (0, 2) or any(
+                not np.isfinite(v) or (v <= 0 and (k or name != "location_prior"))
+                for k, v in enumerate(given)
+            ):
+                raise UsageError(f"`{name}` must be two numbers, above 0; got {pair!r}")
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
@@ -130,18 +149,14 @@ class SPE(LabelModel):
     def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """The densities of one classifier's scores."""
         salt = int(rng.integers(2**63))
-        every = score_of(predictions, 0)
-        # Items of no weight are no part of the sample, and must not set its range either.
-        rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
-        scores, evidence = every[rows], predictions.evidence[rows]
-        weight, keys = predictions.weight[rows], predictions.keys[rows]
-        logit = is_probability(predictions, 0) and self.scale == "logit"
-        scale = ScoreScale.of(scores, logit=logit) if len(rows) else None
+        scored = _Scored.of(predictions, self.scale)
+        every, rows, scale = scored.every, scored.rows, scored.scale
+        evidence, weight, keys = scored.evidence, scored.weight, scored.keys
         no_class = lacks_a_class(evidence)
-        if scale is None or len(rows) < _FEWEST or not scale.low < scale.high:
-            draws = PrevalenceDraws.of(scores, evidence, weight, self.n_draws, rng)
+        if scale is None:
+            draws = PrevalenceDraws.of(every[rows], evidence, weight, self.n_draws, rng)
             return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()))
-        data = score_data(scale.unit(scores), evidence, weight, keys)
+        data = scored.data(evidence)
         pairs = fit_pairs(data, self, ordered=bool(no_class.any()), rng=rng)
         found = PairDraws.of(pairs, scale, self.n_draws, rng)
         best = max(pairs, key=lambda pair: pair.weight)
@@ -154,6 +169,92 @@ class SPE(LabelModel):
             predictions.labels[labeled], rng,
         )  # fmt: skip
         return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
+
+    def densities(
+        self, predictions: Predictions, rng: np.random.Generator
+    ) -> FittedDensities | None:
+        """All pairs fitted to one classifier's scores, with the labels and without.
+
+        None where the scores say nothing.
+        """
+        scored = _Scored.of(predictions, self.scale)
+        if scored.scale is None:
+            return None
+        told = scored.evidence
+        pairs = [
+            fit_pairs(scored.data(evidence), self, ordered=ordered, rng=rng)
+            for evidence, ordered in (
+                (told, bool(lacks_a_class(told).any())),
+                (np.zeros_like(told), True),
+            )
+        ]
+        return FittedDensities(scored.scale, *pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """The scores (n,) of one classifier, and of the `rows` with one what is known of each.
+
+    `scale` is None where they say nothing: all are equal, or there are too few.
+    """
+
+    every: Floats
+    rows: Ints
+    evidence: Floats
+    weight: Floats
+    keys: UInts
+    scale: ScoreScale | None
+
+    @staticmethod
+    def of(predictions: Predictions, scale: str) -> _Scored:
+        every = score_of(predictions, 0)
+        # Items of no weight are no part of the sample, and must not set its range either.
+        rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
+        logit = is_probability(predictions, 0) and scale == "logit"
+        found = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
+        if found is not None and not found.low < found.high:
+            found = None
+        parts = (
+            part[rows] for part in (predictions.evidence, predictions.weight, predictions.keys)
+        )
+        return _Scored(every, rows, *parts, found)
+
+    def data(self, evidence: Floats) -> ScoreData:
+        """The scores on the unit interval, with this evidence (n, 2)."""
+        assert self.scale is not None
+        return score_data(self.scale.unit(self.every[self.rows]), evidence, self.weight, self.keys)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDensities:
+    """Pairs of densities fitted to scores with their labels, and to the scores alone."""
+
+    scale: ScoreScale
+    pairs: list[PairFit]
+    unlabeled: list[PairFit]
+
+    @property
+    def log_predictive(self) -> float:
+        """Log P(labels | scores) of all pairs: evidence with the labels over that without."""
+        with_labels, without = (
+            logsumexp(np.array([pair.found.log_evidence for pair in pairs]), axis=0)
+            for pairs in (self.pairs, self.unlabeled)
+        )
+        return float(with_labels - without) if np.isfinite(without) else -np.inf
+
+    @property
+    def trusted(self) -> bool:
+        """Whether draws of the parameters can be relied on."""
+        return sum(pair.weight for pair in self.pairs if not pair.found.trusted) <= _MOST_DOUBT
+
+    @property
+    def names(self) -> str:
+        """Families of the likeliest pair."""
+        return max(self.pairs, key=lambda pair: pair.weight).name
+
+    def draws(self, size: int, rng: np.random.Generator) -> PairDraws:
+        """Draws of the densities' parameters."""
+        return PairDraws.of(self.pairs, self.scale, size, rng)
 
 
 _CHOICES = {
@@ -297,10 +398,15 @@ def fit_pairs(
 
     def search(i: int) -> Sampled:
         one, zero = (
-            ClassDensity(FAMILIES[name], settings.components, settings.truncation)
+            ClassDensity(
+                FAMILIES[name],
+                settings.components,
+                settings.truncation,
+                FAMILIES[name].prior_with(settings.location_prior, settings.spread_prior),
+            )
             for name in names[i]
         )
-        target = Target(ScoreMixture(one, zero), data, ordered)
+        target = Target(ScoreMixture(one, zero, settings.prevalence_prior), data, ordered)
         return unsampled(target, find_modes(target))
 
     searched = list(map_blocks(search, range(len(names))))

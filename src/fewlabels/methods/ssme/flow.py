@@ -62,7 +62,8 @@ class SSMEFlow(LabelModel):
     class is a Gaussian. Flow and Gaussians maximise sum_i weight_i log sum_k exp(evidence_ik)
     P(k) P(scores_i | k): an item with a known label has evidence for that class alone. First the
     flow is trained with the Gaussians as they are estimated from the scores under the mean
-    classifier; then both, the Gaussians by one EM step per epoch.
+    classifier; then both, the Gaussians by one EM step per epoch (in the paper the Gaussians
+    alone, without a prior: `joint=False`, `covariance_prior=0`).
 
     The intervals hold the trained flow fixed: each bootstrap replicate refits the latent mixture
     alone, by EM under Exp(1) row weights.
@@ -82,9 +83,11 @@ class SSMEFlow(LabelModel):
         It keeps the density from collapsing onto ties and onto single items.
     weight_decay
         Share of each of the flow's parameters that a step takes away, times the learning rate.
+    joint
+        Whether the flow learns in the second stage too; else the Gaussians alone do (the paper).
     covariance_prior
         How many pseudo-observations per dimension each class's covariance starts from; they have
-        the covariance within classes, pooled, at the start.
+        the covariance within classes, pooled, at the start. 0 is none (the paper).
     unlabeled_weight
         Weight of an unlabeled item against a labeled one (the paper's lambda).
     validation_share, patience
@@ -107,6 +110,7 @@ class SSMEFlow(LabelModel):
     learning_rate: float = 3e-4
     noise: float = 0.2
     weight_decay: float = 0.0
+    joint: bool = True
     covariance_prior: float = 5.0
     unlabeled_weight: float = 1.0
     validation_share: float = 0.0
@@ -121,10 +125,11 @@ class SSMEFlow(LabelModel):
             "max_support",
         ):  # fmt: skip
             whole(name, getattr(self, name))
-        for name in ("learning_rate", "covariance_prior"):
-            if not _is_number(value := getattr(self, name)) or not value > 0:
-                raise UsageError(f"`{name}` must be a number above 0; got {value!r}")
-        for name in ("noise", "weight_decay", "unlabeled_weight"):
+        if not _is_number(self.learning_rate) or not self.learning_rate > 0:
+            raise UsageError(
+                f"`learning_rate` must be a number above 0; got {self.learning_rate!r}"
+            )
+        for name in ("noise", "weight_decay", "unlabeled_weight", "covariance_prior"):
             if not _is_number(value := getattr(self, name)) or not value >= 0:
                 raise UsageError(f"`{name}` must be a number, 0 or larger; got {value!r}")
         if not _is_number(self.validation_share) or not 0 <= self.validation_share < 1:
@@ -186,7 +191,7 @@ class SSMEFlow(LabelModel):
         held_out = cast.take(outside) if len(outside) else None
         options = TrainingOptions(
             self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
-            self.weight_decay, self.patience,
+            self.weight_decay, self.patience, self.joint,
         )  # fmt: skip
         training = Training(flow, prior, options, cast.take(inside), held_out, rng)
         at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))

@@ -17,6 +17,9 @@ from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace
 # The Gaussians of the classes in the flow's latent space: densities, E-step, M-step. As in the
 # flow, items are columns: latent z is (d, n), and what is per class and item is (K, n).
 
+FLOOR = 1e-6
+"""Least variance of a class in any direction where covariances have no prior."""
+
 SHRINK = 0.1
 """Share of the identity (times the mean variance) in the prior covariance: it is never singular."""
 
@@ -176,7 +179,10 @@ class MixturePrior:
             + off[:, :, None] * off[:, None, :]
         )
         total = scatter + self.members * self.covariance
-        covariances = total / (counts + self.members)[:, None, None]
+        if not self.members:
+            # Maximum likelihood; a class that has fewer members than dimensions needs a floor.
+            total = total + FLOOR * (counts + 1)[:, None, None] * np.eye(total.shape[-1])
+        covariances = total / np.maximum(counts + self.members, FLOOR)[:, None, None]
         shares = (counts + self.shares) / (counts.sum() + 1)
         return LatentMixture(means, covariances, shares)
 
@@ -197,6 +203,7 @@ class TrainingOptions:
     noise: float
     weight_decay: float
     patience: int
+    joint: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +266,8 @@ class Training:
             for epochs, learn in ((options.flow_epochs, False), (options.joint_epochs, True)):
                 watch = _Watch(self, options.patience)
                 for epoch in range(epochs):
-                    value, moments = self._epoch(mixture, learn)
+                    moves = options.joint or not learn
+                    value, moments = self._epoch(mixture, learn, moves)
                     failed = _failure(value, best, self.flow.n_dimensions)
                     if failed:
                         break
@@ -270,7 +278,8 @@ class Training:
                         break
                     if moments is not None:
                         mixture = self.prior.update(moments, mixture.means)
-                    adam.ascend(self._gradient, self._rate(epoch / epochs if learn else 0.0))
+                    if moves:
+                        adam.ascend(self._gradient, self._rate(epoch / epochs if learn else 0.0))
                     taken += 1
                 if failed:
                     break
@@ -289,8 +298,13 @@ class Training:
         falling = lowest + (1 - lowest) * 0.5 * (1 + np.cos(np.pi * progress))
         return self.options.learning_rate * float(falling)
 
-    def _epoch(self, mixture: LatentMixture, learn: bool) -> tuple[float, Moments | None]:
-        """Mean log-likelihood, the moments for EM, and the gradient of the flow (`_gradient`)."""
+    def _epoch(
+        self, mixture: LatentMixture, learn: bool, moves: bool = True
+    ) -> tuple[float, Moments | None]:
+        """Mean log-likelihood, the moments for EM, and the gradient of the flow (`_gradient`).
+
+        The moments where the mixture is to `learn`, the gradient where the flow `moves`.
+        """
         x = self._with_noise()
         total = self.items.weight.sum()
         value, moments = 0.0, None
@@ -305,6 +319,8 @@ class Training:
             if learn:
                 part = step.moments()
                 moments = part if moments is None else moments + part
+            if not moves:
+                continue
             step.gradient(by_z)
             trace.backward(self._weights, by_z, weight.astype(self.flow.dtype), self._slots)
             self._gradient += self._part

@@ -58,6 +58,10 @@ class CrowdSVM(LabelModel):
         v, prior variance of the classifiers' weights; gradient descent has 1.
     confusion_prior
         alpha, Dirichlet prior of each row of the confusion matrices.
+    class_shares
+        "equal": every class is as likely beforehand as any other (the paper). Where one is rare,
+        items that voters disagree on then go to it: 15% of NELL's labels are wrong for that.
+        "learned": class shares are drawn with the rest, under a uniform Dirichlet prior.
     burn_in, draws
         Sweeps that are dropped, and kept (the paper, as far as it is known here: 10 and 50).
     replicates
@@ -69,12 +73,14 @@ class CrowdSVM(LabelModel):
     margin: float | None = None
     weight_variance: float = 1.0
     confusion_prior: float = 1.0
+    class_shares: Literal["equal", "learned"] = "equal"
     burn_in: int = 10
     draws: int = 200
     replicates: int = 20
 
     def __post_init__(self) -> None:
         chosen_from("solver", self.solver, ("gibbs", "gradient-descent"))
+        chosen_from("class_shares", self.class_shares, ("equal", "learned"))
         for name in ("cost", "margin"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
@@ -107,16 +113,17 @@ class CrowdSVM(LabelModel):
         states = self._sample(Ballots.of(votes, evidence, times), penalty, rng, self.draws)
         eta = np.stack([s.eta for s in states], axis=1)
         confusion = np.stack([s.log_confusion for s in states], axis=3)
-        return _FittedGibbs(learned, eta, confusion)
+        shares = np.stack([s.log_shares for s in states], axis=1)
+        return _FittedGibbs(learned, eta, confusion, shares)
 
     def _sample(
         self, ballots: Ballots, penalty: Penalty, rng: np.random.Generator, draws: int
     ) -> list[State]:
         """Kept states of a chain that starts from the majority vote."""
-        prior = Prior(self.weight_variance, self.confusion_prior)
+        prior = Prior(self.weight_variance, self.confusion_prior, self.class_shares == "learned")
         labels = ballots.draw(_majority(ballots), rng)
         eta, k = np.ones(ballots.ballots.shape[1]), ballots.evidence.shape[1]
-        state = State(labels, eta, np.zeros((len(eta), k, k)))
+        state = State(labels, eta, np.zeros((len(eta), k, k)), np.zeros(k))
         kept = []
         for step in range(self.burn_in + draws):
             state = sweep(ballots, state, penalty, prior, rng)
@@ -143,7 +150,9 @@ class CrowdSVM(LabelModel):
         rng, draws = np.random.default_rng(seed), min(self.draws, _CHOICE_DRAWS)
         states = self._sample(ballots, penalty, rng, draws)
         mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
-        return vote_likelihood(ballots.votes, mean, ballots.evidence, ballots.times)
+        shares = np.log(np.mean([np.exp(s.log_shares) for s in states], axis=0))
+        evidence = ballots.evidence + shares - logsumexp(shares, axis=0) + np.log(len(shares))
+        return vote_likelihood(ballots.votes, mean, evidence, ballots.times)
 
     def _likelihood_of_descent(self, ballots: Ballots, penalty: Penalty, _: int) -> float:
         votes, evidence, n = ballots.votes, ballots.evidence, len(ballots.evidence)
@@ -197,11 +206,12 @@ class _Learned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _FittedGibbs(FittedLabelModel):
-    """Weights (M, T) and log confusion (M, K votes, K classes, T) of the kept sweeps."""
+    """Weights (M, T), log confusion (M, K votes, K classes, T), log shares (K, T) of the sweeps."""
 
     learned: _Learned
     eta: Floats
     log_confusion: Floats
+    log_shares: Floats
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.learned.models)
@@ -232,7 +242,7 @@ class _GibbsDraws:
         scores = (by_class(votes, k) @ self.fitted.eta[:, index]).reshape(-1, k, d)
         confusion = self.fitted.log_confusion[..., index].reshape(-1, k, d)
         logits = label_logits(votes, confusion, scores, self.fitted.learned.penalty)
-        logits += evidence[:, :, None]
+        logits += evidence[:, :, None] + self.fitted.log_shares[:, index]
         return softmax(logits, out=logits)
 
 
@@ -336,10 +346,11 @@ class Penalty(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Variance v of the classifiers' weights, alpha of the rows of the confusion matrices."""
+    """Variance v of the weights, alpha of the confusion matrices, whether shares are drawn."""
 
     variance: float
     confusion: float
+    shares: bool = False
 
 
 class Ballots(NamedTuple):
@@ -381,11 +392,15 @@ class Ballots(NamedTuple):
 
 
 class State(NamedTuple):
-    """Labels (n,) or (n, K), weights eta (M,), and log P(vote | class) (M, K votes, K classes)."""
+    """Labels (n,) or (n, K), weights eta (M,), log P(vote | class) (M, K votes, K classes).
+
+    `log_shares` (K,) are those of the classes, up to a constant.
+    """
 
     labels: Ints
     eta: Floats
     log_confusion: Floats
+    log_shares: Floats
 
 
 def lead(scores: Floats) -> Floats:
@@ -423,8 +438,12 @@ def sweep(
     logits = label_logits(
         ballots.votes, log_confusion.reshape(-1, k, 1), ballots.scores(eta)[:, :, None], penalty
     )[:, :, 0]
-    labels = ballots.draw(softmax(logits + ballots.evidence), rng)
-    return State(labels, eta, log_confusion)
+    log_shares = np.zeros(k)
+    if prior.shares:
+        one_hot = state.labels if state.labels.ndim > 1 else np.eye(k)[state.labels]
+        log_shares = np.log(np.maximum(rng.dirichlet(1 + one_hot.sum(axis=0)), CLIP))
+    labels = ballots.draw(softmax(logits + ballots.evidence + log_shares), rng)
+    return State(labels, eta, log_confusion, log_shares)
 
 
 def _weights(

@@ -1,0 +1,72 @@
+"""How alike classifiers are, and which weak supervision takes to be dependent (SSME, D.3, D.5).
+
+    python benchmarks/dependencies.py [--data DIR]
+
+Writes benchmarks/results/dependencies.json: the pairs of CivilComments' seven classifiers in the
+sparse part of the inverse covariance of their votes (Varma et al. 2019), and the mean correlation
+of their log-ratios, on all items.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+import fewlabels as fl
+from fewlabels.bench.world import likeness
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"
+MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
+
+
+def dependencies(votes: np.ndarray, threshold: float = 1.0) -> set[tuple[int, int]]:
+    """Pairs of sources in the sparse part of the inverse covariance of the votes (n, M).
+
+    Off the diagonal, inverse covariance = sparse - z z', where z z' is that of the hidden class.
+    Each z_i^2 is a median over triplets (i, j, k) of e_ij e_ik / e_jk with e = z z', which a few
+    dependent pairs do not move; what the rank-one part leaves over is the sparse part.
+    """
+    e = -np.linalg.inv(np.cov(votes.T.astype(float)))
+    m = len(e)
+    z = np.zeros(m)
+    for i in range(m):
+        pairs = itertools.combinations([j for j in range(m) if j != i], 2)
+        z[i] = np.sqrt(max(np.median([e[i, j] * e[i, k] / e[j, k] for j, k in pairs]), 0.0))
+    return {
+        (i, j)
+        for i, j in itertools.combinations(range(m), 2)
+        if abs(e[i, j] - z[i] * z[j]) > threshold
+    }
+
+
+def main() -> None:
+    """Infer the dependencies and keep them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=Path(default))
+    data = parser.parse_args().data / "ssme_civilcomments" / "data.parquet"
+    predictions = fl.read_predictions(data).select_models(MODELS)
+    votes = predictions.hard
+    found = sorted(dependencies(votes))
+    scores = [pair["score_correlation"] for pair in likeness(predictions).values()]
+    kept = {
+        "command": "python benchmarks/dependencies.py",
+        "items": len(votes),
+        "pairs": len(MODELS) * (len(MODELS) - 1) // 2,
+        "dependent": len(found),
+        "score_correlation": round(float(np.mean(scores)), 4),
+        "which": [[MODELS[i], MODELS[j]] for i, j in found],
+    }
+    RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

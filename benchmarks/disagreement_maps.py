@@ -1,0 +1,139 @@
+"""Maps of predictors, and what alpha-calibration changes item by item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curves_figures import save_svg
+from curves_parts import Part, Plan, Record, number, table
+from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
+from fewlabels.annotations import evaluate
+from fewlabels.bench.disagreement import Trial, forecasts, method_of
+
+# --- the calibration-dispersion map of F.3 ------------------------------------------------------
+
+SCALINGS = ("raw", "temperature", "vector", "matrix")
+_LABELS = SIZES[-1]
+
+
+def _maps_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"dataset": name, "run": run} for name in (MNIST, CIFAR) for run in plan.trials(RUNS)]
+
+
+def _maps(data: Path, dataset: str, run: int) -> list[Record]:
+    """Calibration loss and dispersion loss of every classifier under every scaling."""
+    trial = Trial(world(data, dataset), SEED, run, _LABELS)
+    found = []
+    for scaling in SCALINGS:
+        _, test = trial.scaled(scaling)
+        for j, model in enumerate(trial.models):
+            losses = evaluate(trial.histogram, test[:, j])
+            place = {"dataset": dataset, "run": run, "model": model, "scaling": scaling}
+            found.append({**place, "CL": losses["CL"], "DL": losses["DL"]})
+    return found
+
+
+def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    from matplotlib.figure import Figure
+
+    means = records.groupby(["dataset", "model", "scaling"], sort=False)[["CL", "DL"]].mean()
+    figure = Figure(figsize=(9.2, 4.4), layout="constrained")
+    rows = []
+    for axis, dataset in zip(figure.subplots(1, 2), (MNIST, CIFAR), strict=True):
+        for k, model in enumerate(dict.fromkeys(records[records.dataset == dataset].model)):
+            path = [means.loc[dataset, model, scaling] for scaling in SCALINGS]
+            dl, cl = [at["DL"] for at in path], [max(at["CL"], 0.0) for at in path]
+            axis.plot(dl, cl, "-", color=f"C{k % 10}", lw=0.7, alpha=0.6)
+            axis.plot(dl[:1], cl[:1], "o", color=f"C{k % 10}", ms=6, label=model)
+            axis.plot(dl[1:], cl[1:], ".", color=f"C{k % 10}", ms=4)
+            cells = [f"{number(a, 4)} / {number(b, 4)}" for a, b in zip(cl, dl, strict=True)]
+            rows.append([dataset, model, *cells])
+        axis.set(title=dataset, xlabel="DL: what no recalibration removes", ylabel="CL")
+        axis.legend(frameon=False, fontsize=7)
+    save_svg(figure, plan.figures / "disagreement-maps.svg")
+    header = ["data", "classifier", *(f"{scaling}: CL / DL" for scaling in SCALINGS)]
+    picture = "![Calibration loss against dispersion loss](figures/disagreement-maps.svg)"
+    return {"maps": f"{picture}\n\n{table(header, rows)}"}
+
+
+# --- item by item: Figure 4 and equation 83 -----------------------------------------------------
+
+_SHOWN = "cnn_e8"
+_POINTS = 1500
+
+
+def _items_cells(plan: Plan) -> list[dict[str, Any]]:
+    return [{"run": run} for run in plan.trials(RUNS)]
+
+
+def _items(data: Path, run: int) -> list[Record]:
+    """Predicted disagreement of items before and after alpha-calibration, by whether it is mixed.
+
+    The change of an item is the factor alpha0 / (alpha0 + 1) of equation 83 on its 1 - sum f^2.
+    """
+    trial = Trial(world(data, MNIST), SEED, run, _LABELS)
+    q = truth(data)[trial.test]
+    differ = 1 - (q**2).sum(axis=1)
+    mixed = q.max(axis=1) < 1
+    found = []
+    before = {one.name: one for one in forecasts(trial, method_of("raw"))}
+    for one in forecasts(trial, method_of("raw+alpha-features")):
+        if one.posterior is None or one.name not in trial.models:
+            continue
+        plain = before[one.name].disagreement
+        factor = np.where(plain > 1e-9, one.disagreement / np.maximum(plain, 1e-9), np.nan)
+        moved = np.abs(one.posterior - one.probabilities[trial.again]).sum(axis=1)
+        for kind, rows in (("one digit", ~mixed), ("two digits", mixed)):
+            found.append({
+                "run": run, "model": one.name, "kind": kind, "truth": differ[rows].mean(),
+                "raw": plain[rows].mean(), "alpha": one.disagreement[rows].mean(),
+                "factor": np.nanmedian(factor[rows]), "moved": moved[rows[trial.again]].mean(),
+            })  # fmt: skip
+        if one.name == _SHOWN and run == 0:
+            some = slice(0, _POINTS)
+            found[-1]["points"] = {
+                "raw": plain[some].round(4), "alpha": one.disagreement[some].round(4),
+                "mixed": mixed[some].astype(int),
+            }  # fmt: skip
+    return found
+
+
+def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    rows = []
+    for (model, kind), part in records.groupby(["model", "kind"], sort=False):
+        means = part[["truth", "raw", "alpha", "factor", "moved"]].mean()
+        rows.append([model, kind, *(number(v, 3) for v in means)])
+    header = ["classifier", "items of", "disagreement of Q", "raw", "with alpha by features",
+              "median factor", "change of f by a label"]  # fmt: skip
+    (points,) = records["points"].dropna()
+    _draw_items({k: np.array(v) for k, v in points.items()}, plan)
+    picture = "![Disagreement of items, before and after](figures/disagreement-items.svg)"
+    return {"items": f"{picture}\n\n{table(header, rows)}"}
+
+
+def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], ":", color="0.5", lw=1)
+    for kind, own in (("one digit", points["mixed"] == 0), ("two digits", points["mixed"] == 1)):
+        axis.plot(points["raw"][own], points["alpha"][own], ".", ms=3, alpha=0.5, label=kind)
+    axis.set(xlabel="1 - sum f² as the classifier says", ylabel="with alpha0 of the item",
+             xlim=(0, 1), ylim=(0, 1), title=f"{_SHOWN}, items of Mix-MNIST")  # fmt: skip
+    axis.legend(frameon=False)
+    save_svg(figure, plan.figures / "disagreement-items.svg")
+
+
+MAPS = Part(
+    _maps_cells, _maps, _maps_blocks,
+    f"{_LABELS} labels per validation item, means over {RUNS} runs, seed {SEED}",
+)  # fmt: skip
+ITEMS = Part(
+    _items_cells, _items, _items_blocks,
+    f"{_LABELS} labels per validation item, means over {RUNS} runs (figure: run 0), seed {SEED}",
+)  # fmt: skip

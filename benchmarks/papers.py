@@ -1,0 +1,146 @@
+"""docs/papers.md: the four papers item by item, beside what is here.
+
+    python benchmarks/papers.py            writes the page
+    python benchmarks/papers.py --check    says whether it is as it would be written
+    python benchmarks/papers.py --run [--minutes 60] [--workers N]
+                                           runs what fits, says what it skipped, writes the page
+
+Items, places, commands and the papers' numbers are in `papers.toml`; ours are read from result
+files (`quoted.find`), methods from the registry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fewlabels.methods.registry import METHODS
+from quoted import find
+
+ROOT = Path(__file__).resolve().parents[1]
+ITEMS = ROOT / "benchmarks" / "papers.toml"
+PAGE = ROOT / "docs" / "papers.md"
+_COLUMNS = ("paper", "what", "where", "command", "the paper's number", "here")
+_FIELDS = {"item", "what", "where", "command", "paper", "here"}
+
+Paper = Mapping[str, Any]
+
+
+def papers() -> Mapping[str, Paper]:
+    """What papers.toml says, by the short names of the papers."""
+    said = tomllib.loads(ITEMS.read_text(encoding="utf-8"))
+    return {name: part for name, part in said.items() if name != "run"}
+
+
+def runs() -> list[Mapping[str, Any]]:
+    """Commands that make the numbers, the most telling first, with their minutes."""
+    found: list[Mapping[str, Any]] = tomllib.loads(ITEMS.read_text(encoding="utf-8"))["run"]
+    return found
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for paper in papers().values():
+        parts += [f"## {paper['title']}", paper["about"], table(paper)]
+    parts += ["## What is run", RUNS, *(f"- `{one['command']}`: {_minutes(one)}" for one in runs())]
+    return "\n\n".join(parts[: -len(runs())]) + "\n\n" + "\n".join(parts[-len(runs()) :]) + "\n"
+
+
+HEAD = """# The four papers, item by item
+
+What a reader with a paper in hand looks for: every system, equation, experiment and claim, where it
+is, the command that makes the number, the paper's number and ours. `-` is no number: the item is an
+equation or a system, which tests hold to an implementation of its own, or the paper shows a curve.
+"not here" is followed by why. Numbers in the last column are read from the pages and result files
+that the command writes (`benchmarks/papers.py`, and a test that the page is what it writes); DIR is
+the folder of the data (`FEWLABELS_DATA`). Data that are private or not at hand are MIMIC, OGB, AG
+News and ImageNetBG (SSME); CPD, INRIA and the images of MDS (SPE)."""
+
+RUNS = """`make papers` runs these from the top, as many as fit into an hour, and says what it
+skipped. Minutes are of two idle processors."""
+
+
+def table(paper: Paper) -> str:
+    """The table of one paper: its systems from the registry, then its items."""
+    rows = [*_systems(paper), *(_row(one) for one in paper["row"])]
+    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _systems(paper: Paper) -> Iterator[list[str]]:
+    for name, item in paper["methods"].items():
+        method = METHODS[name]
+        module, _, kind = method.model.rpartition(".")
+        where = f"`methods/{module.replace('.', '/')}.py` {kind}"
+        command = f"`fewlabels estimate FILE --method {name}`"
+        yield [item, f"`{name}`: {method.summary}", where, command, "-", "-"]
+
+
+def _row(one: Mapping[str, str]) -> list[str]:
+    found = {key: find(source) for key, source in one.items() if key not in _FIELDS}
+    command = one.get("command", "")
+    return [
+        one["item"],
+        one["what"],
+        one.get("where", "-"),
+        f"`{command}`" if command else "-",
+        one.get("paper", "-"),
+        one["here"].format(**found),
+    ]
+
+
+def _minutes(one: Mapping[str, Any]) -> str:
+    return f"{one['minutes']:,} minutes"
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def run(minutes: float, workers: int | None) -> int:
+    """Run what fits, from the top; how many commands failed."""
+    left, failed, skipped = minutes, 0, []
+    for one in runs():
+        if one["minutes"] > left:
+            skipped.append(f"skipped ({_minutes(one)}): {one['command']}")
+            continue
+        words = shlex.split(one["command"])
+        if one.get("workers") and workers:
+            words += ["--workers", str(workers)]
+        print(f"\n{shlex.join(words)}", flush=True)
+        started = time.monotonic()
+        done = subprocess.run([sys.executable, *words[1:]], cwd=ROOT, check=False)
+        failed += done.returncode != 0
+        left -= (time.monotonic() - started) / 60
+    print("\n".join(["", *(skipped or ["nothing was skipped"])]))
+    return failed
+
+
+def main() -> int:
+    """Write the page, check it, or run first."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", action="store_true", help="run what fits into --minutes first")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
+    given = parser.parse_args()
+    failed = run(given.minutes, given.workers) if given.run else 0
+    text = page()
+    if given.check:
+        return int(PAGE.read_text(encoding="utf-8") != text)
+    PAGE.write_text(text, encoding="utf-8")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

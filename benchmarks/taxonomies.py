@@ -1,0 +1,148 @@
+"""Logic between domains on simulated taxonomies: error rates and labels with and without it.
+
+    python benchmarks/taxonomies.py [--replicates 20] [--quick]
+
+Writes benchmarks/results/taxonomies.json and docs/benchmarks/taxonomies.md. Platanios, Dubey,
+Mitchell (2016), section 6, name logic as future work; nothing of the paper is reproduced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import fewlabels as fl
+from curves_parts import number, table
+from fewlabels.kernels.blocks import using_workers
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"
+PAGE = ROOT / "docs" / "benchmarks" / "taxonomies.md"
+SEED, ITEMS, SWEEPS = 40_000, 80, {"burn_in": 500, "sweeps": 1500, "chains": 1}
+
+
+class Taxonomy(NamedTuple):
+    """Domains, the joint labels that its rules allow, with their frequencies, and the rules."""
+
+    domains: tuple[str, ...]
+    states: tuple[tuple[int, ...], ...]
+    shares: tuple[float, ...]
+    rules: fl.models.Constraints
+
+
+TAXONOMIES = {
+    "three that exclude each other": Taxonomy(
+        ("animal", "city", "food"),
+        ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        (0.1, 0.3, 0.3, 0.3),
+        fl.models.Constraints(exclusive=[["animal", "city", "food"]]),
+    ),
+    "one within another within a third": Taxonomy(
+        ("dog", "mammal", "animal"),
+        ((0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 1, 1)),
+        (0.4, 0.2, 0.2, 0.2),
+        fl.models.Constraints(subsumption=[("dog", "mammal"), ("mammal", "animal")]),
+    ),
+    "both": Taxonomy(
+        ("dog", "animal", "city"),
+        ((0, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)),
+        (0.25, 0.25, 0.25, 0.25),
+        fl.models.Constraints(exclusive=[["animal", "city"]], subsumption=[("dog", "animal")]),
+    ),
+}
+KNOWN_ERRORS = (0.1, 0.2, 0.25, 0.3)
+"""Error rates of the classifiers are these, in an order of its own for each domain."""
+
+
+def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str, float]:
+    """Squared error of the error rates and share of wrong labels, without the rules and with them.
+
+    A share `wrong` of the items breaks the rules: any joint label is as likely there.
+    """
+    rng = np.random.default_rng([SEED, seed])
+    states = np.array(taxonomy.states)[rng.choice(len(taxonomy.states), ITEMS, p=taxonomy.shares)]
+    broken = rng.random(ITEMS) < wrong
+    states[broken] = rng.integers(2, size=(int(broken.sum()), states.shape[1]))
+    count, m = len(taxonomy.domains), len(KNOWN_ERRORS)
+    errors = np.array([rng.permutation(KNOWN_ERRORS) for _ in taxonomy.domains])
+    truth = states.T.ravel()  # domain by domain
+    miss = rng.random((count * ITEMS, m)) < np.repeat(errors, ITEMS, axis=0)
+    predictions = fl.Predictions(
+        votes=np.where(miss, 1 - truth[:, None], truth[:, None]),
+        classes=[0, 1],
+        models=[f"c{j}" for j in range(m)],
+        domain=np.repeat(taxonomy.domains, ITEMS),
+        groups={"item": np.tile([f"i{i}" for i in range(ITEMS)], count)},
+    )
+    found = {}
+    for name, rules in (("without", None), ("with", taxonomy.rules)):
+        model = fl.models.BEE(constraints=rules, **SWEEPS)
+        posterior = model.infer(predictions, seed)
+        of = posterior.diagnostics["error_rate"]
+        rates = np.array([[of[f"c{j}"][d] for j in range(m)] for d in taxonomy.domains])
+        found[f"mse, {name}"] = float(((rates - errors) ** 2).mean())
+        wrong_labels = (posterior.marginals()[:, 1] > 0.5) != truth
+        found[f"labels, {name}"] = float(wrong_labels.mean())
+    return found
+
+
+def main() -> None:
+    """Run all replicates and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--replicates", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="two replicates, nothing is written")
+    given = parser.parse_args()
+    size = 2 if given.quick else given.replicates
+    results = {}
+    with using_workers(1):
+        for name, taxonomy in TAXONOMIES.items():
+            for wrong in (0.0, 0.1):
+                title = name if not wrong else f"{name}; 10% of the items break the rules"
+                runs = [replicate(taxonomy, seed, wrong=wrong) for seed in range(size)]
+                results[title] = {key: [run[key] for run in runs] for key in runs[0]}
+    if given.quick:
+        print(json.dumps(results, indent=1))
+        return
+    RESULTS.parent.mkdir(exist_ok=True)
+    kept = {"command": "python benchmarks/taxonomies.py", "replicates": size, "results": results}
+    RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    PAGE.write_text(page(results, size), encoding="utf-8")
+
+
+def page(results: dict[str, dict[str, list[float]]], size: int) -> str:
+    """The page: means, and paired differences with their standard error."""
+    rows = []
+    for name, found in results.items():
+        cells = []
+        for what, digits in (("mse", 4), ("labels", 3)):
+            plain, ruled = (np.array(found[f"{what}, {how}"]) for how in ("without", "with"))
+            gap = ruled - plain
+            cells += [number(plain.mean(), digits), number(ruled.mean(), digits)]
+            cells += [f"{number(gap.mean(), digits)} ± "
+                      f"{number(gap.std(ddof=1) / np.sqrt(len(gap)), digits)}"]  # fmt: skip
+        rows.append([name, *cells])
+    header = ["taxonomy", "MSE of the error rates", "with logic", "difference",
+              "wrong labels", "with logic", "difference"]  # fmt: skip
+    return f"""# Logic between domains
+
+What an item is in one domain says what it is in others: a dog is an animal, and no city. `bee`
+draws the labels of an item together, from the joint labels that break no rule
+([votes](../votes.md)). Here are simulated taxonomies of three domains, {ITEMS} items and four
+classifiers that err in {", ".join(f"{e:.0%}" for e in KNOWN_ERRORS)} of them (in another order in
+each domain), with and without the rules; then the same where a tenth of the items keeps to none.
+
+`python benchmarks/taxonomies.py`: {size} replicates, seed {SEED}; ± is the standard error of the
+mean of paired differences.
+
+{table(header, rows)}
+"""
+
+
+if __name__ == "__main__":
+    main()
