@@ -32,9 +32,11 @@ class ShiftedWorld:
 
     @property
     def shown(self) -> np.ndarray:
+        """The labels that are known, (n,); -1 of other items."""
         return np.where(np.arange(len(self.truth)) < self.n_labeled, self.truth, -1)
 
     def predictions(self, **options: Any) -> fl.Predictions:
+        """The world as it is given to an estimator."""
         return fl.Predictions(self.probabilities, self.shown, **options)
 
 

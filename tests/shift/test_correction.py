@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shift_worlds import confident_labeled, label_shifted
 
 import fewlabels as fl
 from fewlabels.data.sampling_test import labeled_mask
 from fewlabels.evaluation.input_facts import not_a_random_sample
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
 from fewlabels.shifts.weights import class_importance, covariate_weights
+from shift_worlds import confident_labeled, label_shifted
 
 
 def test_the_labeled_mask_is_of_labels_and_counts() -> None:

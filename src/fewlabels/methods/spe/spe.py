@@ -214,10 +214,8 @@ class _Scored:
         found = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
         if found is not None and not found.low < found.high:
             found = None
-        parts = (
-            part[rows] for part in (predictions.evidence, predictions.weight, predictions.keys)
-        )
-        return _Scored(every, rows, *parts, found)
+        evidence, keys = predictions.evidence[rows], predictions.keys[rows]
+        return _Scored(every, rows, evidence, predictions.weight[rows], keys, found)
 
     def data(self, evidence: Floats) -> ScoreData:
         """The scores on the unit interval, with this evidence (n, 2)."""
