@@ -114,7 +114,8 @@ def test_chosen_labels_narrow_the_band_faster():
 def test_chosen_labels_are_worth_more_than_random_ones():
     widths = narrowed(40, 20)
     gap = widths[:, 0] - widths[:, 1]
-    assert gap.mean() > 5 * gap.std(ddof=1) / np.sqrt(len(gap))
+    # half of the draws are stratified, so that every item has a probability
+    assert gap.mean() > 3 * gap.std(ddof=1) / np.sqrt(len(gap))
     # as narrow as with half as many random ones again
     assert widths[:, 1].mean() < narrowed(40, 30)[:, 0].mean()
 
