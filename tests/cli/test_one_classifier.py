@@ -114,7 +114,7 @@ def test_one_classifier_needs_no_name(cli: Run, columns: Table, write: Callable[
 def test_the_default_method(cli: Run, predictions_file: Path) -> None:
     code, out, err = cli("curve", predictions_file, "--model", "good", "--json", "-")
     assert code == 0, err
-    assert strict(out)["method"] == "averaged-curves"
+    assert strict(out)["method"] == "monotone-curves"
 
 
 def test_three_classes(cli: Run, write: Callable[..., Path]) -> None:
@@ -234,7 +234,7 @@ def test_rows_count_from_1_in_the_order_to_label(
     found = fl.label_next(predictions, "good", 4, "bayesian-calibration", kind="roc")
     rows = [str(item + 1) for item in found.items]
     lines = [line.split() for line in out.splitlines()]
-    start = lines.index(["row", "score", "P(positive)", "gain"]) + 1
+    start = lines.index(["row", "score", "P(positive)", "gain", "drawn"]) + 1
     assert [cells[0] for cells in lines[start : start + 4]] == rows
     assert out.split("\n")[:2] == [
         "80 items, 20 labeled, 11 of them positive; 2 classes, positive: 1",
@@ -245,4 +245,4 @@ def test_rows_count_from_1_in_the_order_to_label(
     with table.open(newline="") as file:
         written = list(csv.DictReader(file))
     assert [row["row"] for row in written] == rows
-    assert list(written[0]) == ["row", "score", "probability", "gain"]
+    assert list(written[0]) == ["row", "score", "probability", "gain", "drawn"]

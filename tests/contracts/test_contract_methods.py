@@ -227,7 +227,9 @@ class TestIntervals:
         for row in estimate(predictions, method, [*fl.metrics.METRICS], estimand=estimand).rows:
             bounds = fl.metrics.METRICS[row.metric].bounds
             assert bounds[0] <= row.low <= row.value <= row.high <= bounds[1], row
-            assert row.high > row.low, row
+            # Of two grades every mistake is off by one.
+            sure = row.metric == "within_one" and len(predictions.classes) == 2
+            assert row.high > row.low or sure, row
 
     def test_metrics_that_are_not_served_say_so(self, method):
         metrics = [*fl.metrics.METRICS]

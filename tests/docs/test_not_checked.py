@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import unchecked
+from not_checked import unchecked
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -298,8 +298,8 @@ def test_labels_overrule_a_reference_that_misleads():
     [
         ("pp", 0, "learned-ensemble"),
         ("pp", 9, "learned-ensemble"),
-        ("p", 9, "averaged-curves"),
-        ("s", 0, "averaged-curves"),
+        ("p", 9, "monotone-curves"),
+        ("s", 0, "monotone-curves"),
         ("ss", 9, "learned-ensemble"),
         ("vp", 0, "learned-ensemble"),
         ("vvvs", 9, "learned-ensemble"),

@@ -356,7 +356,7 @@ def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal(seed):
     truth = rng.random(300) < 0.3
     scores = rng.normal(1.5 * truth, 1.0).round(1)
     predictions = fl.Predictions(scores=scores[:, None], labels=truth.astype(int), models=["a"])
-    found = curves(predictions, method="labeled").by_threshold
+    found = curves(predictions, method="monotone-curves").by_threshold
     fpr, tpr, _ = roc_curve(truth, scores, drop_intermediate=False)
     x = np.linspace(0, 1, 100_001)
     expected = x[np.argmin(np.abs(1 - np.interp(x, fpr, tpr) - x))]

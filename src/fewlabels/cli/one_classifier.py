@@ -87,7 +87,7 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
             "settings",
             Settings,
             *("options", "seed", "workers", *more),
-            method="auto is averaged-curves, fitted to the one classifier; any other method is "
+            method="auto is monotone-curves, fitted to the one classifier; any other method is "
             "fitted to all classifiers of the file (`fewlabels methods` lists them).",
         )
         @wraps(command)

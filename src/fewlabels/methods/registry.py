@@ -86,7 +86,7 @@ CHOOSING = frozenset({"active-testing", "active-surrogate"})
 """Methods that ask for labels of their own choice, which are no random sample."""
 
 AUTO = (
-    "what the data allow: learned-ensemble; averaged-curves for the scores of one classifier, "
+    "what the data allow: learned-ensemble; monotone-curves for the scores of one classifier, "
     "vote-selection for votes without a label, or of many annotators"
 )
 """Which of them "auto" is."""
@@ -166,7 +166,7 @@ def _automatic(predictions: Predictions) -> str:
         return "vote-selection"
     if ranks.any():
         alone = informants == 1 and predictions.n_classes == 2
-        return "averaged-curves" if alone else "learned-ensemble"
+        return "monotone-curves" if alone else "learned-ensemble"
     # Without a label only votes that agree tell how often voters err.
     return (
         "learned-ensemble"

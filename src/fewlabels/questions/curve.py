@@ -215,7 +215,7 @@ def curve(
         highest threshold whose recall is at least so much. "roc": true-positive rate at those
         false-positive rates, on straight lines between thresholds.
     method
-        Name of a method, or a label model. "auto" is "averaged-curves", fitted to the one
+        Name of a method, or a label model. "auto" is "monotone-curves", fitted to the one
         classifier; any other is fitted to all of them.
     confidence_level
         Probability that each interval of the band is meant to hold the truth, place by place.

@@ -139,7 +139,7 @@ def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
     return low, np.take_along_axis(ordered, start + inside - 1, axis=0)[0]
 
 
-AUTO = "averaged-curves"
+AUTO = "monotone-curves"
 """The method for the scores of one classifier."""
 
 

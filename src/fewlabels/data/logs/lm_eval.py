@@ -1,8 +1,9 @@
 """Samples of lm-evaluation-harness: `samples_<task>_<date>.jsonl`, a file per model and task.
 
 The answers to a multiple choice are log-likelihoods, whose softmax are probabilities of the
-choices; the target is the label. Other answers are judged by code: a score of 1 or 0 of each
-metric. One document may have a row per `filter`, and several models meet by `doc_hash`.
+choices; the target is the label. Answers in words of which there are few (A to D) are classes, and
+their targets labels. Other answers are judged by code: a score of 1 or 0 of each metric. One
+document may have a row per `filter`, and several models meet by `doc_hash`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fewlabels.data.logs.record import (
 def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log) -> Iterator[Said]:
     """What one model answers in one task."""
     met: Counter[tuple[str, Any]] = Counter()
+    worded: list[tuple[str, str, str | None, str | None, dict[str, float]]] = []
     for row in documents:
         item = str(row.get("doc_hash") or log.need(row, "doc_id", "a sample"))[:16]
         # A data set may hold a document twice.
@@ -36,16 +38,42 @@ def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
         criterion = task if row.get("filter") in (None, "none") else f"{task}, {row['filter']}"
         log.show(item, input=_first_argument(row), reference=row.get("target"))
         likelihoods = [_likelihood(answer) for answer in answers]
-        target = number_of(row.get("target"))
-        if len(answers) > 1 and None not in likelihoods and 0 <= target < len(answers):
-            yield Said(item, criterion, PERSON, "target", int(target))
+        place = number_of(row.get("target"))
+        if len(answers) > 1 and None not in likelihoods and 0 <= place < len(answers):
+            yield Said(item, criterion, PERSON, "target", int(place))
             yield from _choices(item, criterion, model, [x for x in likelihoods if x is not None])
             continue
-        for metric in row.get("metrics") or _metrics(row):
-            value = row.get(metric)
-            if isinstance(value, bool | int | float) and not math.isnan(value):
-                # Each model's answer is an item; metrics are judges of it.
-                yield Said(f"{item} {model}", criterion, CODE, metric, value)
+        said = {metric: row.get(metric) for metric in row.get("metrics") or _metrics(row)}
+        numbers = {
+            metric: value
+            for metric, value in said.items()
+            if isinstance(value, bool | int | float) and not math.isnan(value)
+        }
+        word = _word(answers[0]) if len(answers) == 1 else None
+        worded.append((item, criterion, word, _word(row.get("target")), numbers))
+    targets = {target for _, _, _, target, _ in worded}
+    right = sum(word in targets for _, _, word, _, _ in worded)
+    classes = None not in targets and 1 < len(targets) <= min(_MOST_CLASSES, len(worded) / 2)
+    for item, criterion, word, target, numbers in worded:
+        if classes and right >= len(worded) / 2:
+            yield Said(item, criterion, PERSON, "target", target)
+            yield Said(item, criterion, MODEL, model, word)
+            continue
+        for metric, value in numbers.items():
+            # Each model's answer is an item; metrics are judges of it.
+            yield Said(f"{item} {model}", criterion, CODE, metric, value)
+
+
+_MOST_CLASSES = 20
+"""More targets than these are answers in free words, as of sums."""
+
+
+def _word(said: Any) -> str | None:
+    """A short text, or a whole number as one; None of anything else."""
+    if isinstance(said, bool) or not isinstance(said, str | int):
+        return None
+    text = str(said).strip()
+    return text if text and len(text) <= 64 else None
 
 
 def _likelihood(answer: Any) -> float | None:

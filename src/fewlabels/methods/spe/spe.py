@@ -17,7 +17,7 @@ from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.importance import systematic
-from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -170,26 +170,6 @@ class SPE(LabelModel):
         )  # fmt: skip
         return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
 
-    def densities(
-        self, predictions: Predictions, rng: np.random.Generator
-    ) -> FittedDensities | None:
-        """All pairs fitted to one classifier's scores, with the labels and without.
-
-        None where the scores say nothing.
-        """
-        scored = _Scored.of(predictions, self.scale)
-        if scored.scale is None:
-            return None
-        told = scored.evidence
-        pairs = [
-            fit_pairs(scored.data(evidence), self, ordered=ordered, rng=rng)
-            for evidence, ordered in (
-                (told, bool(lacks_a_class(told).any())),
-                (np.zeros_like(told), True),
-            )
-        ]
-        return FittedDensities(scored.scale, *pairs)
-
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
@@ -221,38 +201,6 @@ class _Scored:
         """The scores on the unit interval, with this evidence (n, 2)."""
         assert self.scale is not None
         return score_data(self.scale.unit(self.every[self.rows]), evidence, self.weight, self.keys)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedDensities:
-    """Pairs of densities fitted to scores with their labels, and to the scores alone."""
-
-    scale: ScoreScale
-    pairs: list[PairFit]
-    unlabeled: list[PairFit]
-
-    @property
-    def log_predictive(self) -> float:
-        """Log P(labels | scores) of all pairs: evidence with the labels over that without."""
-        with_labels, without = (
-            logsumexp(np.array([pair.found.log_evidence for pair in pairs]), axis=0)
-            for pairs in (self.pairs, self.unlabeled)
-        )
-        return float(with_labels - without) if np.isfinite(without) else -np.inf
-
-    @property
-    def trusted(self) -> bool:
-        """Whether draws of the parameters can be relied on."""
-        return sum(pair.weight for pair in self.pairs if not pair.found.trusted) <= _MOST_DOUBT
-
-    @property
-    def names(self) -> str:
-        """Families of the likeliest pair."""
-        return max(self.pairs, key=lambda pair: pair.weight).name
-
-    def draws(self, size: int, rng: np.random.Generator) -> PairDraws:
-        """Draws of the densities' parameters."""
-        return PairDraws.of(self.pairs, self.scale, size, rng)
 
 
 _CHOICES = {
