@@ -54,6 +54,32 @@ def test_uncorrected_and_labels_only_are_plain_means():
     assert found.get("labels only").value == pytest.approx(known.mean())
 
 
+@pytest.mark.parametrize("positive", [None, "correct", "incorrect"])
+@pytest.mark.parametrize("classes", [("correct", "incorrect"), ("incorrect", "correct")])
+def test_the_class_that_passes_wherever_it_stands(classes, positive):
+    """Words sort as they like: 'correct' before 'incorrect', 'fail' before 'pass'."""
+    _, two = world()
+    turned = classes[0] == "correct"
+    votes, labels = two.votes, two.labels
+    if turned:
+        votes, labels = 1 - votes, np.where(labels < 0, -1, 1 - labels)
+    counts = np.where(labels[:, None] < 0, 0, 2 * np.eye(2)[labels] + 1)
+    passed = "correct" if positive is None else positive
+    for people in ({"labels": labels}, {"histogram": counts}):
+        items = fl.Predictions(votes=votes, **people, models=two.models, classes=classes)
+        found = fl.score(items, positive=positive)
+        known = two.labels[two.labeled].mean()
+        rate = known if "labels" in people else (2 * known + 1) / 4
+        rate = rate if passed == "correct" else 1 - rate
+        assert found.criteria[0].what == f"share of '{passed}'"
+        assert found.get("labels only").value == pytest.approx(rate)
+        for judge in ("good", None):
+            way = "prediction-powered" if judge else "judges together"
+            row = found.get(way, judge)
+            assert row.low < rate < row.high, (way, people.keys())
+            assert abs(row.value - rate) < 0.15
+
+
 def test_prediction_powered_is_that_of_ppi_python():
     ppi = pytest.importorskip("ppi_py")
     _, predictions = world(labeled=100)

@@ -221,6 +221,9 @@ def scored(
     found = []
     for criterion, items in each:
         chosen = items if select is None else items.select_models(list(select))
+        if chosen.n_classes == 2:
+            # The grades go by the order of the classes, which `estimate` ends with the positive.
+            chosen = chosen.with_positive(positive)
         asked = _Asked(chosen, criterion, method, level, seed, workers, positive)
         found.append(asked.scored())
     return Scores(tuple(found), seed, level)
@@ -328,7 +331,7 @@ class _Asked:
         everyone = Predictions(
             votes=np.zeros((items.n_items, 1), dtype=np.int64), labels=items.labels,
             histogram=items.histogram, weight=items.weight, classes=items.classes,
-            models=["everyone"], multiplicity=items.multiplicity,
+            models=["everyone"], multiplicity=items.multiplicity, positive=items.positive,
         )  # fmt: skip
         yield self._row(everyone, "labeled", metric, LABELS, None, warnings)
         labels = self._one_label()
@@ -340,7 +343,7 @@ class _Asked:
             p[there, 0] = np.eye(items.n_classes)[hard[there]]
             judged = Predictions(
                 p, labels, weight=items.weight, classes=items.classes, models=[name],
-                multiplicity=items.multiplicity,
+                multiplicity=items.multiplicity, positive=items.positive,
             )  # fmt: skip
             yield self._row(judged, AutoEval(), metric, POWERED, name, warnings)
         if items.n_models > 1:
