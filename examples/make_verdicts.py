@@ -1,4 +1,4 @@
-"""Writes verdicts.csv: 400 simulated answers of a system, two LLM judges, and 60 labels of a person.
+"""Writes verdicts.csv: 400 simulated answers of a system, two LLM judges, 60 labels of a person.
 
 The table is what Phoenix's client exports: a row per verdict. The truth, which it does not hold, is
 that 276 of the 400 answers are right.
