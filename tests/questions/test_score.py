@@ -144,6 +144,24 @@ def test_every_criterion_of_a_log(tmp_path):
     assert found.to_frame("pyarrow").num_rows == len(found.rows) == 6
 
 
+def test_a_judge_that_is_silent_on_what_fails():
+    """The score is that of all items, not of those that the judge has scored."""
+    truth, two = world(n=3_000, labeled=300, seed=1)
+    rng = np.random.default_rng(5)
+    silent = rng.random(3_000) < np.where(truth, 0.2, 0.8)
+    votes = np.where(silent[:, None], -1, two.votes)
+    items = fl.Predictions(votes=votes, labels=two.labels, models=two.models)
+    row = fl.score(items).get("prediction-powered", "good")
+    assert row.low < truth.mean() < row.high
+    assert row.status == "ok"
+    # As a log has it: what is neither scored nor labeled is not there.
+    found = fl.score(items.take(np.flatnonzero(~silent | items.labeled)))
+    assert {r.status for r in found.rows if r.way != "labels only"} == {"assumption"}
+    warning = found.to_dict()["warnings"][0]
+    assert "'lenient' has no verdict on" in warning
+    assert "go by the labels alone" in warning
+
+
 def test_what_is_refused():
     _, predictions = world(labeled=0)
     with pytest.raises(InputError, match="no item has a label, and a score is corrected by labels"):

@@ -332,12 +332,18 @@ def test_flat_exports(write):
 
 
 def test_a_folder_of_logs(write, tmp_path):
-    for name in ("a", "b"):
-        rows(write, judged(), f"logs/{name}.jsonl")
+    for name, n in (("a", 30), ("b", 29)):
+        rows(write, judged(n), f"logs/{name}.jsonl")
     refused(tmp_path / "logs", "has the trace 't0' twice; remove one")
     write(json.dumps({"evalId": "e", "results": {"version": 3, "stats": {}, "results": []}}),
           "logs/c.json")  # fmt: skip
     refused(tmp_path / "logs", "holds logs of several tools")
+
+
+def test_a_folder_with_one_log_under_two_names(write, tmp_path):
+    for name in ("a", "b"):
+        write(archive({"header.json": {"eval": {}}}), f"logs/{name}.eval")
+    refused(tmp_path / "logs", "holds one log twice, as 'a.eval' and 'b.eval'; remove one")
 
 
 def archive(members, compression=zipfile.ZIP_DEFLATED):
