@@ -224,7 +224,7 @@ _PASSES = 1
 
 def score_cells(plan: Plan) -> list[Arguments]:
     """The LLM judges."""
-    return _cells(plan, LLM[:1] if plan.quick else LLM)
+    return _cells(plan, LLM[:1] if plan.quick else LLM, RUNS)
 
 
 def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
@@ -279,7 +279,7 @@ PARTS = {
     ),
     "score": Part(
         score_cells, score_run, score_blocks,
-        f"{FEWER} random draws of the labels, {_DESIGN}",
+        f"{RUNS} random draws of the labels, {_DESIGN}",
     ),
 }  # fmt: skip
 

@@ -108,6 +108,18 @@ def test_grades_and_what_passes():
     assert share.get("labels only").value == pytest.approx((truth[:60] == 4).mean())
 
 
+def test_grades_in_words_are_in_the_order_of_the_alphabet_unless_it_is_said():
+    votes = np.random.default_rng(1).integers(3, size=(120, 1))
+    for classes, warned in (
+        (("fair", "good", "poor"), True), (("poor", "fair", "good"), False),
+        (("1", "2", "3"), False),
+    ):  # fmt: skip
+        items = fl.Predictions(votes=votes, labels=votes[::-1, 0], classes=classes)
+        for metric in ("within_one", "accuracy"):
+            said = " ".join(fl.estimate(items, "labeled", metric).warnings)
+            assert ("say theirs with --classes" in said) == (warned and metric == "within_one")
+
+
 def test_several_people_and_their_agreement():
     _, predictions = world(n=200)
     counts = np.zeros((200, 2))
