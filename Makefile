@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint test-slow test-recipes test-logs test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -35,6 +35,9 @@ test-slow: $(VENV)/.dev  ## statistical suites and long runs
 
 test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to install; Spark needs Java)
 	$(BLAS) $(BIN)/python -m pytest tests/streaming/test_recipes.py
+
+test-logs: $(VENV)/.dev $(VENV)/.logs/ready  ## logs that the evaluation tools write in the run (1 GB to install; promptfoo by npm)
+	FEWLABELS_LOGS_PYTHON=$(abspath $(VENV))/.logs/bin/python $(BLAS) $(BIN)/python -m pytest tests/data/logs
 
 test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies and extras (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
@@ -81,6 +84,9 @@ stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known
 labeling: $(VENV)/.dev  ## which items to label, and when to stop (FEWLABELS_DATA; an hour or two; goes on where it stopped)
 	$(BIN)/python benchmarks/labeling.py all
 
+judges: $(VENV)/.dev  ## LLM judges by few labels: errors and coverage (FEWLABELS_DATA; half an hour; goes on where it stopped)
+	$(BLAS) $(BIN)/python benchmarks/judges.py all
+
 study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/study.py --out build/study
 
@@ -118,4 +124,11 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.core
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev
 	@$(PIP) install --group recipes
+	@touch $@
+
+# The tools need each other's versions of what we need: an environment of their own.
+$(VENV)/.logs/ready: pyproject.toml | $(VENV)/.pip
+	@"$(PYTHON)" -m venv $(VENV)/.logs
+	@$(VENV)/.logs/bin/python -m pip -qq --disable-pip-version-check install --upgrade "pip>=25.1"
+	@$(VENV)/.logs/bin/python -m pip -qq --disable-pip-version-check install --group logs
 	@touch $@

@@ -303,6 +303,7 @@ def answered(
             corrected=question.shift is not None,
         ),
         *(f"reference: {note}" for note in (elsewhere.notes if elsewhere else ())),
+        *_order_of_grades(evaluator),
         *warnings,
     ):  # fmt: skip
         reasons.add(sentence)
@@ -347,6 +348,21 @@ def answered(
     if not question.details:
         return estimates
     return replace(estimates, details=details_of(estimates, setup.metrics))
+
+
+_OF_GRADES = ("mean_absolute_error", "weighted_kappa", "within_one")
+
+
+def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
+    """What to say where grades are words in the order of the alphabet, which nobody meant."""
+    asked = [name for name in _OF_GRADES if name in evaluator.metrics]
+    classes = [str(c) for c in evaluator.predictions.classes]
+    numbers = all(c.lstrip("-").replace(".", "", 1).isdigit() for c in classes)
+    if asked and len(classes) > 2 and not numbers and classes == sorted(classes):
+        yield (
+            f"grades: {listed(asked)} count steps between classes, whose order is that of the "
+            f"alphabet ({listed(classes, 5)}); say theirs with --classes, worst first"
+        )
 
 
 def _alone(question: Question) -> str:

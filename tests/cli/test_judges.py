@@ -44,6 +44,27 @@ def test_score(log, capsys, tmp_path):
     assert {row["judge"] for row in report["criteria"][0]["rows"]} == {None, "b"}
 
 
+@pytest.mark.parametrize("positive", ["correct", "incorrect"])
+def test_score_of_words_that_sort_the_other_way(tmp_path, capsys, positive):
+    """'correct' comes before 'incorrect' in the alphabet, and is the positive one."""
+    table = tmp_path / "a.csv"
+    said = [("correct" if i % 10 else "incorrect", "correct" if i % 5 else "incorrect")
+            for i in range(200)]  # fmt: skip
+    table.write_text(
+        "item,label,y__j\n"
+        + "".join(
+            f"{i},{label if i < 50 else ''},{verdict}\n" for i, (label, verdict) in enumerate(said)
+        )
+    )
+    assert main(["score", str(table), "--positive", positive, "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)["criteria"][0]["rows"]
+    found = {row["way"]: row["value"] for row in rows}
+    passed = {"labels only": 0.9, "uncorrected": 0.8, "prediction-powered": 0.9}
+    if positive == "incorrect":
+        passed = {way: 1 - rate for way, rate in passed.items()}
+    assert found == pytest.approx(passed, abs=0.02)
+
+
 def test_score_of_a_table_with_labels_apart(tmp_path, capsys):
     table, labels = tmp_path / "a.csv", tmp_path / "labels.csv"
     table.write_text("item,y__j\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))

@@ -232,6 +232,7 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     ("page", "words"),
     [
         ("docs/comparing.md", ["large"]),
+        ("docs/llm-judges.md", ["large", "small", "anna"]),
         ("docs/reference-data.md", ["1,500 reference items", "trust the reference"]),
     ],
 )
@@ -245,6 +246,16 @@ def test_commands_of_a_page(
         assert all(word in out for word in words)
     if page == "docs/comparing.md":
         assert {"compare.html", "comparison.json"} <= {p.name for p in as_a_reader.iterdir()}
+
+
+def test_python_of_the_page_on_judges(
+    as_a_reader: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for block in blocks("docs/llm-judges.md", "python"):
+        exec(compile(block, "docs/llm-judges.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert "large/accuracy_low" in out
+    assert "prediction-powered" in out
 
 
 def test_python_of_the_page_on_comparing(

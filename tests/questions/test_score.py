@@ -54,6 +54,32 @@ def test_uncorrected_and_labels_only_are_plain_means():
     assert found.get("labels only").value == pytest.approx(known.mean())
 
 
+@pytest.mark.parametrize("positive", [None, "correct", "incorrect"])
+@pytest.mark.parametrize("classes", [("correct", "incorrect"), ("incorrect", "correct")])
+def test_the_class_that_passes_wherever_it_stands(classes, positive):
+    """Words sort as they like: 'correct' before 'incorrect', 'fail' before 'pass'."""
+    _, two = world()
+    turned = classes[0] == "correct"
+    votes, labels = two.votes, two.labels
+    if turned:
+        votes, labels = 1 - votes, np.where(labels < 0, -1, 1 - labels)
+    counts = np.where(labels[:, None] < 0, 0, 2 * np.eye(2)[labels] + 1)
+    passed = "correct" if positive is None else positive
+    for people in ({"labels": labels}, {"histogram": counts}):
+        items = fl.Predictions(votes=votes, **people, models=two.models, classes=classes)
+        found = fl.score(items, positive=positive)
+        known = two.labels[two.labeled].mean()
+        rate = known if "labels" in people else (2 * known + 1) / 4
+        rate = rate if passed == "correct" else 1 - rate
+        assert found.criteria[0].what == f"share of '{passed}'"
+        assert found.get("labels only").value == pytest.approx(rate)
+        for judge in ("good", None):
+            way = "prediction-powered" if judge else "judges together"
+            row = found.get(way, judge)
+            assert row.low < rate < row.high, (way, people.keys())
+            assert abs(row.value - rate) < 0.15
+
+
 def test_prediction_powered_is_that_of_ppi_python():
     ppi = pytest.importorskip("ppi_py")
     _, predictions = world(labeled=100)
@@ -80,6 +106,18 @@ def test_grades_and_what_passes():
     share = fl.score(words, positive="e")
     assert share.criteria[0].what == "share of 'e'"
     assert share.get("labels only").value == pytest.approx((truth[:60] == 4).mean())
+
+
+def test_grades_in_words_are_in_the_order_of_the_alphabet_unless_it_is_said():
+    votes = np.random.default_rng(1).integers(3, size=(120, 1))
+    for classes, warned in (
+        (("fair", "good", "poor"), True), (("poor", "fair", "good"), False),
+        (("1", "2", "3"), False),
+    ):  # fmt: skip
+        items = fl.Predictions(votes=votes, labels=votes[::-1, 0], classes=classes)
+        for metric in ("within_one", "accuracy"):
+            said = " ".join(fl.estimate(items, "labeled", metric).warnings)
+            assert ("say theirs with --classes" in said) == (warned and metric == "within_one")
 
 
 def test_several_people_and_their_agreement():
@@ -116,6 +154,24 @@ def test_every_criterion_of_a_log(tmp_path):
     assert [one.criterion for one in found.criteria] == ["a", "b"]
     assert {row.judge for row in found.rows if row.way == "uncorrected"} == {"llm_judge"}
     assert found.to_frame("pyarrow").num_rows == len(found.rows) == 6
+
+
+def test_a_judge_that_is_silent_on_what_fails():
+    """The score is that of all items, not of those that the judge has scored."""
+    truth, two = world(n=3_000, labeled=300, seed=1)
+    rng = np.random.default_rng(5)
+    silent = rng.random(3_000) < np.where(truth, 0.2, 0.8)
+    votes = np.where(silent[:, None], -1, two.votes)
+    items = fl.Predictions(votes=votes, labels=two.labels, models=two.models)
+    row = fl.score(items).get("prediction-powered", "good")
+    assert row.low < truth.mean() < row.high
+    assert row.status == "ok"
+    # As a log has it: what is neither scored nor labeled is not there.
+    found = fl.score(items.take(np.flatnonzero(~silent | items.labeled)))
+    assert {r.status for r in found.rows if r.way != "labels only"} == {"assumption"}
+    warning = found.to_dict()["warnings"][0]
+    assert "'lenient' has no verdict on" in warning
+    assert "go by the labels alone" in warning
 
 
 def test_what_is_refused():

@@ -20,7 +20,7 @@ from fewlabels.checks.class_words import polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.estimating import estimate
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.autoeval import AutoEval
@@ -38,6 +38,8 @@ UNCORRECTED, LABELS, POWERED, TOGETHER = (
 """The ways to a score; `judges together` is the method that was asked for."""
 
 _DRAWS = 2_000
+_UNLIKE = 3
+"""Standard errors between shares that chance does not explain."""
 _FEW = 3
 """Labels that a correlation needs."""
 
@@ -221,6 +223,9 @@ def scored(
     found = []
     for criterion, items in each:
         chosen = items if select is None else items.select_models(list(select))
+        if chosen.n_classes == 2:
+            # The grades go by the order of the classes, which `estimate` ends with the positive.
+            chosen = chosen.with_positive(positive)
         asked = _Asked(chosen, criterion, method, level, seed, workers, positive)
         found.append(asked.scored())
     return Scores(tuple(found), seed, level)
@@ -328,23 +333,30 @@ class _Asked:
         everyone = Predictions(
             votes=np.zeros((items.n_items, 1), dtype=np.int64), labels=items.labels,
             histogram=items.histogram, weight=items.weight, classes=items.classes,
-            models=["everyone"], multiplicity=items.multiplicity,
+            models=["everyone"], multiplicity=items.multiplicity, positive=items.positive,
         )  # fmt: skip
         yield self._row(everyone, "labeled", metric, LABELS, None, warnings)
-        labels = self._one_label()
+        labels, unlike = self._one_label(), list[str]()
         for j, name in enumerate(items.models):
             hard, there = self._verdicts(j)
             if not there.any() or not (there & (labels >= 0)).any():
                 continue
-            p = np.full((len(hard), 1, items.n_classes), np.nan)
-            p[there, 0] = np.eye(items.n_classes)[hard[there]]
+            # Where the judge says nothing its mean stands: the score is that of all items.
+            said = np.eye(items.n_classes)[hard[there]]
+            p = np.tile(said.mean(axis=0), (len(hard), 1, 1))
+            p[there, 0] = said
             judged = Predictions(
                 p, labels, weight=items.weight, classes=items.classes, models=[name],
-                multiplicity=items.multiplicity,
+                multiplicity=items.multiplicity, positive=items.positive,
             )  # fmt: skip
-            yield self._row(judged, AutoEval(), metric, POWERED, name, warnings)
+            row = self._row(judged, AutoEval(), metric, POWERED, name, warnings)
+            if silence := _silence(name, there, labels >= 0):
+                unlike.append(silence)
+            yield _assumed(row) if silence else row
         if items.n_models > 1:
-            yield self._row(items, self.method, metric, TOGETHER, None, warnings)
+            row = self._row(items, self.method, metric, TOGETHER, None, warnings)
+            yield _assumed(row) if unlike else row
+        warnings[:0] = unlike
 
     def _row(
         self, items: Predictions, method: str | LabelModel, metric: Metric, way: str,
@@ -420,6 +432,31 @@ class _Asked:
             if len(rows):
                 pairs[name] = float(share[rows, hard[rows]].mean())
         return people, pairs
+
+
+def _assumed(row: ScoreRow) -> ScoreRow:
+    return row._replace(status="assumption") if row.status == "ok" else row
+
+
+def _silence(judge: str, there: Bools, labeled: Bools) -> str | None:
+    """What to say where a judge is silent on other shares of the labeled and the other items.
+
+    The labels then speak of items on which the verdicts do not: what nobody scored and nobody
+    labeled is not in a log.
+    """
+    here, others = there[labeled], there[~labeled]
+    if not len(here) or not len(others):
+        return None
+    shares = np.array([1 - here.mean(), 1 - others.mean()])
+    pooled = 1 - there.mean()
+    error = np.sqrt(pooled * (1 - pooled) * (1 / len(here) + 1 / len(others)))
+    if abs(shares[0] - shares[1]) <= _UNLIKE * error:
+        return None
+    return (
+        f"{quoted(judge)} has no verdict on {shares[0]:.0%} of the labeled and {shares[1]:.0%} of "
+        "the other items: the labels speak of other items than the verdicts; go by the labels "
+        "alone, or let the judge score every item"
+    )
 
 
 def _number(text: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
 
 import numpy as np
@@ -322,7 +323,7 @@ def test_flat_exports(write):
     found = fl.read_predictions(write(flat()))
     assert (found.n_items, found.n_labeled, found.models) == (20, 20, ("good",))
     assert found.hard[3, 0] == -1
-    assert "1 verdicts are empty or NaN (unscored) and are left out" in found.notes
+    assert "1 verdicts are empty, NaN or long texts (unscored) and are left out" in found.notes
     # A table whose column of sources says something else is no log.
     other = write(flat(("web", "mail")), "other.csv")
     refused(other, "no prediction columns")
@@ -331,12 +332,18 @@ def test_flat_exports(write):
 
 
 def test_a_folder_of_logs(write, tmp_path):
-    for name in ("a", "b"):
-        rows(write, judged(), f"logs/{name}.jsonl")
+    for name, n in (("a", 30), ("b", 29)):
+        rows(write, judged(n), f"logs/{name}.jsonl")
     refused(tmp_path / "logs", "has the trace 't0' twice; remove one")
     write(json.dumps({"evalId": "e", "results": {"version": 3, "stats": {}, "results": []}}),
           "logs/c.json")  # fmt: skip
     refused(tmp_path / "logs", "holds logs of several tools")
+
+
+def test_a_folder_with_one_log_under_two_names(write, tmp_path):
+    for name in ("a", "b"):
+        write(archive({"header.json": {"eval": {}}}), f"logs/{name}.eval")
+    refused(tmp_path / "logs", "holds one log twice, as 'a.eval' and 'b.eval'; remove one")
 
 
 def archive(members, compression=zipfile.ZIP_DEFLATED):
@@ -387,6 +394,62 @@ def test_deep_nesting_and_many_keys(write):
     many = {"version": 2, "eval": {"task": "t"}, "samples": [
         {"id": 1, "scores": {f"s{i}": {"value": 1} for i in range(20_000)}}]}  # fmt: skip
     refused(write(json.dumps(many), "many.json"), "has more than 10,000 (criteria|authors)")
+
+
+def test_nan_as_text_is_no_score(write):
+    """As JSON of Python has it, and as words for it in other places: unscored, not a class."""
+    said = ["NaN", "nan", "N/A", "null", "", float("nan"), float("inf"), None]
+    traces = judged()
+    for t, value in zip(traces[20:], said, strict=False):
+        t["info"]["assessments"][0]["feedback"]["value"] = value
+    found = fl.read_predictions(rows(write, traces, "nan.jsonl"))
+    assert set(found.classes) <= {"true", "false"}
+    assert found.has_hard.all()
+    assert found.n_items == 22  # of the others nobody says anything
+    assert any("8 verdicts are empty, NaN or long texts (unscored)" in note for note in found.notes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("a long string", None),
+        ("a long name", r"item whose name is 50,000,001 characters long"),
+        ("a long value", None),
+        ("many keys", "has more than 10,000 (criteria|authors)"),
+        ("many keys of one object", None),
+        ("deep", "nested too deeply"),
+    ],
+)
+def test_hostile_logs_of_many_megabytes(write, capsys, what, message):
+    """50 MB of text, a million keys: read, or refused in one line."""
+    from fewlabels.cli import main
+
+    long = "x" * 50_000_000
+    traces = judged()
+    if what == "a long string":
+        traces[0]["info"]["assessments"][0]["rationale"] = long
+    elif what == "a long name":
+        traces.append(trace(long, assessment("good", True)))
+    elif what == "a long value":
+        traces[0]["info"]["assessments"][0]["feedback"]["value"] = long
+    elif what == "many keys of one object":
+        traces[0]["info"]["tags"] = {f"k{i}": i for i in range(1_000_000)}
+    text = "".join(json.dumps(t) + "\n" for t in traces)
+    if what == "deep":
+        text += '{"info": {"trace_id": "a", "assessments": ' + "[" * 10_000_000
+    if what == "many keys":
+        scores = {f"s{i}": {"value": 1} for i in range(1_000_000)}
+        text = json.dumps({"version": 2, "eval": {"task": "t"},
+                           "samples": [{"id": 1, "scores": scores}]})  # fmt: skip
+    path = write(text, "hostile.json")
+    code = main(["convert", str(path), str(path.with_name("out.csv"))])
+    error = capsys.readouterr().err
+    assert code == (0 if message is None else 2), error[:500]
+    if message:
+        assert error.count("\n") == 1
+        assert len(error) < 1_000
+        assert re.search(message, error)
 
 
 def test_broken_json_says_where(write):

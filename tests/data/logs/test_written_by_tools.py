@@ -68,7 +68,7 @@ def test_inspect(made, file):
     assert any("(2 changed, 22 confirmed)" in note for note in found.notes)
     helpful = fl.read_predictions(f"{path}#grades/helpful")
     assert helpful.n_items == N - 1
-    assert any("1 verdicts of code are empty or NaN" in note for note in helpful.notes)
+    assert any("1 verdicts of code are empty, NaN or long texts" in note for note in helpful.notes)
     # The one criterion that people labeled is meant where nothing is said.
     assert fl.read_predictions(path).models == ("judge",)
 

@@ -18,6 +18,7 @@ document of lm-evaluation-harness has a row per filter.
 from __future__ import annotations
 
 import csv
+import filecmp
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -331,6 +332,7 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
                     raise InputError("is a flat export in a folder; put their rows into one file")
                 yield from said
 
+    _check_twice(files)
     try:
         said = said_of(files[0]) if len(files) == 1 else each()
         record = said if isinstance(said, Record) else collected(said)
@@ -341,6 +343,23 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
             f"{one_line(str(error), 80)}); docs/llm-judges.md says which versions are read"
         ) from None
     return record, log
+
+
+def _check_twice(files: Sequence[Path]) -> None:
+    """One log under two names counts every item twice.
+
+    Raises
+    ------
+    InputError
+        If two files are the same.
+    """
+    by_size: dict[int, list[Path]] = {}
+    for file in files:
+        for other in by_size.setdefault(file.stat().st_size, []):
+            if filecmp.cmp(file, other, shallow=False):
+                names = f"{quoted(other.name)} and {quoted(file.name)}"
+                raise InputError(f"holds one log twice, as {names}; remove one")
+        by_size[file.stat().st_size].append(file)
 
 
 def open_log(

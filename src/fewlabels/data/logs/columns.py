@@ -318,7 +318,7 @@ def _kept(record: Record, notes: list[str]) -> Record:
     ):
         size = int(empty.sum()) and int(record.take(empty).of_kind(kind).size)
         if size:
-            notes.append(f"{size:,} {who} are empty or NaN (unscored) and are left out")
+            notes.append(f"{size:,} {who} are empty, NaN or long texts (unscored) and are left out")
     if empty.all():
         raise InputError("holds nothing but empty scores under this criterion; score it first")
     return record.take(~empty) if empty.any() else record

@@ -55,10 +55,6 @@ def read(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
         log.warnings.append(f"{seen:,} of {total:,} {SEEN}")
 
 
-def _time(time: Any) -> str | None:
-    return time if isinstance(time, str) or time is None else f"{float(time):020.3f}"
-
-
 def _results(
     annotation: Mapping[str, Any], log: Log
 ) -> Iterator[tuple[Mapping[str, Any], str, Any]]:

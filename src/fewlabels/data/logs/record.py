@@ -299,7 +299,9 @@ def word_and_number(value: Any) -> tuple[str | None, float]:
     """
     if isinstance(value, list | tuple | dict | set):
         return None, math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        return None, math.nan
     text = class_text(value)
-    if folded(text) in NO_LABEL and text not in ("-1",):
+    if len(text) > LONGEST_NAME or (folded(text) in NO_LABEL and text not in ("-1",)):
         return None, math.nan
     return text, number_of(value)

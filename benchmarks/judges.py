@@ -1,0 +1,289 @@
+"""How good is each judge, and what it judges, by few labels and all verdicts.
+
+    python benchmarks/judges.py all | accuracy | orders | score
+        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
+
+Real verdicts with all labels known: LLM judges, and the ten busiest annotators of the crowd sets. A
+run draws 20, 50 or 100 labels (at most half of a set) and asks every way for the accuracy of every
+judge, as `votes_labels.py` does. Cells are kept in the folder --work; another run goes on where one
+stopped. The tables go between the marks of docs/benchmarks/judges.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import fewlabels as fl
+from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
+from fewlabels.bench.splits import seed_of
+from votes_labels import (
+    LEAST_LABELS,
+    LEVEL,
+    N_LABELED,
+    SETS,
+    WAYS,
+    drawn,
+    judged_of,
+    sizes_of,
+    truth_of,
+)
+
+RUNS, FEWER, OF_CELL = 50, 20, 10
+MOST = 10
+"""Judges of a set: a log has few."""
+LLM = tuple(name for name in SETS if name.startswith("LLM judges"))
+CROWDS = tuple(name for name in SETS if name.startswith("crowd") and "s5_adult" not in name)
+"""The gold of s5_adult is of a small and perhaps biased part of its items."""
+ALONE = "labels only"
+ASKED = ("auto", ALONE, "ppi by shares of votes", "ppi by Dawid-Skene", "dawid-skene")
+
+
+@lru_cache(maxsize=2)
+def _set(data: Path, name: str) -> fl.Predictions:
+    """A set with its busiest judges, and the items that one of them judges."""
+    votes = SETS[name].read(data)
+    busy = np.argsort(-votes.has_hard.sum(axis=0), kind="stable")[:MOST]
+    few = votes.select_models([votes.models[j] for j in sorted(busy.tolist())])
+    return few.take(np.flatnonzero(few.has_hard.any(axis=1)))
+
+
+def _sizes(data: Path, name: str) -> tuple[int, ...]:
+    return sizes_of(_set(data, name))
+
+
+def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Arguments]:
+    """Every set, number of labels, and some runs at a time."""
+    return [
+        {"name": name, "n_labeled": n, "start": start, "runs": 2 if plan.quick else OF_CELL}
+        for name in names
+        if (plan.data / SETS[name].file).exists()
+        for n in (N_LABELED[:1] if plan.quick else _sizes(plan.data, name))
+        for start in range(0, 1 if plan.quick else runs, OF_CELL)
+    ]
+
+
+def accuracy_cells(plan: Plan) -> list[Arguments]:
+    """All sets."""
+    crowds = CROWDS[:1] if plan.quick else CROWDS
+    return _cells(plan, LLM, RUNS) + _cells(plan, crowds)
+
+
+def accuracy_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
+    """Error, width and coverage of every judge in every run, by way."""
+    return [
+        record
+        for run in range(start, start + runs)
+        for record in _asked(_set(data, name), name, n_labeled, run, ASKED)
+    ]
+
+
+def _asked(
+    votes: fl.Predictions, name: str, n_labeled: int, run: int, ways: tuple[str, ...]
+) -> Iterator[Record]:
+    """What each way says in a run of the judges that count and have labels."""
+    truth = dict(zip(votes.models, truth_of(votes).tolist(), strict=True))
+    given = drawn(votes, name, n_labeled, run)
+    reached = (given.has_hard & given.labeled[:, None]).sum(axis=0) >= LEAST_LABELS
+    judges = [j for j in judged_of(votes) if j in given.models and reached[given.models.index(j)]]
+    for way in ways:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = WAYS[way](given, seed_of("judges", SEED, name, n_labeled, run))
+        for judge in judges:
+            j, true = given.models.index(judge), truth[judge]
+            low, high = float(found.low[j]), float(found.high[j])
+            held = low <= true + 1e-9 and true <= high + 1e-9
+            yield {
+                "name": name, "labels": n_labeled, "run": run, "way": way, "judge": judge,
+                "truth": round(true, 4), "error": round(abs(float(found.value[j]) - true), 5),
+                "width": round(high - low, 5), "held": held,
+                "wrong_ok": bool(found.ok[j]) and not held,
+            }  # fmt: skip
+
+
+def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """All sets together, set by set, and judge by judge of the LLM judges."""
+    llm = records[records["name"].isin(LLM)]
+    return {
+        "summary": _summary(records),
+        "sets": _by(records, ["name", "labels"], ["set", "labels"]),
+        "judges": _by(llm, ["name", "judge", "truth", "labels"],
+                      ["set", "judge", "accuracy", "labels"]),
+        "widths": _widths(llm),
+    }  # fmt: skip
+
+
+def _cell(own: pd.DataFrame) -> str:
+    """Mean error and coverage, over judges and runs."""
+    if own.empty:
+        return "-"
+    return f"{number(own['error'].mean())} ({own['held'].mean():.0%})"
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("LLM judges: ")
+
+
+def _by(records: pd.DataFrame, keys: list[str], header: list[str]) -> str:
+    rows = []
+    for place, own in records.groupby(keys, sort=False):
+        cells = [number(v) if isinstance(v, float) else _short(str(v)) for v in place]
+        rows.append([*cells, *(_cell(own[own["way"] == way]) for way in ASKED)])
+    return table([*header, *ASKED], rows)
+
+
+def _widths(records: pd.DataFrame) -> str:
+    """Median widths of the intervals of LLM judges, by labels."""
+    median = records.groupby(["labels", "way"])["width"].median()
+    ways = ("auto", ALONE, "ppi by Dawid-Skene")
+    sizes = dict.fromkeys(records["labels"])
+    rows = [[str(n), *(number(median[n, way], 2) for way in ways)] for n in sizes]
+    return table(["labels", *ways], rows)
+
+
+def _summary(records: pd.DataFrame) -> str:
+    """Beside the labels alone: geometric means over sets ± their standard error over sets."""
+    rows = []
+    for labels in N_LABELED:
+        own = records[records["labels"] == labels]
+        if own.empty:
+            continue
+        # A judge's error in a run; runs and judges are averaged within a set.
+        mean = own.groupby(["way", "name"])[["error", "held", "width", "wrong_ok"]].mean()
+        alone = mean.loc[ALONE]
+        for way in ASKED:
+            some = mean.loc[way]
+            logs = np.log(some["error"] / alone["error"])
+            spread = np.exp(logs.mean()) * logs.std(ddof=1) / np.sqrt(len(logs))
+            rows.append([
+                str(labels), way, number(some["error"].mean()),
+                "1" if way == ALONE else f"{np.exp(logs.mean()):.2f} ± {spread:.2f}",
+                f"{(logs < 0).sum()} of {len(logs)}" if way != ALONE else "",
+                f"{some['held'].mean():.0%}", f"{some['held'].min():.0%}",
+                number(some["width"].mean()), f"{some['wrong_ok'].mean():.1%}",
+            ])  # fmt: skip
+    return table(
+        ["labels", "way", "error", f"beside {ALONE}", "sets where it is better", "coverage",
+         "worst set", "width", "wrong with status ok"], rows,
+    )  # fmt: skip
+
+
+# --- two orders of one pair -----------------------------------------------------------------------
+
+_ORDERED = LLM[0]
+_BOTH, _ONE = "both orders, as twice as many judges", "one order"
+
+
+def _orders(data: Path) -> Mapping[str, fl.Predictions]:
+    """JudgeBench with the verdicts of one order, and of both as if these were more judges."""
+    frame = pd.read_parquet(data / SETS[_ORDERED].file)
+    one = _set(data, _ORDERED)
+    columns = [c for c in frame if c.startswith("y__")]
+    names = [c.removeprefix("y__").removesuffix("__order1") for c in columns]
+    labels = frame["label"].to_numpy().astype(int)
+    both = fl.Predictions(votes=frame[columns].to_numpy(), labels=labels, models=names)
+    return {_ONE: one, _BOTH: both}
+
+
+def order_cells(plan: Plan) -> list[Arguments]:
+    """JudgeBench alone."""
+    return _cells(plan, (_ORDERED,))
+
+
+def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
+    """What is said of the same judges in the first order, by both sets of columns."""
+    records: list[Record] = []
+    each = _orders(data)
+    for run in range(start, start + runs):
+        for what, votes in each.items():
+            found = _asked(votes, name, n_labeled, run, ("auto", "dawid-skene"))
+            records += [r | {"what": what} for r in found if r["judge"] in each[_ONE].models]
+    return records
+
+
+def order_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """Errors and coverage with one order and with both."""
+    rows = []
+    for (labels, what), own in records.groupby(["labels", "what"], sort=False):
+        cells = [_cell(own[own["way"] == way]) for way in ("auto", "dawid-skene")]
+        rows.append([str(labels), str(what), *cells])
+    return {"orders": table(["labels", "columns", "auto", "dawid-skene"], rows)}
+
+
+# --- what is judged -------------------------------------------------------------------------------
+
+_PASSES = 1
+"""The class that passes: the first answer is the better one."""
+
+
+def score_cells(plan: Plan) -> list[Arguments]:
+    """The LLM judges."""
+    return _cells(plan, LLM[:1] if plan.quick else LLM, RUNS)
+
+
+def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
+    """Error and coverage of the pass rate, by every way of `fewlabels score`."""
+    votes = _set(data, name)
+    classes = [str(c) for c in votes.classes]
+    truth = float(np.mean(votes.labels == classes.index(str(_PASSES))))
+    records: list[Record] = []
+    for run in range(start, start + runs):
+        given = drawn(votes, name, n_labeled, run)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seed = seed_of("judges", SEED, name, n_labeled, run)
+            found = fl.score(
+                given, confidence_level=LEVEL, positive=_PASSES, workers=1, random_state=seed
+            )
+        for row in found.rows:
+            held = row.low <= truth + 1e-9 and truth <= row.high + 1e-9
+            records.append({
+                "name": name, "labels": n_labeled, "run": run, "way": row.way,
+                "judge": row.judge or "", "truth": truth, "error": abs(row.value - truth),
+                "width": row.high - row.low, "held": held,
+                "wrong_ok": row.status == "ok" and not held,
+            })  # fmt: skip
+    return records
+
+
+def score_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """Errors and coverage by set and way; of judges the mean."""
+    ways = list(dict.fromkeys(records["way"]))
+    rows = []
+    for (name, truth, labels), own in records.groupby(["name", "truth", "labels"], sort=False):
+        cells = [_cell(own[own["way"] == way]) for way in ways]
+        rows.append([_short(str(name)), number(float(truth)), str(labels), *cells])
+    return {"score": table(["set", "pass rate", "labels", *ways], rows)}
+
+
+_DESIGN = (
+    f"up to 1,000 unlabeled items beside them, {LEVEL:.0%} intervals, seed {SEED}; mean absolute "
+    "errors (coverage), over judges and draws"
+)
+
+PARTS = {
+    "accuracy": Part(
+        accuracy_cells, accuracy_run, accuracy_blocks,
+        f"{len(LLM) + len(CROWDS)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
+        f"sets), {_DESIGN}; ± is the standard error over sets",
+    ),
+    "orders": Part(
+        order_cells, order_run, order_blocks,
+        f"JudgeBench, {FEWER} random draws of the labels, {_DESIGN}",
+    ),
+    "score": Part(
+        score_cells, score_run, score_blocks,
+        f"{RUNS} random draws of the labels, {_DESIGN}",
+    ),
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "benchmarks" / "judges.md"
+    run_page(__doc__ or "", "judges", PARTS, page, PARTS)
