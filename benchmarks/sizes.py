@@ -47,7 +47,7 @@ class Case(NamedTuple):
 CASES = {
     "classifiers": Case(200, 20_000, seconds=60, gigabytes=2),
     "many-classifiers": Case(10_000, 30, labels=10),
-    "classes": Case(3, 50_000, classes=1_000, labels=5_000, seconds=120, gigabytes=4),
+    "classes": Case(3, 50_000, classes=1_000, labels=500, seconds=120, gigabytes=4),
     "groups": Case(3, 1_000_000, groups=10_000, labels=1_000, seconds=60),
     "rows": Case(5, 10_000_000),
 }

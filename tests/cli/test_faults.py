@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -165,8 +167,6 @@ def _older(folder: Path, name: str) -> Path:
 
 
 def _a_table(folder: Path) -> Path:
-    import pyarrow as pa
-
     place = folder.parent / "older.parquet"
     pq.write_table(pa.table({"older": [1]}), place)
     return place
@@ -325,3 +325,45 @@ def test_a_clock_that_goes_back(command: Callable[..., list[str]], tmp_path: Pat
             break
     assert (code, err) == (0, "")
     _same(_contents(tmp_path / "out", name), quiet)
+
+
+def test_lives_of_half_the_time_that_a_run_takes(tmp_path: Path) -> None:
+    """Of a million rows: each life ends by SIGKILL, and is counted in time of the processor."""
+    rng = np.random.default_rng(6)
+    n = 1_000_000
+    truth = rng.random(n) < 0.3
+    columns: dict[str, Any] = {"label": pa.array(truth.astype(int), mask=np.arange(n) >= 100)}
+    for j in range(5):
+        z = (1.5 + 0.3 * j) * (truth - 0.5) + rng.normal(size=n)
+        columns[f"p__m{j}__1"] = 1 / (1 + np.exp(-z))
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet", row_group_size=50_000)
+
+    def run(out: str, seconds: int, *more: str) -> tuple[int, float]:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ended = subprocess.run(
+            [sys.executable, "-m", "fewlabels", "estimate", tmp_path / "in.parquet", "--engine",
+             "threads", "--workers", "2", "--json", tmp_path / out, *more],
+            env=os.environ | {"FEWLABELS_CHECKPOINTS": str(tmp_path / out[0])},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+            capture_output=True, check=False,
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return ended.returncode, used
+
+    code, quiet = run("quiet.json", 600)
+    assert code == 0
+    for _ in range(6):
+        code, _used = run("lives.json", max(round(quiet / 2), 1), "--resume")
+        assert code in (0, -signal.SIGKILL)
+        if code == 0:
+            break
+    else:
+        code, _used = run("lives.json", 600, "--resume")
+    assert code == 0
+    resumed = json.loads((tmp_path / "lives.json").read_text())["diagnostics"]["stream"]["resumed"]
+    parts = [re.match(r"(\w+): (\d+) of (\d+)", said) for said in resumed]
+    done = {m[1]: (m[2], m[3]) for m in parts if m}
+    assert done["reading"] == (done["reading"][1],) * 2
+    assert int(done["estimating"][0]) > 0
+    assert _content(tmp_path / "lives.json") == _content(tmp_path / "quiet.json")

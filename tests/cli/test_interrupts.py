@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,24 +105,26 @@ def test_in_memory(
 
 
 _SESSION = """
-import threading, numpy as np, fewlabels as fl
-from fewlabels.kernels.blocks import using_workers
+import os, threading, numpy as np, fewlabels as fl
 from fewlabels.methods.bee import gibbs
 
-swept = gibbs._sweep
+swept, begun = gibbs._sweep, threading.Lock()
 def first(*given):
-    print("at work", flush=True)
-    gibbs._sweep = swept
+    if begun.acquire(blocking=False):
+        os.write(1, b"at work\\n")
     swept(*given)
 
-votes = np.random.default_rng(0).integers(2, size=(20_000, 40))
-model = fl.models.BEE(burn_in=10**6, sweeps=10**6, thin=10**4, inference="gibbs")
+def fit(n, sweeps):
+    votes = np.random.default_rng(0).integers(2, size=(n, 40))
+    asked = dict(burn_in=sweeps, sweeps=sweeps, thin=max(sweeps // 100, 1), inference="gibbs")
+    fl.estimate(fl.Predictions(votes=votes), method=fl.models.BEE(**asked), workers={workers})
+
+fit(50, 20)  # loops are compiled
 gibbs._sweep = first
 try:
-    with using_workers({workers}):
-        fl.estimate(fl.Predictions(votes=votes), method=model)
+    fit(20_000, 10**6)
 except KeyboardInterrupt:
-    print("heard", flush=True)
+    os.write(1, b"heard\\n")
 for thread in threading.enumerate():
     if thread is not threading.main_thread():
         thread.join(20)
@@ -138,8 +141,54 @@ def test_in_a_session(workers: int, start: Start) -> None:
     assert run.stdout is not None
     assert run.stdout.readline() == "at work\n"
     run.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    assert run.stdout.readline() == "heard\n"
+    assert time.monotonic() < begun + 10  # 2 s, where nobody else is at work
     out, err = run.communicate(timeout=60)
-    assert (out, err) == ("heard\n1\n", "")
+    assert (out, err) == ("1\n", "")
+
+
+_KERNEL = """
+import json, numpy as np, fewlabels as fl
+print("begun", flush=True)
+whole = fl.estimate("in.csv", metrics="accuracy").rows
+parts = fl.estimate_files("in.csv", metrics="accuracy", resume=True, posterior="posterior").rows
+print(json.dumps([[row.value, row.low, row.high] for row in (*whole, *parts)]))
+"""
+
+
+@pytest.mark.slow
+def test_a_notebook_that_is_restarted_again_and_again(
+    start: Start, predictions_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed kernels: no temporary file stays, no lock, and the last one answers as if alone."""
+    answers, seconds = [], 0.0
+    for folder, restarts in (("quiet", 0), ("restarted", 20)):
+        place = tmp_path / folder
+        place.mkdir()
+        (place / "in.csv").write_bytes(predictions_file.read_bytes())
+        monkeypatch.chdir(place)
+        for again in range(restarts):
+            run = start("-c", _KERNEL)
+            assert run.stdout is not None
+            assert run.stdout.readline() == "begun\n"
+            time.sleep(random.Random(again).uniform(0, 1) * seconds)
+            if run.poll() is None:
+                run.kill()
+            run.communicate()
+            if (place / "posterior").exists():  # it had ended
+                shutil.rmtree(place / "posterior")
+        begun = time.monotonic()
+        run = start("-c", _KERNEL)
+        out, err = run.communicate(timeout=120)
+        seconds = time.monotonic() - begun
+        assert (run.returncode, err) == (0, "")
+        answers.append(out)
+        assert {path.name for path in place.iterdir()} == {"in.csv", "posterior"}
+        assert not list((place / "posterior").glob(".*"))
+        assert list((tmp_path / "temporary").iterdir()) == []
+        assert list((tmp_path / "saved").iterdir()) == []
+    assert answers[0] == answers[1]
 
 
 def test_a_signal_that_is_ignored_stays_so(start: Start, tmp_path: Path) -> None:

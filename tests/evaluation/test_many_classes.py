@@ -10,10 +10,12 @@ import pytest
 import fewlabels as fl
 from fewlabels import posterior
 from fewlabels.evaluation import many_classes
+from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.evaluation.many_classes import RankBins
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.methods.ensembles import belief_mixture
+from fewlabels.metrics.plans import States
 
 METRICS = ["accuracy", "f1", "specificity", "cohen_kappa", "weighted_kappa",
            "mean_absolute_error", "within_one", "matthews_corrcoef", "ece",
@@ -125,6 +127,23 @@ def test_of_more_classes_none_has_coefficients_of_its_own(
     fitted = fl.models.LearnedEnsemble().fit(items, rng)
     assert not fitted.draws[:, :12].any()  # type: ignore[attr-defined]
     assert fitted.diagnostics["parameter_draws"] == 20  # type: ignore[attr-defined]
+
+
+def test_an_item_tells_of_a_difference_what_label_weights_say(
+    items: fl.Predictions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without weights of every class, or ranks of every item, which a thousand have no room for."""
+    posterior_of = fl.models.LearnedEnsemble(n_draws=10).infer(items, 0)
+    every = np.arange(items.n_items)
+    names = ["f1", "ece", "roc_auc"]
+    plain = item_variance(items, posterior_of, names, every)
+    monkeypatch.setattr(many_classes, "MANY", 10)
+    monkeypatch.setattr(many_classes, "_AT_ONCE", 2**12)
+    monkeypatch.delattr(States, "add")
+    found = item_variance(items, posterior_of, names, every)
+    for name in names:
+        close = 0.05 if name in RANKINGS else 1e-9
+        np.testing.assert_allclose(found[name], plain[name], rtol=close, err_msg=name)
 
 
 @pytest.mark.slow

@@ -474,6 +474,155 @@ def _finished() -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in found if path.stat().st_size < 100_000}
 
 
+def _labels() -> list[dict[str, Any]]:
+    """A record of labels, a value of JSON to a line: the header, then events."""
+    when = {"annotator": "me", "time": "2026-01-01T00:00:00Z"}
+    header = {
+        "fewlabels": "labels", "format": 1, "file": "f.csv", "item": "item", "items": 40,
+        "digest": "0" * 16, "classes": ["0", "1"], "positive": "1", "annotator": "me",
+        "created": when["time"],
+    }  # fmt: skip
+    drawn = {"order": "informative", "shown": ["item"], "predictions_seen": False, **when}
+    events: list[dict[str, Any]] = [
+        {"event": "label", "item": f"i{12 + i}", "class": str(i % 2), "probability": 0.1,
+         "left": 28 - i, **drawn}
+        for i in range(12)
+    ]  # fmt: skip
+    change = {"event": "change", "item": "i12", "class": "1", **when}
+    note = {"event": "note", "item": "i13", "text": "?", **when}
+    return [header, *events, change, note, {"event": "undo", "item": "i14", **when}]
+
+
+def _lines(values: list[Any]) -> bytes:
+    return "".join(json.dumps(value) + "\n" for value in values).encode("utf-8", "replace")
+
+
+OTHER_TABLE = "\n".join(["item,y__a", *(f"k{i},{i % 2}" for i in range(40)), ""]).encode()
+
+
+def _cut(draw: Callable[[Any], Any], content: bytes) -> bytes:
+    """Bytes changed, or cut short."""
+    out = bytearray(content)
+    for _ in range(draw(st.integers(0, 2))):
+        out[draw(st.integers(0, len(out) - 1))] = draw(st.integers(0, 255))
+    return bytes(out[: draw(st.one_of(st.none(), st.integers(0, len(out))))])
+
+
+@st.composite
+def records(draw: Any) -> Attempt:
+    """Records of labels as side files: torn, with other values, of another file, several."""
+    said = _labels()
+    for _ in range(draw(st.integers(0, 2))):
+        k = draw(st.integers(0, len(said) - 1))
+        said[k] = _changed(draw, said[k])
+    content = _lines(said)
+    if draw(st.booleans()):
+        content = _cut(draw, content)
+    files = {"f.csv": draw(st.sampled_from([TABLE, TABLE, LABELED_TABLE, OTHER_TABLE]))}
+    files |= {"r.labels.jsonl": content, "q.labels.jsonl": _lines(_labels())}
+    several = draw(st.sampled_from([[], [], ["--labels", "q.labels.jsonl"]]))
+    asked = draw(
+        st.sampled_from([["estimate", *LABELED], ["score"], ["doctor"], ["convert", "o.csv"]])
+    )
+    beside = ["--labels", "r.labels.jsonl", *several, "--item", "item"]
+    return Attempt(files, [asked[0], "f.csv", *asked[1:], *beside], ("o.csv",))
+
+
+@st.composite
+def written_labels(draw: Any) -> Attempt:
+    """`label --out`, with records that are torn, hostile, or of other items."""
+    said = _labels()
+    for _ in range(draw(st.integers(0, 2))):
+        k = draw(st.integers(0, len(said) - 1))
+        said[k] = _changed(draw, said[k])
+    content = _lines(said)
+    if draw(st.booleans()):
+        content = _cut(draw, content)
+    out = draw(st.sampled_from(["o.csv", "o.parquet", "o.txt", "f.csv", "nowhere/o.csv", ".", ""]))
+    files = {"f.csv": draw(st.sampled_from([TABLE, TABLE, OTHER_TABLE])), "r.jsonl": content}
+    asked = ["--out", out, "--item", "item", "--labels", "r.jsonl"]
+    return Attempt(files, ["label", "f.csv", *asked], ("o.csv", "o.parquet"))
+
+
+def _tool_logs() -> dict[str, Any]:
+    """Small logs of evaluation tools: a value of JSON, or a list of which each is a line."""
+
+    def trace(i: int) -> dict[str, Any]:
+        who = [("LLM_JUDGE", "gpt"), *([("HUMAN", "ann")] if i < 12 else [])]
+        said = [
+            {"assessment_name": "good", "source": {"source_type": kind, "source_id": by},
+             "feedback": {"value": i % (3 + k) > 0}, "create_time": "2026-01-01T00:00:00Z"}
+            for k, (kind, by) in enumerate(who)
+        ]  # fmt: skip
+        return {"info": {"trace_id": f"t{i}", "assessments": said}, "data": {"spans": []}}
+
+    def result(i: int) -> dict[str, Any]:
+        part = {"pass": i % 2 == 0, "score": 1, "assertion": {"type": "equals"}}
+        graded = {"pass": True, "score": 1, "reason": "ok", "componentResults": [part]}
+        return {"testIdx": i, "promptIdx": 0, "gradingResult": graded, "vars": {"q": i}}
+
+    def task(i: int) -> dict[str, Any]:
+        of = [{"from_name": "c", "value": {"choices": ["a" if i % 3 else "b"]}}]
+        said = {"completed_by": 3, "result": of, "created_at": "2026-01-01"}
+        guess = {"model_version": "m", "result": of}
+        return {"id": i, "data": {"t": "t"}, "annotations": [said], "predictions": [guess]}
+
+    def sample(i: int) -> dict[str, Any]:
+        return {"id": i, "epoch": 1, "scores": {"judge": {"value": "CI"[i % 2]}}, "metadata": {}}
+
+    n = range(16)
+    return {
+        "mlflow.jsonl": [trace(i) for i in n],
+        "promptfoo.json": {"evalId": "e", "results": {
+            "version": 3, "prompts": [], "results": [result(i) for i in n]}},
+        "studio.json": [task(i) for i in n],
+        "inspect.json": {"version": 2, "status": "success", "eval": {"task": "t", "model": "m"},
+                         "samples": [sample(i) for i in n]},
+        "doccano.jsonl": [{"id": i, "text": "t", "label": ["ab"[i % 2]], "Comments": []}
+                          for i in n],
+    }  # fmt: skip
+
+
+@st.composite
+def tool_logs(draw: Any) -> Attempt:
+    """Logs of evaluation tools with other values, or bytes changed or cut short."""
+    name = draw(st.sampled_from(sorted(_tool_logs())))
+    said = _tool_logs()[name]
+    for _ in range(draw(st.integers(0, 2))):
+        said = _changed(draw, said)
+    by_line = name.endswith("l") and isinstance(said, list)
+    content = _lines(said) if by_line else json.dumps(said).encode("utf-8", "replace")
+    if draw(st.booleans()):
+        content = _cut(draw, content)
+    options = draw(
+        st.sampled_from(
+            [[], ["--criterion", "good"], ["--people", "votes"], ["--people", "histogram"],
+             ["--pass-from", "0.5"], ["--format", "mlflow"], ["--repeats", "all"]]
+        )
+    )  # fmt: skip
+    out = draw(st.sampled_from(["o.csv", "o.parquet"]))
+    command = draw(st.sampled_from([["score"], ["convert", out], ["doctor"]]))
+    return Attempt({name: content}, [command[0], name, *command[1:], *options], (out,))
+
+
+@st.composite
+def scores_and_copies(draw: Any) -> Attempt:
+    """`score` and `convert` of any cells, and of tables with any options."""
+    made = draw(st.one_of(tables(), damaged(), beside()))
+    source = made.arguments[1]
+    labels = [
+        w for k, w in enumerate(made.arguments) if "--labels" in made.arguments[k - 1 : k + 1]
+    ]
+    side = [*labels, "--item", "item"] if labels else []
+    if draw(st.booleans()):
+        words = draw(st.lists(st.tuples(OPTIONS, WORDS), max_size=2))
+        said = [word for pair in words for word in pair]
+        written = tuple(word for option, word in words if option in ("--json", "--html"))
+        return Attempt(made.files, ["score", source, *side, *said], written)
+    out = draw(st.sampled_from(["o.csv", "o.parquet", "o.txt", source, "nowhere/o.csv"]))
+    return Attempt(made.files, ["convert", source, out, *side], ("o.csv", "o.parquet"))
+
+
 @st.composite
 def processes(draw: Any) -> Attempt:
     """Some of all of these as processes, as a user starts them."""
@@ -492,6 +641,10 @@ AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
     "votes, labels, reference": (beside(), 200, "tables beside the table"),
     "protocols": (protocols(), 120, "fields of a benchmark with any values"),
     "logs": (logs(), 60, "manifests and cells of a benchmark, damaged, then --resume"),
+    "score, convert": (scores_and_copies(), 200, "the tables above under other commands"),
+    "records of labels": (records(), 150, "torn, with other values, of another file, several"),
+    "label --out": (written_labels(), 100, "such records, written into tables of any name"),
+    "logs of tools": (tool_logs(), 200, "five tools' logs with other values, changed or cut short"),
     "processes": (processes(), 20, "some of all these as a user starts them"),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.draws import some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -152,8 +153,15 @@ def _shifts(
 ) -> dict[str, Floats]:  # fmt: skip
     """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
     keys, weight = predictions.keys[rows], predictions.weight[rows][:, None, None]
-    plans = [prepare(view_of(predictions, rows, j), metrics, exact=True) for j in columns]
+    views = [view_of(predictions, rows, j) for j in columns]
     p, salt = posterior.probabilities[rows], posterior.salt
+    if predictions.multiplicity is None and many_classes.measures(len(p.T), metrics):
+        index = np.arange(_DRAWS)
+        labels, once = draw_labels(p, keys, index, salt ^ _LABELS_SALT), weight[:, :, 0]
+        again = once * exponentials(keys, index, salt ^ _ROWS_SALT)
+        drawn = (np.broadcast_to(once, again.shape), again)
+        return many_classes.shifts(metrics, views, labels, *drawn)
+    plans = [prepare(view, metrics, exact=True) for view in views]
     classes = np.arange(predictions.n_classes)
 
     def values(weights: Floats) -> dict[str, Floats]:

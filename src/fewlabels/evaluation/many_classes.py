@@ -44,12 +44,13 @@ _CLASSES = 64
 
 def serves(weights: LabelWeights, metrics: Chosen) -> bool:
     """Whether these metrics of these items are measured so."""
-    return (
-        weights.n_classes > MANY
-        and weights.times is None
-        and weights.label_spread is None
-        and all(type(metric.statistic) in _DIGESTS for metric in metrics.values())
-    )
+    plain = weights.times is None and weights.label_spread is None
+    return plain and measures(weights.n_classes, metrics)
+
+
+def measures(n_classes: int, metrics: Chosen) -> bool:
+    """Whether these metrics of so many classes are measured so."""
+    return n_classes > MANY and all(type(m.statistic) in _DIGESTS for m in metrics.values())
 
 
 class Drawn(NamedTuple):
@@ -63,6 +64,11 @@ class Drawn(NamedTuple):
     def size(self) -> int:
         """How many draws there are."""
         return self.labels.shape[1]
+
+    def part(self, some: slice) -> Drawn:
+        """Some of the draws."""
+        pseudo = None if self.pseudo is None else cast(Any, tuple(of[some] for of in self.pseudo))
+        return Drawn(self.labels[:, some], self.rows[:, some], pseudo)
 
     def weights_of(self, event: Ints) -> tuple[Floats, Floats]:
         """Weights (n, D) of the items, and of one class (n,) of each."""
@@ -274,11 +280,36 @@ _DIGESTS: dict[type, Callable[..., Floats | Margins]] = {
 }  # fmt: skip
 
 
+def _digest_of(statistic: Any, of: Prepared, drawn: Drawn) -> Floats | Margins:
+    """A digest of all draws, of which so many are worked on at a time as memory holds."""
+    make = _DIGESTS[type(statistic)]
+    if isinstance(statistic, Ranking):
+        return make(statistic, of, drawn)
+    some = spans(drawn.size, max(_AT_ONCE // max(len(drawn.labels), 1), 1))
+    parts = [make(statistic, of, drawn.part(draws)) for draws in some]
+    if isinstance(parts[0], Margins):
+        together = zip(*cast(list[Margins], parts), strict=True)
+        return Margins(*(np.concatenate(own, axis=-1) for own in together))
+    return np.concatenate(cast(list[Floats], parts), axis=-1)
+
+
 def metrics_of(chosen: Chosen, of: Prepared, drawn: Drawn) -> dict[str, Floats]:
     """Metrics (D,) of a classifier under drawn labels; those of one statistic share its digest."""
     statistics = {m.statistic: None for m in chosen.values() if of.view.provides(m.needs)}
-    digests = {s: _DIGESTS[type(s)](s, of, drawn) for s in statistics}
+    digests = {s: _digest_of(s, of, drawn) for s in statistics}
     return _finished(chosen, digests, drawn.size)
+
+
+def shifts(
+    chosen: Chosen, views: Sequence[ScoreView], labels: Ints, before: Floats, after: Floats
+) -> dict[str, Floats]:
+    """What other row weights (n, D) do to metrics under drawn labels (n, D): (D, M) each."""
+    out = []
+    for view in views:
+        of = Prepared(view, before[:, 0])
+        old, new = (metrics_of(chosen, of, Drawn(labels, w, None)) for w in (before, after))
+        out.append({name: new[name] - old[name] for name in chosen})
+    return {name: np.stack([own[name] for own in out], axis=1) for name in chosen}
 
 
 def _finished(

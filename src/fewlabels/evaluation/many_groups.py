@@ -4,6 +4,10 @@ Whole groups go in blocks, whose statistics are summed by group: what is measure
 group (`evaluator`), of `DRAWS` draws, of which no more is kept than the ends of intervals. So time
 is linear in the items, and memory that of some blocks. A group with as many items as a block is
 measured by itself.
+
+The evaluator's own tasks would take a group at a time, with plans of their own for each, which is
+what ten thousand groups have no time for: what has an axis of groups is written here, and the rest
+(weights, draws, noise, ties) is called.
 """
 
 from __future__ import annotations
