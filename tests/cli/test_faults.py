@@ -56,7 +56,10 @@ if __name__ == "__main__":
 
 
 class Case(NamedTuple):
-    """A command, without the options that name its outputs, and these with the files' names."""
+    """A command, without the options that name its outputs, and these with the files' names.
+
+    An output without an option is an argument.
+    """
 
     asked: str
     outputs: dict[str, str]
@@ -91,6 +94,12 @@ CASES = {
     "annotations": Case(
         "annotations slides.csv", {"--json": "a.json", "--html": "a.html", "--out": "a.csv"}
     ),
+    "estimate for a CI": Case(
+        "estimate verdicts.csv --metrics accuracy --require accuracy>=0.1",
+        {"--json": "a.json", "--markdown": "a.md", "--junit": "a.xml"},
+    ),
+    "score": Case("score verdicts.csv", {"--json": "a.json"}),
+    "convert": Case("convert verdicts.csv", {"": "a.parquet"}),
     "doctor": Case("doctor moderation.csv", {"--json": "a.json", "--write": "a.toml"}),
     "demo": Case("demo", {"--json": "a.json", "--out": "a.html", "--save-data": "a.parquet"}),
 }
@@ -107,7 +116,7 @@ def command(tmp_path: Path) -> Callable[..., list[str]]:
         words = [
             str(EXAMPLES / word) if word.endswith(".csv") else word for word in case.asked.split()
         ]
-        outputs = [str(part) for o, n in case.outputs.items() for part in (o, folder / n)]
+        outputs = [str(part) for o, n in case.outputs.items() for part in (o, folder / n) if part]
         return [*words, *outputs, *more]
 
     return arguments
