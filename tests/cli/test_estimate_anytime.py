@@ -74,7 +74,7 @@ def test_intervals_that_hold_whenever_one_stops(cli: Run, folder: Path, name: st
         "--html", folder / "out.html",
     )  # fmt: skip
     assert code == 0, err
-    assert "whenever one stops" in " ".join(out.split())
+    assert "whenever one stops (95%" in " ".join(out.split())
     assert "Whenever one stops labeling" in (folder / "out.html").read_text("utf-8")
     said = json.loads((folder / "out.json").read_text("utf-8"))
     found = said["diagnostics"]["anytime"]

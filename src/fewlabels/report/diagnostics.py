@@ -273,7 +273,7 @@ def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | No
     ends: Mapping[str, Mapping[str, Sequence[float]]] = found["intervals"]
     level = percent(found["confidence_level"])
     heading = (
-        f"However often one looks and whenever one stops labeling ({level}, from the "
+        f"Intervals that hold however often one looks and whenever one stops ({level}, from the "
         f"{plural(found['labels'], 'label')} that were drawn, for all items)"
     )
     rows = []
