@@ -88,9 +88,9 @@ class MonotoneCurves(LabelModel):
         InputError
             If no classifier gives probabilities or scores.
         """
-        return fit_each(self.fit_one, with_scores(predictions, "monotone-curves"), rng)
+        return fit_each(self._fit_one, with_scores(predictions, "monotone-curves"), rng)
 
-    def fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedCurves:
+    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> _FittedCurves:
         """The curves of one classifier."""
         seed, salt = int(rng.integers(2**63)), int(rng.integers(2**63))
         evidence = predictions.evidence
@@ -100,7 +100,7 @@ class MonotoneCurves(LabelModel):
             _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
         known = bool((evidence != 0).any())
-        return FittedCurves(predictions.models, curves, known, salt)
+        return _FittedCurves(predictions.models, curves, known, salt)
 
 
 def _against_rest(evidence: Floats, k: int) -> Floats:
@@ -260,7 +260,7 @@ def _curve(kind: Component, points: Floats, zero: ScoreCoordinates | None) -> St
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCurves(FittedLabelModel):
+class _FittedCurves(FittedLabelModel):
     """Curves of one classifier, a set for each class that has one."""
 
     models: tuple[str, ...]
@@ -285,11 +285,6 @@ class FittedCurves(FittedLabelModel):
             warnings=self._warnings(),
             diagnostics=self._diagnostics(),
         )
-
-    @property
-    def log_evidence(self) -> float:
-        """Log P(labels | scores) of two classes."""
-        return self.curves[0].log_evidence
 
     @property
     def _stuck(self) -> bool:
