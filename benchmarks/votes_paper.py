@@ -1,7 +1,7 @@
 """Figure 4 of the BEE paper with the paper's own settings: NELL and the brain data.
 
-    python benchmarks/votes_paper.py [--data DIR] [--work DIR] [--workers N] [--only nell brain]
-        [--resume] [--quick]
+    python benchmarks/votes_paper.py all | nell | brain
+        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 4,000 sweeps of burn-in and 2,000 of which every tenth is kept, one chain, 10 repeats at 10% of the
 rows; coupled models with the staged sampler (collapsed burn-in, then uncollapsed), concentrations
@@ -12,20 +12,15 @@ rows.
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-import fewlabels
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, run_part, table
-from paper import fill
+from curves_parts import SEED, Arguments, Part, Plan, Record, number, run_page, table
 from votes_methods import Method, apart, small, together
 from votes_nell import errors, read_brain, read_nell
 
@@ -100,41 +95,5 @@ PARTS = {
 }
 
 
-def main() -> None:
-    """Run what is asked for, and fill the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=Path(default))
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "votes-paper")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--resume", action="store_true", help="go on with what is in --work")
-    parser.add_argument("--quick", action="store_true", help="a few cells, on a copy of the page")
-    given = parser.parse_args()
-    if not given.data.is_dir():
-        parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")
-    work = given.work / "quick" if given.quick else given.work
-    work.mkdir(parents=True, exist_ok=True)
-    page = PAGE
-    if given.quick:
-        page = work / PAGE.name
-        shutil.copyfile(PAGE, page)
-    plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
-    for name in given.only:
-        if not given.resume:
-            shutil.rmtree(work / name, ignore_errors=True)
-        part = PARTS[name]
-        found, seconds = run_part(name, part, plan, work / name, given.workers, "without --resume")
-        caption = (
-            f"`python benchmarks/votes_paper.py --only {name}{' --quick' * given.quick}`: "
-            f"{part.design}. fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one "
-            "processor."
-        )
-        fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
-    print(f"wrote {page}")
-
-
 if __name__ == "__main__":
-    main()
+    run_page(__doc__ or "", "votes_paper", PARTS, PAGE, set(PARTS))
