@@ -7,7 +7,7 @@ The accuracy of the best classifier is the metric itself, guarded by the labels 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,12 +19,14 @@ from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
 from fewlabels.comparison.draws import paired_ends
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
-from fewlabels.evaluation.draws import LabelWeights, Make
+from fewlabels.evaluation import many_classes
+from fewlabels.evaluation.draws import LabelWeights, Make, PseudoObservation
 from fewlabels.evaluation.evaluator import Evaluator, draws_around
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
+from fewlabels.kernels.blocks import silent, spans
 from fewlabels.kernels.interval_draws import point_value
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
@@ -34,6 +36,9 @@ _AVERAGED = (
     "each classifier is judged by labels inferred for it alone, and what several do together by "
     "the average of these, so such rates need not agree with the accuracies"
 )
+
+_AT_ONCE = 2**24
+"""Cells times pairs of classifiers that are worked on at a time."""
 
 _WHOLE = ("all_wrong", "oracle", "majority", "effective_voters")
 _OF_PAIRS = ("both_wrong", "same_wrong", "disagreement", "correlation", "excess")
@@ -195,24 +200,57 @@ class _Votes:
         return out
 
     @cached_property
-    def by_class(self) -> tuple[_Features, ...]:
-        """What is counted of each pattern if the class is k, for every k."""
-        return tuple(self._right(k) for k in range(self.n_classes))
+    def cells(self) -> tuple[Ints, Ints, Ints]:
+        """Classes that a pattern votes for: its number, the first who does, and the class, (C,)."""
+        first = self.present.copy()
+        for j in range(1, self.hard.shape[1]):
+            first[:, j] &= (self.hard[:, :j] != self.hard[:, j : j + 1]).all(axis=1)
+        pattern, who = np.nonzero(first)
+        return pattern, who, self.hard[pattern, who]
 
-    def _right(self, k: int) -> _Features:
-        # Who is right is counted, not who is wrong: of many classes that is the rarer.
-        right = self.hard == k
+    def cells_of(self, patterns: Ints) -> tuple[Ints, Ints]:
+        """The cells of some patterns, and the place of each cell's pattern among these."""
+        first, end = (np.searchsorted(self.cells[0], patterns, side=s) for s in ("left", "right"))
+        place = np.repeat(np.arange(len(patterns)), end - first)
+        before = np.cumsum(end - first) - (end - first)
+        return np.arange(len(place)) + (first - before)[place], place
+
+    @cached_property
+    def of_class(self) -> _Features:
+        """What is counted of each pattern if its class is one that it votes for, by cell."""
+        # Who is right is counted, not who is wrong: else every class would count.
+        cells = spans(len(self.cells[0]), max(_AT_ONCE // len(_pairs(self.hard.shape[1])[0]), 1))
+        return _Features.joined([_Features.of(self._right(some)) for some in cells])
+
+    def _right(self, some: slice) -> dict[str, Bools | Floats]:
+        pattern, _, voted = (of[some] for of in self.cells)
+        whole, votes = self.whole[pattern, None], self.hard[pattern]
+        right = votes == voted[:, None]
         a, b = _pairs(self.hard.shape[1])
         kinds: dict[str, Bools | Floats] = {
-            "some_right": (self.whole & right.any(axis=1))[:, None],
-            "majority": (self.whole * self._majority[k])[:, None],
-            "right": self.whole[:, None] & right,
+            "some_right": whole,
+            "majority": whole * self._majority[some, None],
+            "right": whole & right,
             "both_right": right[:, a] & right[:, b],
         }
         if not self.whole.all():
-            kinds["right_a"] = right[:, a] & self.present[:, b]
-            kinds["right_b"] = right[:, b] & self.present[:, a]
-        return _Features.of(kinds)
+            there = self.present[pattern]
+            kinds["right_a"] = right[:, a] & there[:, b]
+            kinds["right_b"] = right[:, b] & there[:, a]
+        return kinds
+
+    @cached_property
+    def _majority(self) -> Floats:
+        """Share of each cell's class in its pattern's majority vote, ties shared, (C,)."""
+        pattern, _, voted = self.cells
+        parts = spans(len(voted), max(_AT_ONCE // self.hard.shape[1], 1))
+        votes = [(self.hard[pattern[s]] == voted[s, None]).sum(axis=1) for s in parts]
+        counts = np.concatenate([np.empty(0, dtype=np.int64), *votes])
+        most = np.zeros(len(self.hard), dtype=np.int64)
+        np.maximum.at(most, pattern, counts)
+        leads = counts == most[pattern]
+        share: Floats = leads / np.bincount(pattern, leads)[pattern]
+        return share
 
     @cached_property
     def of_any_class(self) -> _Features:
@@ -224,14 +262,6 @@ class _Votes:
             "differ": both & (self.hard[:, a] != self.hard[:, b]),
         }
         return _Features.of(kinds if self.whole.all() else kinds | {"both": both})
-
-    @cached_property
-    def _majority(self) -> Floats:
-        """Share of each class in the majority vote, ties shared, (K, P)."""
-        counts = np.stack([(self.hard == k).sum(axis=1) for k in range(self.n_classes)])
-        most = counts == counts.max(axis=0)
-        share: Floats = most / most.sum(axis=0)
-        return share
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -287,7 +317,7 @@ def _counted(difference: Floats, total: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Features:
-    """Features of patterns, mostly 0: a matrix (P, F), and how many columns each kind takes."""
+    """Features of patterns or cells, mostly 0: a matrix, and how many columns each kind takes."""
 
     matrix: scipy.sparse.csr_matrix
     sizes: dict[str, int]
@@ -299,9 +329,15 @@ class _Features:
         matrix = scipy.sparse.hstack(parts, format="csr")
         return _Features(matrix, {name: kind.shape[1] for name, kind in kinds.items()})
 
-    def sums(self, patterns: Ints, weights: Floats) -> Floats:
-        """Sums (F, D) over some of the patterns, of weights (p, D)."""
-        out: Floats = self.matrix[patterns].T @ weights
+    @staticmethod
+    def joined(parts: Sequence[_Features]) -> _Features:
+        """Features of the rows of all parts."""
+        matrix = scipy.sparse.vstack([part.matrix for part in parts], format="csr")
+        return _Features(matrix, parts[0].sizes)
+
+    def sums(self, rows: Ints, weights: Floats) -> Floats:
+        """Sums (F, D) over some of the rows, of weights (p, D)."""
+        out: Floats = self.matrix[rows].T @ weights
         return out
 
     def named(self, sums: Floats) -> dict[str, Floats]:
@@ -311,7 +347,7 @@ class _Features:
 
 
 class _Counts:
-    """Sums of the features of patterns over blocks of items: of each class, and of any."""
+    """Sums of the features of patterns over items: of the classes voted for, and of any."""
 
     def __init__(self, votes: _Votes) -> None:
         self.votes = votes
@@ -323,13 +359,26 @@ class _Counts:
         there, place = np.unique(self.votes.pattern[block], return_inverse=True)
         summed = Indicator(place, len(there)).sums(weights)
         self.plain += self.votes.of_any_class.sums(there, summed.sum(axis=1))
-        for k, of_class in enumerate(self.votes.by_class):
-            self.right += of_class.sums(there, summed[:, k])
+        cells, of = self.votes.cells_of(there)
+        own = summed[of, self.votes.cells[2][cells]]
+        self.right += self.votes.of_class.sums(cells, own)
+
+    def add_votes(self, j: int, total: Floats, hit: Floats) -> None:
+        """Add weights (n, D) of all items, and of the class that classifier j votes for."""
+        votes = self.votes
+        by_pattern = Indicator(votes.pattern, len(votes.hard))
+        if j == 0:
+            self.plain += votes.of_any_class.sums(
+                np.arange(len(votes.hard)), by_pattern.sums(total)
+            )
+        pattern, who, _ = votes.cells
+        cells = np.flatnonzero(who == j)
+        self.right += votes.of_class.sums(cells, by_pattern.sums(hit)[pattern[cells]])
 
     def rates(self) -> Floats:
         """Rates (D, F)."""
         votes = self.votes
-        right = votes.by_class[0].named(np.asarray(self.right))
+        right = votes.of_class.named(np.asarray(self.right))
         return votes.finish(right | votes.of_any_class.named(np.asarray(self.plain))).T
 
 
@@ -340,7 +389,15 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         nowhere = np.full((size + 1, len(votes.bounds[0])), np.nan)
         return nowhere[0], nowhere[1:]
 
-    def over(size: int, make: Make, *, whole: bool = False) -> Floats:
+    def over(
+        size: int, make: Make, pseudo: PseudoObservation | None = None, *, whole: bool = False
+    ) -> Floats:
+        if many_classes.serves(weights, {}):
+            of, counts = np.maximum(votes.hard[votes.pattern], 0), _Counts(votes)
+            many = many_classes.ManyClasses(weights, [], silent)
+            for j, total, hit in many.of_events(size, make, of, pseudo):
+                counts.add_votes(j, total, hit)
+            return counts.rates()
         parts = weights.summed(
             size, make, lambda: _Counts(votes), lambda counts, _: counts.rates(), whole=whole
         )
@@ -350,8 +407,8 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
     values = values.clip(*votes.bounds)
     if not population and weights.certain and not weights.n_others:
         return values, np.tile(values, (size, 1))
-    make, _, whole = weights.of_intervals(population=population)
-    drawn = over(size, make, whole=whole)
+    make, pseudo, whole = weights.of_intervals(population=population)
+    drawn = over(size, make, pseudo, whole=whole)
     doubts = posterior.doubts([str(c) for c in range(drawn.shape[1])], size)
     drawn = draws_around(
         values, drawn, votes.bounds, votes.best, posterior.inflation, doubts=doubts

@@ -409,6 +409,35 @@ class ManyClasses:
                 digests[name] = _summed_bins(codes, confidence, bins, total, chances * mass)
             yield j, digests
 
+    def of_events(
+        self, size: int, make: Make, events: Ints, pseudo: PseudoObservation | None = None
+    ) -> Iterator[tuple[int, Floats, Floats]]:
+        """Weights (n, D) of the items, and of the class of each that a column of events (n, E) is.
+
+        With the column's number; weights are those of draws 0 .. size - 1 that `make` would make.
+        """
+        weights, kind, mass = self.weights, make.__name__, self.weights.mass[:, None]
+        if kind in ("soft", "interval_soft"):
+            posterior, count = weights.posterior, weights.chance_draws(kind)
+            of = posterior.parameters if kind == "soft" else posterior.interval_parameters
+            total, every = np.repeat(mass, size, axis=1), np.arange(size) % count
+            at_once = max(2 * _HELD // max(len(weights) * count, 1), 1)
+            for some in spans(events.shape[1], at_once):
+                own = events[:, some]
+                _, chances = weights.interval_pass(0, own, parameters=of, progress=self.progress)
+                assert chances is not None
+                for j in range(own.shape[1]):
+                    yield some.start + j, total, chances[:, j, every] * mass
+        elif kind == "marginal":
+            p = weights.posterior.probabilities[weights.rows]
+            total = np.repeat(mass, size, axis=1)
+            for j, event in enumerate(events.T):
+                yield j, total, np.take_along_axis(p, event[:, None], axis=1) * total
+        else:
+            drawn = self.drawn(size, kind, pseudo)
+            for j, event in enumerate(events.T):
+                yield j, *drawn.weights_of(event)
+
     # --- drawn labels ------------------------------------------------------------------------
 
     def drawn(self, size: int, kind: str, pseudo: PseudoObservation | None) -> Drawn:
