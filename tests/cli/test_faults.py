@@ -100,21 +100,35 @@ CASES = {
     ),
     "score": Case("score verdicts.csv", {"--json": "a.json"}),
     "convert": Case("convert verdicts.csv", {"": "a.parquet"}),
+    "label --out": Case("label comments.csv --labels {record}", {"--out": "a.csv"}),
     "doctor": Case("doctor moderation.csv", {"--json": "a.json", "--write": "a.toml"}),
     "demo": Case("demo", {"--json": "a.json", "--out": "a.html", "--save-data": "a.parquet"}),
 }
 NAMES = list(CASES)
 
 
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of three labels."""
+    place = tmp_path_factory.mktemp("record") / "record.jsonl"
+    subprocess.run(
+        [sys.executable, "-m", "fewlabels", "label", EXAMPLES / "comments.csv", "--terminal",
+         "--annotator", "a", "--labels", place],
+        input="1\n2\n1\nq\n", text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    return place
+
+
 @pytest.fixture
-def command(tmp_path: Path) -> Callable[..., list[str]]:
+def command(tmp_path: Path, record: Path) -> Callable[..., list[str]]:
     """The arguments of a case, with its outputs in a folder."""
     (tmp_path / "program.py").write_text(_PROGRAM)
 
     def arguments(name: str, folder: Path, *more: str) -> list[str]:
         case = CASES[name]
         words = [
-            str(EXAMPLES / word) if word.endswith(".csv") else word for word in case.asked.split()
+            str(EXAMPLES / word) if word.endswith(".csv") else word.format(record=record)
+            for word in case.asked.split()
         ]
         outputs = [str(part) for o, n in case.outputs.items() for part in (o, folder / n) if part]
         return [*words, *outputs, *more]
