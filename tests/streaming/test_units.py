@@ -37,7 +37,7 @@ def skipping(source: Path) -> Layout:
 @pytest.mark.parametrize(
     ("unit_rows", "bounds"),
     [
-        (1, [0, 1, 2, 3]),
+        (7, [0, 1, 2, 3]),
         (13, [0, 1, 3]),
         (14, [0, 2, 3]),
         (19, [0, 2, 3]),
@@ -59,6 +59,31 @@ def test_row_groups(tmp_path: Path, monkeypatch: Any, unit_rows: int, bounds: li
         status = path.stat()
         assert unit.stamp[:3] == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         assert unit.stamp.matches(path)
+
+
+@pytest.mark.parametrize(
+    ("unit_rows", "firsts"),
+    [
+        (6, [0, 3, 7, 10, 14]),
+        (3, [0, 2, 4, 7, 9, 11, 14, 17]),
+        (1, [0, 1, 3, 5, 7, 8, 10, 12, 14, 15, 17, 18]),
+    ],
+)
+def test_slices_of_a_row_group(
+    tmp_path: Path, monkeypatch: Any, unit_rows: int, firsts: list[int]
+) -> None:
+    """One that has more rows than a unit is read by several, but not by more than four."""
+    monkeypatch.setattr(units, "UNIT_ROWS", unit_rows)
+    found = lay_out(write_parquet(tmp_path / "file.parquet"), COLUMNS).units
+    assert [u.first_row for u in found] == firsts
+    ends = [*firsts[1:], 20]
+    assert [u.n_rows for u in found] == [b - a for a, b in zip(firsts, ends, strict=True)]
+    for unit in found:
+        begin, n = 7 * unit.start, min(7, 20 - 7 * unit.start)
+        assert unit.n_rows is not None
+        assert (unit.stop, begin + unit.skip) == (unit.start + 1, unit.first_row)
+        assert unit.skip + unit.n_rows + unit.left == n
+    assert sum(unit.n_bytes for unit in found) == (tmp_path / "file.parquet").stat().st_size
 
 
 def test_a_layout_travels(tmp_path: Path) -> None:

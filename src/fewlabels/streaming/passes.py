@@ -99,6 +99,7 @@ class Passes:
     bad: dict[str, BadFile] = field(default_factory=dict)
     resumed: list[str] = field(default_factory=list)
     _before: str = ""  # digest of the units of the passes that came before
+    _kept: float = 0.0
 
     @property
     def used(self) -> list[Unit]:
@@ -162,8 +163,15 @@ class Passes:
         except InputError:
             return None
 
-    def keep_fitted(self, step: str, fitted: object) -> None:
-        """Keep it: who is killed again and again must not begin with it each time."""
+    def keep_fitted(self, step: str, fitted: object, *, seldom: bool = False) -> None:
+        """Keep it: who is killed again and again must not begin with it each time.
+
+        With `seldom`, of what grows, no more often than a pass is.
+        """
+        now = time.monotonic()
+        if seldom and now - self._kept < SECONDS_BETWEEN:
+            return
+        self._kept = now
         if self.checkpoint is not None:
             with suppress(TypeError):  # a label model of the user's own
                 self._save(step, _Fit(fitted), ())
@@ -297,7 +305,7 @@ class Passes:
 
 def _print(unit: Unit) -> list[Any]:
     """What tells a unit from another, or from what its file was before."""
-    return [unit.path, unit.start, unit.stop, *unit.stamp]
+    return [unit.path, unit.start, unit.stop, unit.skip, *unit.stamp]
 
 
 def _digest(units: Sequence[Unit]) -> str:

@@ -227,15 +227,22 @@ def _in_batches(
 
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Columns of the row groups of a unit of Parquet."""
+    """Columns of the row groups of a unit of Parquet, or of some rows of one."""
     coded = [column for column in (roles.label, *roles.votes.values()) if column is not None]
-    groups, n_rows = range(unit.start, unit.stop), 0
+    groups, seen = range(unit.start, unit.stop), 0
+    assert unit.n_rows is not None
+    end = unit.skip + unit.n_rows
     with readable("Parquet"):
         for part in parquet_batches(Path(unit.path), names, groups, rows=BATCH_ROWS, coded=coded):
-            n_rows += len(part)
-            yield part
-        if n_rows != unit.n_rows:
-            raise ValueError(f"{n_rows} rows where {unit.n_rows} are announced")
+            before = min(max(unit.skip - seen, 0), len(part))
+            own = part.slice(before, max(end - seen - before, 0))
+            seen += len(part)
+            if len(own):
+                yield own
+            if unit.left and seen >= end:
+                return  # another unit sees whether the row group ends where it should
+        if seen != end:
+            raise ValueError(f"{seen} rows where {end} are announced")
 
 
 def _regrouped(parts: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:

@@ -18,7 +18,7 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.details import details_of
-from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group, all_and_groups, groups_by_column
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.kernels.arrays import Ints
@@ -39,7 +39,8 @@ from fewlabels.streaming.tally import Scorer, Tally
 from fewlabels.streaming.work import BatchSource, Counts, count_unit, scan_unit, tally_unit
 
 SCAN, COUNT, TALLY, FIT = "reading", "counting repeated rows", "estimating", "fitting"
-STEPS = (SCAN, COUNT, TALLY, FIT)
+MEASURE = "measuring"
+STEPS = (SCAN, COUNT, TALLY, FIT, MEASURE)
 
 
 class Provenance(NamedTuple):
@@ -114,7 +115,7 @@ def _in_two_passes(
         n_rows,
         None if written is None else written.start,
     )
-    return fitted, fitted.estimates(tally, provenance(scan), workers)
+    return fitted, fitted.estimates(tally, provenance(scan), workers, passes)
 
 
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:
@@ -255,8 +256,14 @@ class Fitted:
     scorer: Scorer
     posterior: LabelPosterior
 
-    def estimates(self, tally: Tally, provenance: Provenance, workers: int | None) -> Estimates:
-        """Finish the tally of all rows."""
+    def estimates(
+        self,
+        tally: Tally,
+        provenance: Provenance,
+        workers: int | None,
+        passes: Passes | None = None,
+    ) -> Estimates:
+        """Finish the tally of all rows; what is measured of a group is kept, as the fit is."""
         question, metrics, samples = self.question, self.setup.metrics, self.samples
         of_run = (question.estimand, question.confidence_level)
         sizes, limits = _sizes(self.scan), _limits(self.scan)
@@ -267,12 +274,23 @@ class Fitted:
             measurer = Measurer(self.scorer, tally, samples, self.scan, metrics, *of_run)
             held = {g.name: g for g in all_and_groups(known, question.by)}
             nobody = np.empty(0, dtype=np.int64)
+            kept: dict[str | None, dict[str, Measured]] = {}
+            if passes is not None:
+                kept = passes.fitted(MEASURE) or {}
+
+            def measure(group: Group) -> dict[str, Measured]:
+                if group.name not in kept:
+                    kept[group.name] = measurer.measure(group.name)
+                    if passes is not None:
+                        passes.keep_fitted(MEASURE, kept, seldom=True)
+                return dict(kept[group.name])
+
             return answered(
                 question,
                 self.setup,
                 evaluator,
                 [held.get(size.group, Group(size.group, nobody)) for size in sizes],
-                lambda group: measurer.measure(group.name),
+                measure,
                 samples.known.noting(provenance.notes),
                 (*posterior.warnings, *provenance.warnings, *limits, *_unequal(samples.sample)),
                 sizes=sizes,

@@ -28,7 +28,10 @@ IN_PARTS = ("CSV", "Parquet")
 """Kinds of files that can be divided; the others are read whole."""
 
 UNIT_ROWS = 262_144
-"""Rows of a unit of Parquet, about: whole row groups, and at least one."""
+"""Rows of a unit of Parquet, about: whole row groups, or a part of one that has more."""
+
+_SLICES = 4
+"""Parts of a row group at most: each reads past those before it."""
 
 UNIT_BYTES = 64 << 20
 """Bytes of a unit of CSV, about: whole rows."""
@@ -107,7 +110,8 @@ class Unit:
     compression): the rows that begin there, the header left out. `first_row` is the number of its
     first row in the file, from 0; `n_rows` how many there are. Of CSV the first unit of a file
     alone knows where it stands, and none how many rows it has. `n_bytes` is its share of the
-    file's size; `stamp` tells whether the file has changed.
+    file's size; `stamp` tells whether the file has changed. Of one row group it may be a part:
+    `skip` and `left` are the rows before and after it.
     """
 
     path: str
@@ -119,6 +123,8 @@ class Unit:
     n_rows: int | None
     n_bytes: int
     stamp: Stamp
+    skip: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,7 +196,9 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                     file = opener(path, name)
                     shown = one_line(located.name) if alone else name
                     of_file = [
-                        Unit(str(path.absolute()), shown, located.kind, *piece, stamp)
+                        Unit(
+                            str(path.absolute()), shown, located.kind, *piece[:5], stamp, *piece[5:]
+                        )
                         for piece in _pieces(file, stamp.size)
                     ]
                 # Every file must have the columns of the first one, in any order.
@@ -244,8 +252,8 @@ class _Head:
         return Table.of_batches(held, (*numbers, *texts))
 
 
-_Piece = tuple[int, int, int | None, int | None, int]
-"""What a unit is of its file: start, stop, first_row, n_rows and n_bytes, as `Unit` has them."""
+_Piece = tuple[int, int, int | None, int | None, int, int, int]
+"""A unit's start, stop, first_row, n_rows, n_bytes, skip and left, as `Unit` has them."""
 
 
 def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
@@ -259,15 +267,17 @@ def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
             while stop < len(rows) and n + rows[stop] <= UNIT_ROWS:
                 n += rows[stop]
                 stop += 1
-            if n:
-                share = size * (first + n) // total - size * first // total
-                yield start, stop, first, n, share
+            slices = min(-(-n // UNIT_ROWS), _SLICES)
+            bounds = [n * i // slices for i in range(slices + 1)] if n else []
+            for skip, end in itertools.pairwise(bounds):
+                share = size * (first + end) // total - size * (first + skip) // total
+                yield start, stop, first + skip, end - skip, share, skip, n - end
             start, first = stop, first + n
         return
     if not any(chunk.strip(b"\r\n") for chunk in _body(file)):
         return
     if not is_plain(file.path):
-        yield file.body, TO_THE_END, 0, None, size
+        yield file.body, TO_THE_END, 0, None, size, 0, 0
         return
     bounds = [file.body]
     # The whole file where a cell may hold a line break: a row is not told from its bytes alone.
@@ -279,7 +289,7 @@ def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
         bounds.append(size)
     for start, stop in itertools.pairwise(bounds):
         of_first = start == file.body
-        yield start, stop, 0 if of_first else None, None, stop if of_first else stop - start
+        yield start, stop, 0 if of_first else None, None, stop if of_first else stop - start, 0, 0
 
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:
