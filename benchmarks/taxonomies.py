@@ -83,7 +83,7 @@ def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str,
         model = fl.models.BEE(constraints=rules, **SWEEPS)
         posterior = model.infer(predictions, seed)
         of = posterior.diagnostics["error_rate"]
-        rates = np.array([[of[f"c{j}"][d] for j in range(m)] for d in taxonomy.domains])
+        rates = np.array([[of[d][f"c{j}"] for j in range(m)] for d in taxonomy.domains])
         found[f"mse, {name}"] = float(((rates - errors) ** 2).mean())
         wrong_labels = (posterior.marginals()[:, 1] > 0.5) != truth
         found[f"labels, {name}"] = float(wrong_labels.mean())
