@@ -1,0 +1,102 @@
+"""How Sphinx makes the site: `make docs`."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import registries
+
+import fewlabels
+
+HERE = Path(__file__).parent
+_PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = "fewlabels"
+author = _PROJECT["authors"][0]["name"]
+copyright = author
+version = release = fewlabels.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["README.md"]
+suppress_warnings = ["config.cache"]  # the order of the gallery is a function
+
+html_theme = "furo"
+html_title = f"fewlabels {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"source_view_link": "", "source_edit_link": ""}
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist", "colon_fence"]
+
+autodoc_typehints = "none"  # the docstrings say them
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+
+def say_which(gallery: Any, name: str) -> None:
+    """Give a script of the gallery its `__file__`, which it has wherever else it is run."""
+    builtins.__file__ = str(HERE.parent / "examples" / Path(name).name)  # type: ignore[attr-defined]
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"(make_\w+|\w+_recipe|compare_methods|conftest|test_\w+)\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": ("_repr_html_",),
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "min_reported_time": 10_000,
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "reset_modules": ("matplotlib", say_which),
+    "copyfile_regex": r".*\.(csv)",
+}
+
+_MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+# Files of the repository that are pages of the site under another name.
+_PAGES = {"CHANGELOG.md": "changelog.md", "examples/README.md": "gallery/index.rst"}
+_BESIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+([\w./-]+)(#[\w-]+)?\)")
+
+
+def _beside(found: re.Match[str], depth: int) -> str:
+    """A link to a file beside docs/: to its page where it has one, else the file's name."""
+    text, target, anchor = found[1], found[2], found[3] or ""
+    if target in _PAGES:
+        return f"[{text}]({'../' * depth}{_PAGES[target]}{anchor})"
+    return f"{text} (`{target}`)" if target not in text else text
+
+
+def fill(app: Any, name: str, source: list[str]) -> None:
+    """Put in what the registries know, and mend links that leave docs/."""
+    text = _MARK.sub(lambda found: registries.PARTS[found[1]](), source[0])
+    source[0] = _BESIDE.sub(lambda found: _beside(found, name.count("/")), text)
+
+
+def foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn adds to estimators: routing of arguments that ours have not."""
+    return True if re.search(r"set_\w+_request$|get_metadata_routing$", name) else None
+
+
+def setup(app: Any) -> None:
+    """Register what this file adds."""
+    app.connect("autodoc-skip-member", foreign)
+    app.connect("source-read", fill)
