@@ -99,6 +99,14 @@ def test_commands_in_text_have_real_options(page: str) -> None:
         assert named <= known, f"{page}: fewlabels {name} has no {sorted(named - known)}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_phrase_that_only_this_project_used(page: str) -> None:
+    if page == "docs/readability.md":
+        return  # it lists what was rewritten
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert readability.private_phrases(text) == [], "say it as benchmarks/readability.toml does"
+
+
 def test_the_readme_is_short_and_names_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 120
