@@ -1,7 +1,7 @@
 """How easy the pages are to read: mean sentence length, and words that few people know.
 
     pip install --group readability
-    python benchmarks/readability.py [--at COMMIT]
+    python benchmarks/readability.py [--before COMMIT] [--rare]
 
 A sentence is what ends with a point, question or exclamation mark, an item of a list, or a
 paragraph; code, tables, titles and comments are left out, and code within a sentence counts as one
@@ -50,7 +50,7 @@ def prose(text: str) -> Iterator[str]:
         plain = " ".join(line.strip() for line in lines if not line.lstrip().startswith(("#", "|")))
         plain = re.sub(r"^(?:[-*]|\d+\.|: ) *", "", plain)
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain)
-        plain = re.sub(r"`[^`]+`", "code", plain).replace("**", "").replace("*", "")
+        plain = re.sub(r"`[^`]+`", "Code", plain).replace("**", "").replace("*", "")
         if plain.strip():
             yield plain
 
@@ -119,32 +119,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--at", metavar="COMMIT", help="pages as they were then")
+    parser.add_argument("--before", metavar="COMMIT", help="beside the pages as they were then")
     parser.add_argument("--rare", action="store_true", help="list the rare words")
     given = parser.parse_args()
+    commits = [None] if given.before is None else [given.before, None]
+    measured = {page: [measure(read(page, commit)) for commit in commits] for page in PAGES}
     print("| page | sentences | mean words | over 30 words | rare words | private phrases |")
     print("|---|---|---|---|---|---|")
-    total: list[Measured] = []
-    for page in PAGES:
-        one = measure(read(page, given.at))
-        total.append(one)
-        print(f"| {page.removeprefix('docs/')} | {_cells(one)} |")
-        if given.rare:
-            print("  ", ", ".join(f"{w} {n}" for w, n in one.rare.most_common()))
-    together = Measured(
-        sum(t.sentences for t in total),
-        sum(t.words for t in total),
-        sum(t.long for t in total),
-        sum((t.rare for t in total), Counter()),
-        sum(t.private for t in total),
-    )
-    print(f"| all | {_cells(together)} |")
+    for page, found in measured.items():
+        print(f"| {page.removeprefix('docs/')} | {_cells(found)} |")
+    print(f"| all | {_cells([_together(*one) for one in zip(*measured.values(), strict=True)])} |")
+    if given.rare:
+        for page, found in measured.items():
+            print(f"\n{page}:", ", ".join(f"{w} {n}" for w, n in found[-1].rare.most_common()))
 
 
-def _cells(one: Measured) -> str:
-    share = sum(one.rare.values()) / max(one.words, 1)
-    long = one.long / max(one.sentences, 1)
-    return f"{one.sentences} | {one.length:.1f} | {long:.0%} | {share:.1%} | {one.private}"
+def _together(*pages: Measured) -> Measured:
+    sentences, words, long, rare, private = zip(*pages, strict=True)
+    return Measured(sum(sentences), sum(words), sum(long), sum(rare, Counter()), sum(private))
+
+
+def _cells(found: list[Measured]) -> str:
+    """The cells of a page, as it was and as it is."""
+    each = [
+        (
+            str(one.sentences),
+            f"{one.length:.1f}",
+            f"{one.long / max(one.sentences, 1):.0%}",
+            f"{one.rare.total() / max(one.words, 1):.1%}",
+            str(one.private),
+        )
+        for one in found
+    ]
+    return " | ".join(", ".join(cell) for cell in zip(*each, strict=True))
 
 
 if __name__ == "__main__":

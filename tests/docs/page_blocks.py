@@ -30,7 +30,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def commands(block: str) -> list[Command]:
     """The commands of a console block; a line of three points stands for any lines."""
     found: list[Command] = []
-    for line in block.splitlines():
+    for line in re.sub(r"(?m)^(\$ .*(?:\\\n.*)+)", _joined, block).splitlines():
         if line.startswith("$ "):
             found.append(Command(shlex.split(line[2:]), [[]]))
         elif line.strip() == "...":
@@ -38,6 +38,10 @@ def commands(block: str) -> list[Command]:
         else:
             found[-1].shown[-1].append(line)
     return found
+
+
+def _joined(command: re.Match[str]) -> str:
+    return re.sub(r"\\\n\s*", "", command[0])
 
 
 def words_and_numbers(line: str) -> tuple[str, list[float]]:

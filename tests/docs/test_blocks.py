@@ -120,7 +120,7 @@ def test_the_readme_is_short_and_names_the_two_commands() -> None:
 def test_readable_sentences_are_counted() -> None:
     text = "# Title\n\nOne two three. Four five `six seven`!\n\n- an item\n\n| a | b |\n"
     text += "\n```text\nno\n```\n"
-    assert readability.sentences(text) == ["One two three.", "Four five code!", "an item"]
+    assert readability.sentences(text) == ["One two three.", "Four five Code!", "an item"]
 
 
 def test_what_a_page_shows_is_compared() -> None:
@@ -129,6 +129,9 @@ def test_what_a_page_shows_is_compared() -> None:
     )
     assert not alike("  large  0.974", "  large  0.874")
     assert not alike("  large  0.974", "  small  0.974")
+    (one,) = commands("$ fewlabels doctor a.csv \\\n    --write b.toml\nx\n...\ny\n")
+    assert one.arguments == ["fewlabels", "doctor", "a.csv", "--write", "b.toml"]
+    assert one.shown == [["x"], ["y"]]
     shown = [["a", "b"], ["d"]]
     assert missing(shown, "a\nb\nc\nd\n") is None
     assert missing(shown, "x\na\nb\nd") == "a"
