@@ -90,6 +90,12 @@ def faults(site: Path) -> list[str]:
                 and (unquote(parts.fragment) not in pages[there].anchors)
             ):
                 found.append(f"{name} links to {target}, which has no such anchor")
+    here = str(Path(__file__).resolve().parents[1])
+    found += [
+        f"{path.relative_to(site.resolve())} names a folder of this machine"
+        for path in pages
+        if here in path.read_text(encoding="utf-8")
+    ]
     for path in site.rglob("*.css"):
         loads = styles(path.read_text(encoding="utf-8"))
         found += [f"{path.name} loads {one}" for one in loads if elsewhere(one)]

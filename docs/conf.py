@@ -55,6 +55,20 @@ def say_which(gallery: Any, name: str) -> None:
     builtins.__file__ = str(HERE.parent / "examples" / Path(name).name)  # type: ignore[attr-defined]
 
 
+def drawn(block: Any, names: dict[str, Any], gallery: Any) -> str:
+    """Save what a block ends with where that is a figure that pyplot does not know."""
+    from matplotlib.figure import Figure
+    from sphinx_gallery.scrapers import figure_rst
+
+    figure = names["example_globals"].get("___")
+    if not isinstance(figure, Figure) or hasattr(figure, "number"):
+        return ""
+    path = next(names["image_path_iterator"])
+    figure.savefig(path, dpi=150)
+    names["example_globals"]["___"] = None
+    return str(figure_rst([path], gallery["src_dir"]))
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
@@ -66,6 +80,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 10_000,
     "show_signature": False,
+    "image_scrapers": ("matplotlib", drawn),
+    # Notebooks have no `__file__`; they run in the folder above the examples.
+    "first_notebook_cell": "__file__ = 'examples/notebook'  # beside the data",
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib", say_which),
     "copyfile_regex": r".*\.(csv)",

@@ -25,6 +25,10 @@ print(
 )
 
 # %%
+# As a figure:
+estimates.plot("accuracy")
+
+# %%
 # ``estimates.save_html("moderation.html")`` writes the report. In a notebook the last value of a
 # cell shows itself as a part of it:
 estimates

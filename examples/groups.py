@@ -29,3 +29,19 @@ print(f"English minus Spanish: {gap.value:+.3f}, between {gap.low:+.3f} and {gap
 # %%
 # The whole comparison:
 compared
+
+# %%
+# A figure of the accuracies by language. Where there are few labels, intervals are wide.
+import matplotlib.pyplot as plt
+
+estimates = fl.estimate(HERE / "moderation.csv", metrics=["accuracy"], by="language")
+groups = [f"language={name}" for name in ("en", "es", "de")]
+figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+for k, model in enumerate(estimates.models):
+    rows = [estimates.get(model, "accuracy", group) for group in groups]
+    places = [place + 0.15 * k for place in range(len(groups))]
+    axes.vlines(places, [r.low for r in rows], [r.high for r in rows], color=f"C{k}", label=model)
+    axes.plot(places, [r.value for r in rows], "o", color=f"C{k}")
+axes.set_xticks([place + 0.22 for place in range(len(groups))], groups)
+axes.set_ylabel("accuracy, 95% interval")
+axes.legend()

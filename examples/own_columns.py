@@ -6,16 +6,17 @@ A support team's table: a column "checked by hand" that is mostly empty, what GP
 words, and a risk in percent. Nothing is named for this program.
 """
 
+import os
 from pathlib import Path
 
 import fewlabels as fl
 
-HERE = Path(__file__).parent
-print((HERE / "tickets.csv").read_text(encoding="utf-8")[:230])
+file = os.path.relpath(Path(__file__).with_name("tickets.csv"))
+print("\n".join(Path(file).read_text(encoding="utf-8").splitlines()[:5]))
 
 # %%
 # What would each column be taken for?
-print(fl.diagnose(HERE / "tickets.csv").summary())
+print(fl.diagnose(file).summary())
 
 # %%
 # The risk is a probability of escalating; the doctor took it for a score. Say all columns
@@ -27,7 +28,7 @@ columns = {
     "models": {"risk": "risk %"},
     "positive": "escalate",
 }
-estimates = fl.estimate(HERE / "tickets.csv", metrics=["accuracy", "recall"], columns=columns)
+estimates = fl.estimate(file, metrics=["accuracy", "recall"], columns=columns)
 print(estimates.summary())
 
 # %%

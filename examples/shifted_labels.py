@@ -23,14 +23,20 @@ print(fl.shift(predictions).summary())
 
 # %%
 # With and without the correction, beside the truth:
-for shift in (None, "auto"):
-    estimates = fl.estimate(
-        predictions, metrics=["precision"], **({"shift": shift} if shift else {})
-    )
-    for name, scores in (("new", p[:, 0]), ("old", p[:, 1])):
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(7, 2.5), layout="constrained")
+names = []
+for place, shift in enumerate((None, "auto")):
+    estimates = fl.estimate(predictions, metrics=["precision"], shift=shift)
+    for k, name in enumerate(predictions.models):
         row = estimates.get(name, "precision")
-        real = truth[60:][scores[60:] >= 0.5].mean()
-        print(
-            f"{name}, {'corrected' if shift else 'as it is'}: {row.value:.2f} "
-            f"[{row.low:.2f}, {row.high:.2f}], truth {real:.2f}"
-        )
+        real = truth[60:][p[60:, k] >= 0.5].mean()
+        names.append(f"{name}, {'corrected' if shift else 'as it is'}")
+        print(f"{names[-1]}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], truth {real:.2f}")
+        axes.hlines(len(names), row.low, row.high, color=f"C{place}")
+        axes.plot(row.value, len(names), "o", color=f"C{place}")
+        axes.plot(real, len(names), "k|", markersize=14)
+axes.set_yticks(range(1, 5), names)
+axes.margins(y=0.2)
+axes.set_xlabel("precision, 95% interval; black: the truth")

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\$ (?:[^\n\\]|\\[^\n]|\\\n)*", re.MULTILINE)
+"""A command with the lines on which a backslash continues it."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
 _PLOT = re.compile(r"(?<= )[-|o][-|o ]*$")
 
@@ -30,7 +32,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def commands(block: str) -> list[Command]:
     """The commands of a console block; a line of three points stands for any lines."""
     found: list[Command] = []
-    for line in re.sub(r"(?m)^(\$ .*(?:\\\n.*)+)", _joined, block).splitlines():
+    for line in _COMMAND.sub(_joined, block).splitlines():
         if line.startswith("$ "):
             found.append(Command(shlex.split(line[2:]), [[]]))
         elif line.strip() == "...":

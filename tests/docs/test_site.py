@@ -101,6 +101,7 @@ def test_a_whole_site_has_no_fault(site: Path) -> None:
             '<p style="background: url(https://example.org/p.png)">',
             "loads https://example.org/p.png",
         ),
+        (f"<p>{DOCS.parent}/examples</p>", "names a folder of this machine"),
         ('<img src="lost.png">', "links to lost.png, which is not there"),
     ],
 )
