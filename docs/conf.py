@@ -88,24 +88,10 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.(csv)",
 }
 
-_MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
-# Files of the repository that are pages of the site under another name.
-_PAGES = {"CHANGELOG.md": "changelog.md", "examples/README.md": "gallery/index.rst"}
-_BESIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+([\w./-]+)(#[\w-]+)?\)")
-
-
-def _beside(found: re.Match[str], depth: int) -> str:
-    """A link to a file beside docs/: to its page where it has one, else the file's name."""
-    text, target, anchor = found[1], found[2], found[3] or ""
-    if target in _PAGES:
-        return f"[{text}]({'../' * depth}{_PAGES[target]}{anchor})"
-    return f"{text} (`{target}`)" if target not in text else text
-
 
 def fill(app: Any, name: str, source: list[str]) -> None:
     """Put in what the registries know, and mend links that leave docs/."""
-    text = _MARK.sub(lambda found: registries.PARTS[found[1]](), source[0])
-    source[0] = _BESIDE.sub(lambda found: _beside(found, name.count("/")), text)
+    source[0] = registries.filled(source[0], name.count("/"))
 
 
 def foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:

@@ -138,6 +138,32 @@ PARTS: dict[str, Callable[[], str]] = {
 """What a page may ask for by its name."""
 
 
+_MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+_UP = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+)([\w./-]+)(#[\w-]+)?\)")
+_PAGES = {"CHANGELOG.md": "changelog.md", "examples/README.md": "gallery/index.rst"}
+"""Files beside docs/ that are pages of the site under another name."""
+
+
+def filled(text: str, depth: int) -> str:
+    """A page with its generated parts, and without links to files beside docs/.
+
+    Parameters
+    ----------
+    depth
+        How many folders below docs/ the page lies.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        shown, up, target, anchor = found[1], found[2], found[3], found[4] or ""
+        if up.count("../") <= depth:
+            return found[0]
+        if target in _PAGES:
+            return f"[{shown}]({'../' * depth}{_PAGES[target]}{anchor})"
+        return shown if target in shown else f"{shown} (`{target}`)"
+
+    return _UP.sub(link, _MARK.sub(lambda found: PARTS[found[1]](), text))
+
+
 def _plain(text: str) -> str:
     """One line of Markdown that shows this text; what stands in backticks stays."""
     parts = re.split(r"(`+[^`]*`+)", inspect.cleandoc(text).replace("``", "`"))

@@ -68,6 +68,21 @@ def test_special_characters_are_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("link", "depth", "shown"),
+    [
+        ("[a](../default.md#x)", 1, "[a](../default.md#x)"),
+        ("[a](../CHANGELOG.md)", 0, "[a](changelog.md)"),
+        ("[a](../../CHANGELOG.md)", 1, "[a](../changelog.md)"),
+        ("[`x.py`](../benchmarks/x.py)", 0, "`x.py` (`benchmarks/x.py`)"),
+        ("[SECURITY.md](../SECURITY.md)", 0, "SECURITY.md"),
+        ("![a](../p.png)", 0, "![a](../p.png)"),
+    ],
+)
+def test_links_out_of_the_site(link: str, depth: int, shown: str) -> None:
+    assert registries.filled(link, depth) == shown
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     (tmp_path / "a.html").write_text(
