@@ -32,7 +32,7 @@ lint: $(VENV)/.dev  ## ruff and mypy
 
 # The gallery runs, warnings are errors, and every link and anchor within the site is followed.
 docs: $(VENV)/.docs  ## the site, in build/docs (no network needed but to install; five minutes)
-	rm -rf build/docs docs/gallery
+	rm -rf build/docs build/doctrees docs/gallery
 	$(BLAS) $(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
