@@ -27,7 +27,8 @@ def test_every_page_stands_in_a_table_of_contents() -> None:
         for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
             for line in block.splitlines():
                 if line and not line.startswith(":"):
-                    listed.add(page.parent / f"{line}.md")
+                    named = re.sub(r".*<(.*)>", r"\1", line)
+                    listed.add(page.parent / f"{named}.md")
     assert set(DOCS.rglob("*.md")) == listed - {DOCS / "gallery" / "index.md"}
 
 
