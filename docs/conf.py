@@ -30,6 +30,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["README.md"]
+default_role = "code"  # in docstrings one backtick is code, as in Markdown
 suppress_warnings = ["config.cache"]  # the order of the gallery is a function
 
 html_theme = "furo"
