@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-slow test-recipes test-logs test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -29,6 +29,12 @@ lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# The gallery runs, warnings are errors, and every link and anchor within the site is followed.
+docs: $(VENV)/.docs  ## the site, in build/docs (no network needed but to install; five minutes)
+	rm -rf build/docs build/doctrees docs/gallery
+	$(BLAS) $(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/docs
+	$(BIN)/python docs/check_site.py build/docs
 
 test-slow: $(VENV)/.dev  ## statistical suites and long runs
 	$(TEST) -m slow
@@ -101,7 +107,7 @@ peers: $(VENV)/.dev  ## other packages on the items of the study (FEWLABELS_DATA
 	test ! -e build/study/manifest.json || $(BIN)/python benchmarks/study.py --out build/study --page-only
 
 clean:  ## remove the virtual environment and everything that was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html
+	rm -rf $(VENV) build dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.pip:
@@ -120,6 +126,10 @@ $(VENV)/.core: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.core
 	@$(PIP) install --editable '.[all]' --group dev --group crosscheck
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.core
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev

@@ -225,7 +225,7 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
             for name, world in WORLDS.items())  # fmt: skip
     return {
         "goals": ". ".join(runs).capitalize() + ".\n\n"
-        + table(["Of the worlds and numbers of labels", *figures, "labels only"], goals),
+        + table(["Of the data sets and numbers of labels", *figures, "labels only"], goals),
         "table": table([*head, "undefined: labels only / `auto`"], body),
         "worlds": "\n".join(said),
     }  # fmt: skip

@@ -1,4 +1,10 @@
-"""From numpy arrays: two scikit-learn classifiers, 500 new items, 25 of them labeled."""
+"""
+From arrays: scikit-learn classifiers
+=====================================
+
+Two classifiers are trained on 300 items. They predict 500 new ones, of which 25 are labeled. Here
+all labels are known, so the estimate can be held against the truth.
+"""
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -14,16 +20,20 @@ classifiers = {
 }
 new, hidden = items[300:], truth[300:]
 
-# Shape (items, classifiers, classes); -1 where the label is not known.
-probabilities = np.stack([c.predict_proba(new) for c in classifiers.values()], axis=1)
+# %%
+# Probabilities by the name of the classifier, and labels; -1 is an unknown label.
 labels = np.full(len(new), -1)
 labels[:25] = hidden[:25]
-
-predictions = fl.Predictions(probabilities, labels, models=list(classifiers))
+predictions = fl.Predictions({n: c.predict_proba(new) for n, c in classifiers.items()}, labels)
 estimates = fl.estimate(predictions, metrics=["accuracy"])
+
 for name, classifier in classifiers.items():
     row = estimates.get(name, "accuracy")
     print(
         f"{name}: {row.value:.3f}, between {row.low:.3f} and {row.high:.3f}; "
         f"with all labels {classifier.score(new, hidden):.3f}"
     )
+
+# %%
+# The same as a figure:
+estimates.plot("accuracy")

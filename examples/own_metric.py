@@ -1,4 +1,10 @@
-"""A metric of your own: a function of (y_true, y_proba), with intervals like any other."""
+"""
+A metric of your own
+====================
+
+A missed positive costs 5, a false alarm 1. Any function of (y_true, y_proba) is a metric, with
+intervals like the others.
+"""
 
 from pathlib import Path
 
@@ -16,5 +22,10 @@ def cost(y_true: np.ndarray, y_proba: np.ndarray) -> float:
 predictions = fl.read_predictions(Path(__file__).with_name("moderation.csv"))
 metric = fl.metrics.custom(cost, direction=-1, bounds=(0, 5))
 estimates = fl.estimate(predictions, metrics=["accuracy", metric])
-print(estimates.summary())
 print(estimates.probability_best("cost"))
+
+# %%
+estimates.plot("cost")
+
+# %%
+print(estimates.summary())
