@@ -61,10 +61,10 @@ def estimate(
     by
         Names of groups to estimate separately as well; "domain" groups by the domain.
     confidence_level
-        Probability that an interval is meant to hold the truth; None computes no intervals.
+        Probability with which an interval should contain the truth; None computes no intervals.
     estimand
-        "population": the metric on the population that the items come from. "sample": on these
-        very items.
+        "population": the metric on the population that the items come from. "sample": on the
+        items of `predictions` alone.
     against
         What a classifier is judged against where annotators' counts are given. "class": every
         item is of one class, of which each annotator's label is evidence. "distribution": the

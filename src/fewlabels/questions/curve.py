@@ -218,10 +218,10 @@ def curve(
         Name of a method, or a label model. "auto" is "monotone-curves", fitted to the one
         classifier; any other is fitted to all of them.
     confidence_level
-        Probability that each interval of the band is meant to hold the truth, place by place.
+        Probability with which the band should contain the curve, at each place of it.
     estimand
-        "population": the curve of the population the items come from. "sample": that of these
-        very items (no width at all where every label is known).
+        "population": the curve of the population the items come from. "sample": that of the
+        items of `predictions` alone (without any width if every label is known).
     interval
         "shortest": at each point the shortest interval that holds so many of the draws.
         "equal-tailed": between their quantiles.
