@@ -15,6 +15,7 @@ import fewlabels as fl
 import fewlabels.report
 from fewlabels.evaluation.details import MOST_CELLS
 from fewlabels.report import render_html, render_text
+from fewlabels.report.blocks import blocks
 from fewlabels.report.diagnostics import (
     answered_by,
     confusion_maps,
@@ -214,12 +215,29 @@ def test_text_of_a_crowd_shows_the_best_and_the_worst(width: int) -> None:
     assert any("260 of 300 classifiers are not shown" in line for line in lines[start:end])
 
 
-def test_the_page_of_a_crowd_folds_the_middle() -> None:
-    page = Page(render_html(crowd()))
-    assert "260 more classifiers between the best and the worst" in page.words
+def test_the_page_of_a_crowd_has_the_best_and_the_worst() -> None:
+    report = crowd()
+    page = Page(render_html(report))
+    assert "280 more classifiers, in the JSON" in page.words
     assert "and 270 more, in the JSON" in page.words
-    for k in range(300):
-        assert f"annotator {k}" in page.words
+    ranked = blocks(report)[0].ranked()
+    for row in (*ranked[:10], *ranked[-10:]):
+        assert row.model in page.words
+
+
+def test_the_middle_is_folded_where_there_is_room() -> None:
+    report = crowd()
+    names = set(report["models"][:61])
+    report |= {
+        "models": report["models"][:61],
+        "estimates": [
+            row for row in report["estimates"]
+            if row["model"] in names and row["metric"] == "accuracy" and row["group"] is None
+        ],
+    }  # fmt: skip
+    words = Page(render_html(report)).words
+    assert "21 more classifiers between the best and the worst" in words
+    assert all(name in words for name in names)
 
 
 def test_a_page_of_very_many_estimates_can_still_be_opened() -> None:

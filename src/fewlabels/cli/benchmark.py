@@ -25,7 +25,13 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outputs
+from fewlabels.cli.output import (
+    Writer,
+    check_outputs,
+    json_writer,
+    of_this_command,
+    write_outputs,
+)
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import InputError, UsageError, one_line, quoted
 
@@ -290,7 +296,8 @@ def demo(settings: Settings, asked: Demonstration) -> None:
         writers[asked.json] = json_writer(estimates.to_dict())
     if asked.save_data is not None:
         writers[asked.save_data] = partial(save_predictions, world)
-    write_outputs(writers)
+    with of_this_command():
+        write_outputs(writers)
     width = terminal.width()
     said = (
         f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "

@@ -323,7 +323,7 @@ class List(Record):
 @command("label-next", short_help="Which items to label next.")
 @takes_one_model()
 @takes("wanted", List)
-@takes("output", Output, "json", out="Write the list; .csv or .parquet.")
+@takes("output", Output, "json", "html", out="Write the list; .csv or .parquet.")
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     """Draw the items of FILE to label next: those that tell more of your question more often.
 
@@ -345,5 +345,7 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     of_item = "likeliest" if "likeliest" in shown else "score"
     numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
-    output.save_all(lambda: shown, out=table_writer(output.out, lambda: columns))
+    output.save_all(
+        lambda: shown, html=answer.save_html, out=table_writer(output.out, lambda: columns)
+    )
     output.show(lambda: shown, partial(render_label_next, report))

@@ -154,7 +154,7 @@ def _everything(source: Input) -> Predictions:
     "seed",
     method="The method that learns P(class | scores) from the labels.",
 )
-@takes("output", Output, "json")
+@takes("output", Output, "json", "html")
 def shift(source: Input, settings: Settings, output: Output) -> None:
     """Test whether the labeled items of FILE look like a random sample of all its items.
 
@@ -167,5 +167,5 @@ def shift(source: Input, settings: Settings, output: Output) -> None:
 
     arguments = settings.arguments("method", "confidence_level", "random_state")
     answer = run(source.read([]), **arguments)
-    output.save_all(answer.to_dict)
+    output.save_all(answer.to_dict, html=answer.save_html)
     output.show(answer.to_dict, answer.summary)

@@ -10,6 +10,7 @@ class.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,8 @@ class LabelNext(Answer):
         probability `probability` then is (`score` is NaN).
     """
 
+    _page = "label-next"
+
     items: Ints
     gain: Floats
     drawn: Floats
@@ -110,6 +113,10 @@ class LabelNext(Answer):
     def summary(self, width: int = 80) -> str:
         """The items in the order to label them, as text; rows count from 1, as a file's do."""
         return report.render_label_next(self.report(), width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the items as one self-contained HTML file."""
+        report.save_page("label-next", self.report(), path)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row per item: item, score, probability, gain, drawn ("pandas", "polars" ...)."""

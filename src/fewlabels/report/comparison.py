@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.axis import Axis, fit_axis
+from fewlabels.report.blocks import Report, Row
 from fewlabels.report.diagnostics import Cell, HeatMap
-from fewlabels.report.html import render
+from fewlabels.report.html import render, within_budget
 from fewlabels.report.words import (
     NARROWEST,
+    NumberFormat,
     as_text,
     bulleted,
     cell_width,
@@ -190,16 +192,21 @@ def standings(found: Mapping[str, Any]) -> Grid:
     )
 
 
+def _shown_pairs(found: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
+    """Pairs in the order of the ranking, and which they are where not all."""
+    every = found["pairs"]
+    if len(every) <= MOST_PAIRS:
+        return every, ""
+    ranking: Sequence[str] = found["ranking"]
+    next_to = set(itertools.pairwise(ranking))
+    shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
+    return shown, f"pairs of neighbours and of the first; the JSON has all {len(every)}"
+
+
 def pairs(found: Mapping[str, Any]) -> Grid:
     """A row per pair of classifiers, in the order of the ranking."""
-    every = found["pairs"]
-    shown, note = every, ""
-    if len(every) > MOST_PAIRS:
-        ranking: Sequence[str] = found["ranking"]
-        next_to = set(itertools.pairwise(ranking))
-        shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
-        note = f"pairs of neighbours and of the first; the JSON has all {len(every)}"
-    write = number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
+    shown, note = _shown_pairs(found)
+    write = _of_differences(shown)
     return Grid(
         ("", "", "difference", "P(better)", "apart", "labels"),
         tuple(
@@ -216,6 +223,38 @@ def pairs(found: Mapping[str, Any]) -> Grid:
         2,
         note,
     )
+
+
+def _of_differences(shown: Sequence[Mapping[str, Any]]) -> NumberFormat:
+    return number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Intervals of the differences of pairs on one scale, which has 0 on it."""
+
+    rows: tuple[tuple[str, str, Row, str, str, str], ...]
+    axis: Axis
+    write: NumberFormat
+    columns: int
+    note: str
+
+
+def differences(found: Mapping[str, Any]) -> Differences:
+    """The pairs as a picture: names, interval, P(better), whether apart, labels needed."""
+    shown, note = _shown_pairs(found)
+    write = _of_differences(shown)
+    rows = tuple(
+        (
+            p["a"], p["b"], Row(p["a"], p["value"], p["low"], p["high"], "ok"),
+            probability(p["probability"]), "yes" if p["separated"] else "no",
+            labels_cell(p["labels"]),
+        )
+        for p in shown
+    )  # fmt: skip
+    axis = fit_axis([0.0, *(n for _, _, row, *_ in rows for n in row.numbers)], (None, None), 4)
+    columns = max((len(with_interval(p, write)) for p in shown), default=10)
+    return Differences(rows, axis, write, columns, note)
 
 
 def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
@@ -354,7 +393,7 @@ def compared(found: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
         "metric": found["metric"],
         "group": found["group"],
         "sentences": sentences(found, n_unlabeled),
-        "pairs": pairs(found),
+        "differences": differences(found),
     }
 
 
@@ -366,19 +405,32 @@ def whole(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
-    """The comparison as a page that needs no other file, no network and no script.
+    """The comparison as a page that needs no other file and no network.
 
     `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    return render(
-        "compare.html.j2",
-        ("heat_map.css",) if fragment else None,
-        report=report,
-        comparisons=[
-            compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
-            for found in report["comparisons"]
-        ],
-        gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
-        sets=[part for found in report["together"] if (part := whole(found))],
-    )
+    comparisons = [
+        compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
+        for found in report["comparisons"]
+    ]
+    sets = [part for found in report["together"] if (part := whole(found))]
+
+    def page(level: int) -> str:
+        # Of groups the sentences are kept, and of very many classifiers those of all items too.
+        def bare(group: str | None) -> bool:
+            return level > (1 if group is None else 0)
+
+        return render(
+            "compare.html.j2",
+            ("heat_map.css",) if fragment else None,
+            report=report,
+            comparisons=[
+                found | {"bare": level > 1 and found["group"] is not None} for found in comparisons
+            ],
+            gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
+            sets=[part | {"maps": []} if bare(part["group"]) else part for part in sets],
+            left_out=level > 0,
+        )
+
+    return within_budget(page, 3)

@@ -21,6 +21,7 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     count,
+    fit,
     ink,
     made_by,
     percent,
@@ -396,6 +397,59 @@ def answer(block: ThresholdBlock) -> str:
     return f"No threshold meets {block.conditions}. The nearest is {block.best}{short}"
 
 
+class NextRow(NamedTuple):
+    """An item to label, as it is written; `share` is the gain as a number, None where unknown."""
+
+    row: str
+    shown: str
+    probability: str
+    gain: str
+    drawn: str
+    share: float | None
+
+
+@dataclass(frozen=True)
+class NextItems:
+    """The items to label next: what for, the headings of two columns, what a gain is, and rows."""
+
+    aim: str
+    heads: tuple[str, str]
+    gain: str
+    rows: tuple[NextRow, ...]
+
+
+def next_items(report: Report) -> NextItems:
+    """The items of `LabelNext.report` in words; rows are numbered from 1, as a file's are."""
+    kind = report["kind"].replace("roc", "ROC")
+    scored, of_votes = report["unit"] == "probability", "likeliest" in report
+    if of_votes:
+        heads, texts = (
+            ("likeliest", "P(likeliest)"),
+            [fit(clean(c), 20) for c in report["likeliest"]],
+        )
+        named = {"error-rates": "error rates", "labels": "labels of all items"}
+        aim = named.get(kind, kind.replace("_", " "))
+    else:
+        heads = ("score", "P(positive)")
+        texts = [score_text(score, scored) for score in report["score"]]
+        aim = f"{kind} curve"
+    gain = (
+        "gain: the share of the variance of the " + (aim if of_votes else "band") + " that the "
+        "label is expected to remove; drawn: how probable it was to draw the item"
+    )
+    rows = tuple(
+        NextRow(
+            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
+            f"1 in {1 / drawn:,.0f}", gained,
+        )
+        for item, text, chance, gained, drawn in zip(
+            report["items"], texts, report["probability"], report["gain"], report["drawn"],
+            strict=True,
+        )
+    )  # fmt: skip
+    return NextItems(aim, heads, gain, rows)
+
+
 def render_label_next(report: Report, width: int = 80) -> str:
     """The items in the order to label them, what each is worth, and who may learn from them.
 
@@ -403,39 +457,17 @@ def render_label_next(report: Report, width: int = 80) -> str:
     1.
     """
     width = max(width, NARROWEST)
-    kind = report["kind"].replace("roc", "ROC")
+    found = next_items(report)
     number = plural(len(report["items"]), "item")
-    scored, of_votes = report["unit"] == "probability", "likeliest" in report
-    if of_votes:
-        heads, texts = ("likeliest", "P(likeliest)"), [clean(c) for c in report["likeliest"]]
-        named = {"error-rates": "error rates", "labels": "labels of all items"}
-        aim = named.get(kind, kind.replace("_", " "))
-        gain = f"The gain is the share of the variance of the {aim} that a label is expected"
-    else:
-        heads = ("score", "P(positive)")
-        texts = [score_text(score, scored) for score in report["score"]]
-        aim = f"{kind} curve"
-        gain = "The gain is the share of the band's variance that a label is expected"
-    rows = [["row", *heads, "gain", "drawn"]]
-    rows += [
-        [
-            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
-            f"1 in {1 / drawn:,.0f}",
-        ]
-        for item, text, chance, gained, drawn in zip(
-            report["items"], texts, report["probability"], report["gain"], report["drawn"],
-            strict=True,
-        )
-    ]  # fmt: skip
-    gain += " to remove; drawn, how likely the item was to be drawn."
+    rows = [["row", *found.heads, "gain", "drawn"], *([*row[:5]] for row in found.rows)]
     return as_text(
         [
             *wrap(who(report), width),
-            *wrap(f"{clean(report['model'])}: label {number} for the {aim}", width),
+            *wrap(f"{clean(report['model'])}: label {number} for the {found.aim}", width),
             "",
             *aligned(rows, "r"),
             "",
-            *wrap(gain, width),
+            *wrap(found.gain, width),
             "",
             *wrap(report["statement"], width),
             *foot(report, width),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -55,6 +56,8 @@ class Shift(Shown):
     correction to what the labels are worth after it, in items of equal weight; `settings`, those
     of the method that are not its own.
     """
+
+    _page = "shift"
 
     sampling: SamplingTest
     label: LabelShiftFit
@@ -124,6 +127,13 @@ class Shift(Shown):
     def summary(self, width: int = 80) -> str:
         """The answer as text of at most `width` columns."""
         return report.render_shift(self.to_dict(), width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the answer as one self-contained HTML file."""
+        report.save_page("shift", self.to_dict(), path)
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.to_dict()
 
 
 _BY_CLASS = {
