@@ -233,7 +233,7 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     [
         ("docs/comparing.md", ["large"]),
         ("docs/llm-judges.md", ["large", "small", "anna"]),
-        ("docs/reference-data.md", ["1,500 reference items", "trust the reference"]),
+        ("docs/reference-data.md", ["1,500 reference items", "support the reference data"]),
     ],
 )
 def test_commands_of_a_page(

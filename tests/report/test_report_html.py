@@ -147,8 +147,8 @@ def test_the_answer_says_how_many_labels_there_are() -> None:
 
 
 def test_the_answer_says_what_the_numbers_are_about() -> None:
-    assert "of the population that the items come from" in _answer()
-    assert "of these very items, and of no others" in _answer(estimand="sample")
+    assert "about the population that the items come from" in _answer()
+    assert "The numbers are about these items only." in _answer(estimand="sample")
 
 
 def test_without_probabilities_the_answer_speaks_of_overlaps() -> None:

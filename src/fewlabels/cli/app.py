@@ -39,7 +39,7 @@ COMPLETE = "_FEWLABELS_COMPLETE"
 COMMANDS = {
     "Look at a file": (doctor, convert),
     "How good are the classifiers": (estimate, compare, assess_annotations),
-    "How good is what they judge": (score,),
+    "How good is the system that judges evaluate": (score,),
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),

@@ -42,7 +42,7 @@ _path = partial(option, OUTPUT, type=str)
 class Output(Record):
     """Where results go; `json` is "-" for standard output, and None is nowhere."""
 
-    json: str | None = _path("Write JSON; - prints it alone.", "PATH")
+    json: str | None = _path("Write JSON; - prints it to standard output.", "PATH")
     html: str | None = _path("Write the report as one HTML file.", "PATH")
     svg: str | None = _path("Write the figures as SVG.", "PATH")
     save: str | None = _path("Write the fitted map as JSON.", "MODEL.json")

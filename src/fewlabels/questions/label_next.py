@@ -279,7 +279,7 @@ def _as_drawn(found: NextItems) -> dict[str, Any]:
 def _statement(method: str, order: Order) -> str:
     """Which methods may learn from labels of items that were chosen by score."""
     if order != "informative":
-        return "Every item was as likely to be drawn as any other: labels serve every method."
+        return "All items were equally likely to be drawn: any method may learn from their labels."
     known = METHODS.get(method)
     own = "that is not known: ask its author" if known is None else known.chosen_by_score
     others = [
@@ -287,9 +287,9 @@ def _statement(method: str, order: Order) -> str:
     ]
     also = f" Of the others, {listed(others)} may." if others else ""
     return (
-        "These items are drawn by their scores, not evenly. May a method learn from their "
-        f"labels? With {method}, {own}.{also} A method that takes labeled items for a random "
-        "sample needs the probabilities with which they were drawn."
+        "These items are no random sample: they were drawn by their scores. May a method learn "
+        f"from their labels? With {method}, {own}.{also} A method that takes labeled items for a "
+        "random sample needs the probabilities with which they were drawn."
     )
 
 

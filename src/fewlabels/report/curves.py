@@ -280,6 +280,18 @@ class ThresholdBlock:
         inside = [[cut for cut, _ in run] for enough, run in runs if enough]
         return [(cuts[0], cuts[-1]) for cuts in inside]
 
+    @property
+    def lower(self) -> str:
+        """The lowest threshold in a row from the best one down that holds with 90%; "" if none.
+
+        It calls more items positive than the best one, which may be so sure as it finds hardly any.
+        """
+        best = self.report["best"]
+        if best is None or self.verdict != "met":
+            return ""
+        around = [low for low, high in self.ranges(0.9) if low < best <= high]
+        return cut_text(self.report["thresholds"], around[0]) if around else ""
+
     def ranges_text(self, least: float, most: int = 3) -> str:
         """The widest of those ranges in words, in ascending order."""
         every = self.ranges(least)
@@ -385,7 +397,13 @@ def answer(block: ThresholdBlock) -> str:
     """Where to put the threshold, and how probable it is that the conditions hold there."""
     found = probability(block.report["best_probability"])
     if block.verdict == "met":
-        return f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+        more = (
+            f". Lower thresholds find more: from {block.lower} up the probability is at least 90%"
+        )
+        return (
+            f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+            f"{more if block.lower else ''}"
+        )
     if block.verdict == "unlikely":
         return (
             f"No threshold is more likely than not to meet {block.conditions}. The best there is, "

@@ -67,6 +67,13 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     applying, unfit = applicable(every)
     # Where no metric applies, each says so itself.
     shown, unfit = (applying, unfit) if applying else (every, [])
+    # A metric that nobody has a value of needs a line, not a card.
+    valued = {block.metric for block in shown for row in block.rows if row.value is not None}
+    unknown = list(dict.fromkeys(block.metric for block in shown if block.metric not in valued))
+    if valued:
+        shown = [block for block in shown if block.metric in valued]
+    else:
+        unknown = []
     metrics = _metrics(shown)
     ranked = [metric for metric in metrics if metric["block"].direction]
     profiles = [profile(entry) for entry in report.get("profiles") or ()]
@@ -99,6 +106,7 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "gravest": gravest,
         "notes": notes,
         "unfit": unfit,
+        "unknown": unknown,
         "blocks": shown,
         "metrics": metrics,
         # Metrics by which classifiers can be ranked; none where there is little to overlook.

@@ -152,6 +152,6 @@
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy as CSV"; }, 2000);
     });
-    (table.closest(".scroll") || table).after(button);
+    table.after(button);
   }
 })();
