@@ -45,9 +45,9 @@ def _tested(report: Report) -> list[tuple[str, float | None]]:
 def _worth(report: Report) -> str:
     worth: dict[str, Any] = report["effective_labels"]
     return (
-        f"After a correction the {report['n_labeled']:,} labels count like fewer: "
-        f"{worth['covariate']:.1f} when weighted by scores (--shift covariate), "
-        f"{worth['label']:.1f} when weighted by classes (--shift label)."
+        f"After a correction the {report['n_labeled']:,} labels count like "
+        f"{worth['covariate']:.1f} (weighted by scores, --shift covariate) or "
+        f"{worth['label']:.1f} (weighted by classes, --shift label)."
     )
 
 
