@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -51,6 +51,9 @@ test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies an
 
 labeling-page: $(VENV)/.dev  ## pictures and times of the page to label in (needs chromium and chromedriver)
 	$(BLAS) $(BIN)/python benchmarks/labeling_page.py --out docs/labeling
+
+screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chromium and chromedriver)
+	$(BLAS) $(BIN)/python benchmarks/screenshots.py --out docs/screenshots
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python benchmarks/speed.py --out docs/speed.md

@@ -54,14 +54,14 @@ class Status(str, Enum):
 
 _MESSAGES = {
     Status.OK: "estimated from labels and unlabeled items together",
-    Status.ASSUMPTION: "rests on an assumption that the labels at hand cannot test",
-    Status.CONTRADICTED: "the labels speak against what the method makes of the other items, so "
+    Status.ASSUMPTION: "rests on an assumption that these labels cannot test",
+    Status.CONTRADICTED: "the labels disagree with what the method says of the other items, so "
     "it is not ranked",
-    Status.FEW_LABELS: "very few labels, or none for a class or for this group: "
-    "the interval leans on what the method believes beforehand",
-    Status.NOT_CONVERGED: "the fit did not converge; treat the numbers with care",
-    Status.NOT_APPLICABLE: "the classifier lacks what the metric needs, or the method does not "
-    "serve it",
+    Status.FEW_LABELS: "few labels, or none of a class or in this group: the interval rests "
+    "mostly on the method's assumptions",
+    Status.NOT_CONVERGED: "the fit did not converge; do not rely on the numbers",
+    Status.NOT_APPLICABLE: "the classifier does not give what the metric needs, or the method "
+    "cannot estimate it",
     Status.UNDEFINED: "the metric is not defined on these items",
 }
 

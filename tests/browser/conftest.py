@@ -35,7 +35,8 @@ function measure(frame) {
   return {
     title: page.title,
     scripted: frame.contentWindow.ran === true,
-    active: page.querySelectorAll("script, img, iframe, object, embed, link, form, [onload], "
+    scripts: page.querySelectorAll("script").length,
+    active: page.querySelectorAll("img, iframe, object, embed, link, form, [onload], "
       + "[onerror], [onclick]").length,
     fetched: frame.contentWindow.performance.getEntriesByType("resource").map(e => e.name),
     inner: frame.contentWindow.innerWidth,

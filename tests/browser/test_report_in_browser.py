@@ -1,4 +1,4 @@
-"""Every page in a browser: read without scrolling sideways, nothing runs, nothing is fetched."""
+"""Every page in a browser: read without scrolling sideways, nothing foreign runs or is fetched."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_no_name_becomes_markup(measured: Measured, name: str) -> None:
     found = measured[name][str(PHONE)]
     title = TITLES["estimates" if name == "unprotected" else name.partition(":")[0]]
     assert found["title"] == f"{title} A fewlabels report"
-    assert (found["active"], found["scripted"]) == (0, False)
+    assert (found["active"], found["scripts"], found["scripted"]) == (0, 1, False)
 
 
 def test_a_script_would_be_noticed_and_the_policy_stops_it(measured: Measured) -> None:

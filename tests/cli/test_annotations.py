@@ -78,7 +78,7 @@ def test_json_is_what_the_library_says(cli: Run, file: Path) -> None:
 def test_the_table_of_items(cli: Run, file: Path, tmp_path: Path) -> None:
     code, out, err = cli("annotations", file, "--out", tmp_path / "a.csv", "--by", "site")
     assert (code, err) == (0, "")
-    assert "good is nearest to the label distribution: EL" in out
+    assert "good comes nearest to what annotators say." in out
     assert "site=north\n=====" in out
     rows = rows_of(tmp_path / "a.csv")
     assert list(rows[0]) == [

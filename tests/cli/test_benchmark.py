@@ -158,9 +158,9 @@ def test_help_names_the_defaults(cli: Cli) -> None:
     assert {(p.runs, p.design) for p in protocols} == {(50, "predictions"), (500, "trained sets")}
     for words in (
         "1,000 unlabeled items and 20, 50 or 100 labels",
-        "How many labels: 20, 50 and 100, in some protocols 20 alone.",
-        "How many unlabeled items: 1,000.",
-        "Repetitions of each setting: 50, trained sets 500.",
+        "How many labels. Default: 20, 50 and 100; in some protocols only 20.",
+        "How many unlabeled items. Default: 1,000.",
+        "Repetitions of each setting. Default: 50, trained sets 500.",
     ):
         assert words in said
 

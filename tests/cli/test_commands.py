@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "compare": Command(
         ("--metric", "accuracy,brier"),
-        ("By accuracy, good", "By brier, good", "both are wrong together on"),
+        ("By accuracy, good", "By brier, good", "share of items on which both are wrong"),
         {"--json": "a.json", "--html": "a.html"},
         "Which classifier is best?",
     ),

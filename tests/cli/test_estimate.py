@@ -212,8 +212,8 @@ def test_a_method_without_joint_errors_compares_all_the_same(
 def test_estimate_says_which_is_best(cli: Cli, predictions_file: Path) -> None:
     code, out, _ = cli("estimate", str(predictions_file))
     assert code == 0
-    assert "Which is best? (95%, all classifiers looked at together)" in out
-    assert "All together" in out
+    assert "Which is best? (95%, all classifiers compared at once)" in out
+    assert "All classifiers together" in out
     code, out, _ = cli("estimate", str(predictions_file), "--json", "-")
     assert set(json.loads(out)["comparison"]) == {"accuracy", "ece", "roc_auc", "average_precision"}
 

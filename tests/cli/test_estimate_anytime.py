@@ -74,8 +74,8 @@ def test_intervals_that_hold_whenever_one_stops(cli: Run, folder: Path, name: st
         "--html", folder / "out.html",
     )  # fmt: skip
     assert code == 0, err
-    assert "whenever one stops (95%" in " ".join(out.split())
-    assert "Whenever one stops labeling" in (folder / "out.html").read_text("utf-8")
+    assert "whenever you stop (95%" in " ".join(out.split())
+    assert "Valid whenever you stop labeling" in (folder / "out.html").read_text("utf-8")
     said = json.loads((folder / "out.json").read_text("utf-8"))
     found = said["diagnostics"]["anytime"]
     low, high = found["intervals"]["accuracy"]["a"]

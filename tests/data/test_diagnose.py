@@ -134,7 +134,7 @@ def test_nothing_to_find(healthy):
     assert diagnosis.ok
     assert diagnosis.counts == {"n_items": N, "n_labeled": N // 2, "n_models": 3, "n_classes": 2}
     assert diagnosis.roles["p__a__1"] == "probability of class 1 by a"
-    assert "Nothing to mend." in diagnosis.summary()
+    assert "No problems found." in diagnosis.summary()
 
 
 def test_class_balance(healthy):

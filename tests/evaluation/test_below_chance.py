@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 import fewlabels as fl
 from fewlabels.evaluation.input_facts import below_chance, below_chance_by_agreement
 
-WORDS = "reversed, or classes in another order?"
+WORDS = "are the scores reversed, or the classes in another order?"
 
 
 def test_classes_in_another_order_are_warned_of():

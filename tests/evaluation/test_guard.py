@@ -222,7 +222,9 @@ def test_a_paper_keeps_its_numbers_and_says_contradicted(monkeypatch: pytest.Mon
     assert row.status is fl.Status.CONTRADICTED
     assert found.get("strong", "accuracy", "g=x").status is fl.Status.CONTRADICTED
     said = [
-        w for w in found.warnings if w.startswith("contradicted: the labels alone put accuracy")
+        w
+        for w in found.warnings
+        if w.startswith("contradicted: the labels and the method disagree on accuracy")
     ]
     assert "strong" in said[0]
     assert found.warnings[0] == said[0]
@@ -251,7 +253,7 @@ def test_a_guarded_method_moves_and_its_interval_holds_the_truth(
         assert row.value > 0.88
         assert row.low <= row.value <= row.high
         held.append(row.low <= 0.97 <= row.high)
-        assert any("the answer has moved" in w and "strong" in w for w in after.warnings)
+        assert any("the answer follows the labels" in w and "strong" in w for w in after.warnings)
         # Draws carry the answer: what is compared is what is shown.
         draws = after.draws["accuracy", None][:, 0]
         assert np.quantile(draws, 0.05) == pytest.approx(row.low)
@@ -371,7 +373,7 @@ def test_where_all_are_contradicted_none_is_named() -> None:
     found = fl.estimate(turned, "ensemble", ["accuracy"])
     assert {r.status for r in found.rows} == {fl.Status.CONTRADICTED}
     text = " ".join(render_text(found.report, 100).split())
-    assert "no one leads: the labels contradict all estimates" in text
+    assert "nobody leads: the labels disagree with all estimates" in text
     page = render_html(found.report)
     assert "no classifier is called the best" in page
     assert all(np.isnan(p) for p in found.probability_best("accuracy").values())

@@ -26,7 +26,7 @@ def weighted(of_labels: np.ndarray) -> fl.Predictions:
 def test_labels_of_hardly_any_weight_are_few(of_labels: list[float], worth: str) -> None:
     estimates = fl.estimate(weighted(np.array(of_labels)), method="labeled", metrics=["accuracy"])
     assert estimates.rows[0].status is fl.Status.FEW_LABELS
-    said = f"few-labels: {len(of_labels)} labeled items, worth {worth} by their weights"
+    said = f"few-labels: {len(of_labels)} labeled items, which count like {worth} by their weights"
     assert said in estimates.warnings
 
 
@@ -36,7 +36,9 @@ def test_they_are_few_for_what_learns_from_all_items_too(method: str) -> None:
     few = weighted(np.array([1.0] * 2 + [0.0] * 38))
     estimates = fl.estimate(few, method=method, metrics=["accuracy"])
     assert estimates.rows[0].status is fl.Status.FEW_LABELS
-    assert "few-labels: 40 labeled items, worth 2.0 by their weights" in estimates.warnings
+    assert (
+        "few-labels: 40 labeled items, which count like 2.0 by their weights" in estimates.warnings
+    )
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.1, 3.7])

@@ -23,14 +23,14 @@ def test_a_bound_counts_by_the_guard_alone() -> None:
     assert not verdict.met
     assert verdict.labels == pytest.approx(50 * 3, abs=1)  # (.9 - .7) / (.9 - .8) = 2
     assert verdict.why == (
-        "go on until the interval that holds at every look for accuracy of every classifier is "
-        "above 0.8, which it is not yet of good"
+        "go on until the interval that stays valid at every look for accuracy of every classifier "
+        "is above 0.8, which it is not yet of good"
     )
     rows = [row("good", 0.2, 0.95, (0.82, 0.99)), rows[1]]
     met = stop.verdict(rows, 50)
     assert met.met
     assert met.why == (
-        "accuracy of every classifier is above 0.8 by the interval that holds at every look "
+        "accuracy of every classifier is above 0.8 by the interval that stays valid at every look "
         "(0.810 to 0.990)"
     )
     assert not stop.verdict([row("good", 0.9, 0.95)], 50).met  # no guard, no stop

@@ -191,7 +191,7 @@ def test_one_strong_classifier_is_found_by_the_labels():
     estimates = fl.estimate(given, metrics=["accuracy", "roc_auc"])
     best = estimates.diagnostics["answered_by"][0]
     assert best["member"] == "strong alone"
-    assert best["says"] == f"the labels trust strong alone: {best['share']:.0%}"
+    assert best["says"] == f"the labels give strong alone a weight of {best['share']:.0%}"
     for metric in ("accuracy", "roc_auc"):
         row = estimates.get("strong", metric)
         everything = fl.estimate(given.with_labels(truth), "labeled", [metric])

@@ -254,7 +254,7 @@ def test_nothing_is_known_of_a_curve_without_positives():
 @pytest.mark.parametrize(
     ("labels", "status", "said"),
     [
-        ([], "assumption", "no labels at all"),
+        ([], "assumption", "no labels, so the answer"),
         ([1, 0, 1], "few-labels", "only 3 labeled items"),
         ([0] * 8, "few-labels", "no labeled item of class 1"),
         ([1, *[0] * 8], "few-labels", "a single labeled item of class 1"),

@@ -188,7 +188,7 @@ def test_the_statement_says_who_may_learn_from_them(monkeypatch):
     assert f"With {METHOD}, {METHODS[METHOD].chosen_by_score}" in found.statement
     assert "not known" in fl.label_next(predictions, size=2, method=told()).statement
     evenly = fl.label_next(predictions, size=2, method=METHOD, order="stratified").statement
-    assert "labels serve every method" in evenly
+    assert "any method may learn from their labels" in evenly
     fit = {"x": replace(METHODS["ensemble"], name="x", chosen_by_score="yes: it may")}
     monkeypatch.setattr(module, "METHODS", {**METHODS, **fit})
     said = fl.label_next(predictions, size=2, method=METHOD).statement

@@ -30,6 +30,27 @@ def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estima
     )  # fmt: skip
 
 
+def some(names: list[str], classes: list[str]) -> fl.Predictions:
+    """Predictions whose labeled items are mostly of the first class."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(len(classes), size=200)
+    p = rng.dirichlet(np.ones(len(classes)), (200, len(names))) / 3
+    p[np.arange(200), :, truth] += 2 / 3
+    shown = (np.arange(200) < 60) & ((truth == 0) | (np.arange(200) < 20))
+    return fl.Predictions(p, np.where(shown, truth, -1), models=names, classes=classes)
+
+
+SHIFTS = {
+    "two": lambda: fl.shift(some(["a", "b"], ["no", "yes"]), method="labeled").to_dict(),
+    "nasty": lambda: fl.shift(some(NASTY[:3], NASTY[:4]), method="labeled").to_dict(),
+}
+NEXT = {
+    "curve": lambda: fl.label_next(some(NASTY[:1], NASTY[1:3]), method="bayesian-calibration"),
+    "metric": lambda: fl.label_next(
+        some(["a", "b"], NASTY[:3]), method="ensemble", metric="accuracy", size=3
+    ),
+}
+
 COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}
 
 TITLES = {
@@ -39,6 +60,8 @@ TITLES = {
     "comparison": "Which classifier is best?",
     "curves": "How good is the ranking?",
     "threshold": "Where to put the threshold?",
+    "shift": "Do the labeled items differ from the others?",
+    "label-next": "Which items to label next?",
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
@@ -48,6 +71,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "comparison": report.render_comparison,
     "curves": report.render_curves,
     "threshold": report.render_threshold,
+    "shift": report.render_shift,
+    "label-next": report.render_label_next,
 }
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {
@@ -60,6 +85,8 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
        for name, names in COMPARED.items()},
     **{("curves", name): made for name, made in CURVES.items()},
     **{("threshold", name): made for name, made in THRESHOLDS.items()},
+    **{("shift", name): made for name, made in SHIFTS.items()},
+    **{("label-next", name): lambda m=made: m().report() for name, made in NEXT.items()},
 }  # fmt: skip
 
 

@@ -163,7 +163,11 @@ def beliefs() -> Report:
     report["reference"] = {"n_items": 1200, "models": ["judge_1", "judge_3"]}
     report["diagnostics"] |= {
         "answered_by": [
-            {"member": name, "share": share, "says": f"the labels trust {name}: {share:.0%}"}
+            {
+                "member": name,
+                "share": share,
+                "says": f"the labels give {name} a weight of {share:.0%}",
+            }
             for name, share in (
                 ("all classifiers pooled", 0.1),
                 ("judge_3 alone", 0.82),

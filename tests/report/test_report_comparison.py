@@ -31,7 +31,7 @@ def plain() -> dict[str, Any]:
 def test_the_page_has_every_part(plain: dict[str, Any]) -> None:
     page = render_comparison_html(plain)
     for part in ("Which classifier is best?", "Differences", "Gaps between groups",
-                 "All together", "Both wrong", "Correlation of errors"):  # fmt: skip
+                 "All classifiers together", "Both wrong", "Correlation of errors"):  # fmt: skip
         assert part in page
     assert "undefined" not in page
     assert page.count("<main") == 1
@@ -43,7 +43,7 @@ def test_the_report_of_the_estimates_has_the_parts_and_does_without_them() -> No
     assert "Which is best?" in render_text(report)
     bare = {k: v for k, v in report.items() if k not in ("comparison", "together")}
     assert "Which is best?" not in render_html(bare)
-    assert "All together" not in render_text(bare)
+    assert "All classifiers together" not in render_text(bare)
 
 
 def test_tables(plain: dict[str, Any]) -> None:
@@ -82,24 +82,24 @@ def _found(labels: dict[str, Any], may: bool = True) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("labels", "sentence", "cell"),
     [
-        ({"status": "settled", "more": 0, "low": 0, "high": 0}, "is settled", "settled"),
+        ({"status": "settled", "more": 0, "low": 0, "high": 0}, "its lead is clear", "settled"),
         ({"status": "tied", "more": None, "low": None, "high": None}, "do not differ", "never"),
         ({"status": "unknown", "more": None, "low": None, "high": None}, "", "-"),
         (
             {"status": "open", "more": 30, "low": 10, "high": 20_000},
-            "about 30 more labels (10 to more than 10,000) would as likely as not settle it "
-            "against two",
+            "deciding between it and two likely needs about 30 more labels (10 to more than "
+            "10,000)",
             "30",
         ),
-        ({"status": "open", "more": 1, "low": 1, "high": 1}, "about 1 more label would", "1"),
+        ({"status": "open", "more": 1, "low": 1, "high": 1}, "needs about 1 more label", "1"),
         (
             {"status": "open", "more": 500, "low": 10, "high": 900},
-            "which takes more items than the 100 without a label",
+            "about 500 more labels (10 to 900), and only 100 items are without a label",
             "500",
         ),
         (
             {"status": "open", "more": 20_000, "low": 10, "high": 90_000},
-            "more than 10,000 more labels are needed",
+            "deciding between it and two needs more than 10,000 more labels",
             ">10,000",
         ),
     ],
@@ -113,7 +113,12 @@ def test_what_would_settle_it(labels: dict[str, Any], sentence: str, cell: str) 
 def test_who_leads() -> None:
     labels = {"status": "open", "more": 1, "low": 1, "high": 1}
     assert standing_sentence(_found(labels)) == (
-        "by f1, one leads (P(best) 70%), but two may be the best as well"
+        "by f1, one leads (P(best) 70%), but two could still be the best"
+    )
+    surer = _found(labels)
+    surer["standings"][1]["probability_best"] = 0.8
+    assert standing_sentence(surer) == (
+        "by f1, one has the best estimate (P(best) 70%), but two is more probably the best (80%)"
     )
     assert standing_sentence(_found(labels, may=False)) == (
         "by f1, one is ahead of all others (P(best) 70%)"

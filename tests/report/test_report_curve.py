@@ -56,7 +56,7 @@ def test_the_first_lines_say_what_it_is_about() -> None:
     )
     assert chance.startswith("Chance would give 0.")
     assert who == "1,797 items, 20 labeled, 3 of them positive; 2 classes, positive: spam"
-    assert made == "fewlabels 0.1.0, monotone-curves, seed 0; 90% bands for these very items"
+    assert made == "fewlabels 0.1.0, monotone-curves, seed 0; 90% bands for these items only"
 
 
 def test_points_are_read_off_between_their_neighbours() -> None:
@@ -97,7 +97,7 @@ def test_unknown_thresholds_and_areas_have_words() -> None:
 
 def test_status_and_warnings_are_said_in_words() -> None:
     text = render_curves(CURVES["one_label"]()[0])
-    assert "few-labels: very few labels" in text
+    assert "few-labels: few labels, or none of a class" in text
     assert text.endswith("- only 1 label; the answer leans on what the method believes beforehand")
     assert "Warnings" not in render_curves(plain()[0])
 

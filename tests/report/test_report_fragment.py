@@ -95,8 +95,8 @@ def test_a_fragment_is_whole_and_keeps_to_itself(results: dict[str, Any], name: 
 
 def test_the_fragment_says_what_the_report_says(results: dict[str, Any]) -> None:
     fragment, page = results["estimates"]._repr_html_(), render_html(results["estimates"].report)
+    assert "120 items, 40 labeled, 2 classifiers, 2 classes; positive: yes" in fragment
     for said in (
-        "120 items, 40 labeled, 2 classifiers, 2 classes; positive: yes",
         "labels: column &#39;gold&#39; (40 of 120 rows)",
         "At a glance",
     ):
@@ -114,8 +114,9 @@ def test_fragments_of_every_report(sample: Callable[[], Report]) -> None:
 def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
     report = two_classes() | {"warnings": ["few-labels: only 3", "a note"]}
     page = render_html(report)
-    assert page.count("few-labels: only 3") == 1
-    assert page.index("few-labels: only 3") < page.index('class="answer"')
+    assert page.count("only 3</p>") == 1
+    assert page.index('class="answer"') < page.index("only 3</p>") < page.index("<main")
+    assert page.index("only 3</p>") < page.index("<b>What to do:</b>")
     assert "Please note</h2>" in page
     head = brief_estimates("Estimates", report).split("\n")
     assert head[1] == "! few-labels: only 3"

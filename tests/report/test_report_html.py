@@ -15,6 +15,8 @@ from report_samples import NASTY, SAMPLES, Report, demo, minimal, nasty_names, t
 
 from fewlabels.errors import InputError
 from fewlabels.report import html, render_html, save_page
+from fewlabels.report.blocks import blocks
+from fewlabels.report.provenance import made_by
 from fewlabels.report.words import clean
 
 VOID = {"meta", "br"}
@@ -46,7 +48,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self._open[-1:] != ["style"]:
+        if self._open[-1:] not in (["style"], ["script"]):
             self.text.append(data)
 
     @property
@@ -92,20 +94,24 @@ def test_the_content_is_in_order() -> None:
     places = [
         words.index(part)
         for part in (
-            "How good are the classifiers? 1,020 items, 20 labeled",
+            "How good are the classifiers?",
             "By accuracy",
-            "Please note: 2 points",
-            "At a glance",
+            "Items 1,020 Labeled 20",
+            "At a glance accuracy",
+            "Please note Only 20 of 1,020",
+            "At a glance Metric",
             "share of items whose predicted class is right",
-            "All estimates as a table",
+            "All estimates As a table",
             "How often each class occurs",
-            "Scores and calibration of each classifier",
-            "The method: Tempered ensemble",
+            "Scores and calibration of each classifier The areas",
+            "The method: Tempered ensemble Labels",
             "It assumes",
             "It fails when",
             "Diagnostics of the fit",
-            "How to read this page",
-            "fewlabels 0.1.0 · method tempered-ensemble · seed 0",
+            "How to read this page Estimate",
+            "Where this comes from Items 1,020, 20 labeled",
+            "Method tempered-ensemble, seed 0",
+            "Version fewlabels 0.1.0",
         )
     ]
     assert places == sorted(places)
@@ -141,8 +147,8 @@ def test_the_answer_says_how_many_labels_there_are() -> None:
 
 
 def test_the_answer_says_what_the_numbers_are_about() -> None:
-    assert "of the population that the items come from" in _answer()
-    assert "of these very items, and of no others" in _answer(estimand="sample")
+    assert "about the population that the items come from" in _answer()
+    assert "The numbers are about these items only." in _answer(estimand="sample")
 
 
 def test_without_probabilities_the_answer_speaks_of_overlaps() -> None:
@@ -170,8 +176,10 @@ def test_a_row_of_the_forest_plot_per_estimate() -> None:
     report = two_classes()
     page = Page(render_html(report))
     in_legend, in_diagrams = 1, 10 * len(report["models"])
-    assert page.count("circle", "dot") == len(report["estimates"]) + in_legend + in_diagrams
-    assert page.count("line", "span") == len(report["estimates"]) + in_legend
+    again = 4 * len(report["models"])  # all items above the groups, by each of 4 metrics
+    rows = len(report["estimates"]) + again
+    assert page.count("circle", "dot") == rows + in_legend + in_diagrams
+    assert page.count("line", "span") == rows + in_legend
     assert page.count("details", "group") == 4
 
 
@@ -230,12 +238,57 @@ def test_the_method_is_told_in_sentences() -> None:
     )
 
 
-def test_save_html_writes_the_page(tmp_path: Path) -> None:
+def test_save_html_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
     target = tmp_path / "report.html"
     target.write_text("old")
     save_page("estimates", two_classes(), str(target))
-    assert target.read_bytes().decode("utf-8") == render_html(two_classes())
+    with made_by():
+        assert target.read_bytes().decode("utf-8") == render_html(two_classes())
     assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_page_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    with made_by("fewlabels estimate data/a.csv --by 'x y'", ["data/a.csv"]):
+        words = Page(render_html(two_classes() | {"positive": "spam"})).words
+    assert words.count("fewlabels report · a.csv · 1 January 2026 How good") == 1
+    end = words[words.rindex("Where this comes from") :]
+    for said in (
+        "File data/a.csv", "Items 1,020, 20 labeled", "Positive class spam",
+        "Method tempered-ensemble, seed 0", "Made 2026-01-01 00:00 UTC",
+        "Version fewlabels 0.1.0", "Command fewlabels estimate data/a.csv --by 'x y'",
+    ):  # fmt: skip
+        assert said in end
+
+
+def test_contents_lead_to_every_section() -> None:
+    page = Page(render_html(two_classes()))
+    ids = [a["id"] for tag, a in page.elements if tag == "h2" and "id" in a]
+    linked = [(a["href"] or "")[1:] for tag, a in page.elements if tag == "a"]
+    assert [link for link in linked if link in ids][-len(ids) :] == ids
+
+
+def test_who_is_likelier_the_best_is_said_where_the_value_says_otherwise() -> None:
+    answer = _answer()
+    assert "bert-base has the best estimate (P(best) 24%), but gpt-zero-shot is more" in answer
+    assert "The accuracy of bert-base is estimated at 0.945" in answer
+
+
+def test_rows_follow_the_comparison() -> None:
+    report = two_classes()
+    ranking = ["gpt-zero-shot", *(m for m in report["models"] if m != "gpt-zero-shot")]
+    compared = {"ranking": ranking}
+    block = next(b for b in blocks(report | {"comparison": {"accuracy": compared}}))
+    assert [row.model for row in block.ranked()] == ranking
+    assert blocks(report)[0].ranked()[0].model == "bert-base"
+
+
+def test_groups_stand_side_by_side_and_are_open() -> None:
+    source = render_html(two_classes())
+    page = Page(source)
+    assert page.count("div", "side") == 4 * 7
+    assert source.count('<details class="group" open>') == 4
 
 
 def test_other_pages_are_saved_by_their_names(tmp_path: Path) -> None:

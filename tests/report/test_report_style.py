@@ -28,8 +28,16 @@ TEXT = [
     ("soft", "card"),
     ("own", "ground"),
     ("own", "card"),
+    ("own", "note"),
+    ("card", "ink"),  # what is said of a value that is pointed at
 ]
-GRAPHICS = [("own", "card"), ("other", "card"), ("share", "card"), ("soft", "card")]
+GRAPHICS = [
+    ("own", "card"),
+    ("other", "card"),
+    ("share", "card"),
+    ("soft", "card"),
+    ("note-edge", "note"),
+]
 
 
 def _luminance(colour: str) -> float:

@@ -189,7 +189,10 @@ def test_distributions_of_annotators(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ({"metrics": lambda y, p: 0.0}, "a function of all items"),
-        ({"method": "labeled", "estimand": "sample"}, "cannot judge these very items in a stream"),
+        (
+            {"method": "labeled", "estimand": "sample"},
+            "cannot estimate for these items only in a stream",
+        ),
         ({"method": "labeled", "posterior": "out"}, "goes with methods that apply to every row"),
         ({"engine": "clouds"}, "engine"),
     ],

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Losses, smaller is better:
   L     squared distance of the probabilities from single labels
-  EL    from the label distribution; EL = CL + DL
+  EL    the same from the shares of the labels; EL = CL + DL
   CL    what calibration could remove; CE is its square root
-  DL    what only a better classifier removes
+  DL    what takes a better classifier
   L_disagreement, CL_disagreement, CE_disagreement
         of the predicted probability that two annotators disagree
 """
@@ -49,13 +49,13 @@ class AnnotationOptions(Record):
 
     statistic: tuple[str, ...] = option(
         CHOICE,
-        "Score unanimity:3 or majority:5 (of so many labels) as well. Repeatable.",
+        "Also assess unanimity:3 or majority:5 (of so many labels). Repeatable.",
         "NAME:N",
         (),
     )
-    bins: int = option(CHOICE, "Of equal width.", "N", 15)
+    bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15)
     calibration: str | None = option(
-        HOW, "Apply first what `fewlabels calibrate` saved.", "MODEL.json"
+        HOW, "First apply a calibration that `fewlabels calibrate` saved.", "MODEL.json"
     )
     require: tuple[str, ...] = require("<=", "high")
 
@@ -87,9 +87,9 @@ def assess_annotations(
 ) -> int:
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
-    How far each is from the distribution of the labels, how much of that calibration could
-    remove, and how well it predicts that annotators disagree. A known label counts as one; so do
-    the votes of --votes, and of whoever votes without probabilities.
+    Shows how far each is from the shares of the annotators' labels, how much of that calibration
+    could remove, and how well it predicts that annotators disagree. A known label counts as one
+    annotator's; so do the votes of --votes and of classifiers without probabilities.
     """
     conditions = [parse_requirement(condition) for condition in asked.require]
     output.check(source, asked.calibration)

@@ -21,6 +21,7 @@ from fewlabels.cli.label import label
 from fewlabels.cli.look import doctor, methods
 from fewlabels.cli.one_classifier import curve, label_next, threshold
 from fewlabels.cli.options import in_options
+from fewlabels.cli.output import TYPED
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.errors import FewlabelsError, one_line, unknown
 from fewlabels.kernels.notices import hearing
@@ -38,7 +39,7 @@ COMPLETE = "_FEWLABELS_COMPLETE"
 COMMANDS = {
     "Look at a file": (doctor, convert),
     "How good are the classifiers": (estimate, compare, assess_annotations),
-    "How good is what they judge": (score,),
+    "How good is the system that judges evaluate": (score,),
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),
@@ -115,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
         # that a requirement is not met.
         given = sys.argv[1:] if arguments is None else list(arguments)
-        context = app.make_context("fewlabels", given)
+        context = app.make_context("fewlabels", list(given))
+        context.meta[TYPED] = given
         listening = hearing(lambda line: terminal.print_warnings([line]))
         # In a process that goes on, such as a notebook's, signals are not ours.
         hearing_signals = interrupts.heard() if arguments is None else contextlib.nullcontext()

@@ -25,7 +25,13 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Writer, check_outputs, json_writer, write_outputs
+from fewlabels.cli.output import (
+    Writer,
+    check_outputs,
+    json_writer,
+    of_this_command,
+    write_outputs,
+)
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import InputError, UsageError, one_line, quoted
 
@@ -44,14 +50,14 @@ class Data(Record):
     where: tuple[str, ...] = option(INPUT, "Only these rows. Repeatable.", "COL=VALUE", ())
     most_items: int | None = option(
         INPUT,
-        "Rows of a file that are used at most, drawn at random: 200,000.",
+        "Most rows of a file that are used, drawn at random. Default: 200,000.",
         at_least=2,
     )
     models: tuple[str, ...] = option(CHOICE, "Only these. Repeatable.", "A,B,..", ())
     exclude_models: tuple[str, ...] = option(CHOICE, "All but these. Repeatable.", "A,B,..", ())
     out: str | None = option(OUTPUT, "Output, a new folder. Default: ./benchmark-NAME.", "DIR")
     resume: bool = option(
-        RUNNING, "Go on where a run was interrupted, or add to it.", default=False
+        RUNNING, "Continue a run that was interrupted, or add to it.", default=False
     )
     workers: int | None = option(
         RUNNING, "Processes; the answer is the same. Default: all.", at_least=1
@@ -73,22 +79,24 @@ class Protocol(Record):
         CHOICE, "Cut a numeric --by column. Repeatable.", "COL=N,N,..", ()
     )
     levels: tuple[str, ...] = option(
-        CHOICE, "Levels of what the protocol varies. Repeatable.", "A,B,..", ()
+        CHOICE, "Levels of the factor that the protocol varies. Repeatable.", "A,B,..", ()
     )
     slice_by: str | None = option(CHOICE, "Trained sets: where ranges are cut.", "COL")
-    runs: int | None = option(HOW, "Repetitions of each setting: 50, trained sets 500.", at_least=1)
+    runs: int | None = option(
+        HOW, "Repetitions of each setting. Default: 50, trained sets 500.", at_least=1
+    )
     n_labeled: tuple[str, ...] = option(
         HOW,
-        "How many labels: 20, 50 and 100, in some protocols 20 alone. Repeatable.",
+        "How many labels. Default: 20, 50 and 100; in some protocols only 20. Repeatable.",
         "N,N,..",
         (),
     )
     n_unlabeled: tuple[str, ...] = option(
-        HOW, "How many unlabeled items: 1,000. Repeatable.", "N,N,..", ()
+        HOW, "How many unlabeled items. Default: 1,000. Repeatable.", "N,N,..", ()
     )
     labels_per_item: tuple[str, ...] = option(
         HOW,
-        "Disagreement: labels that a validation item keeps, 2 and 5. Repeatable.",
+        "Disagreement: labels per validation item. Default: 2 and 5. Repeatable.",
         "N,N,..",
         (),
     )
@@ -99,13 +107,13 @@ class Protocol(Record):
     seed: int | None = option(HOW, "0 gives the splits of the papers.", at_least=0)
     estimand: Literal["population", "sample"] | None = option(
         HOW,
-        "The metric on what the items come from, or on these items: sample, but population with "
-        "--confidence-level.",
+        "Truth on the population that the items come from, or on these items. Default: sample, but "
+        "population with --confidence-level.",
     )
     confidence_level: float | None = option(
         HOW,
-        "Compute intervals too, and their coverage; for the population, as the truth is that of "
-        "other items.",
+        "Also compute intervals and their coverage; for the population, as the truth is from other "
+        "items.",
     )
     curve_runs: int | None = option(HOW, "Draws per curve size; 0: no curve.", at_least=0)
     train_rows: int | None = option(HOW, "Trained sets: rows of each.", at_least=2)
@@ -290,7 +298,8 @@ def demo(settings: Settings, asked: Demonstration) -> None:
         writers[asked.json] = json_writer(estimates.to_dict())
     if asked.save_data is not None:
         writers[asked.save_data] = partial(save_predictions, world)
-    write_outputs(writers)
+    with of_this_command():
+        write_outputs(writers)
     width = terminal.width()
     said = (
         f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "

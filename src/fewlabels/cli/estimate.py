@@ -31,32 +31,32 @@ class EstimateOptions(Record):
 
     metrics: str = option(
         CHOICE,
-        "By scikit-learn's names. Unless said it follows FILE: accuracy, ece, roc_auc and "
-        "average_precision of probabilities; roc_auc and average_precision of scores; error_rate "
-        "and cohen_kappa of votes.",
+        "Named as in scikit-learn. By default accuracy, ece, roc_auc and average_precision for "
+        "probabilities; roc_auc and average_precision for scores; error_rate and cohen_kappa for "
+        "votes.",
         "A,B,..",
         "default",
         show_default=False,
     )
     threshold: tuple[str, ...] = option(
         CHOICE,
-        "Predict positive from P(positive) >= P on, not .5. Repeatable.",
+        "Predict positive if P(positive) >= P, instead of .5. Repeatable.",
         "[NAME=]P",
         (),
     )
     against: Literal["auto", "class", "distribution"] = option(
         HOW,
-        "With annotators' counts (h__ columns): one class per item, or the distribution of their "
-        "labels.",
+        "With annotators' counts (h__ columns): judge by one class per item, or by the "
+        "distribution of their labels.",
         default="auto",
     )
     shift: Literal["auto", "covariate", "label"] | None = option(
-        HOW, "Correct by weights for labeled items that differ from the others (docs/shift.md)."
+        HOW, "Weight the labeled items, where they differ from the others (docs/shift.md)."
     )
     anytime: bool = option(
         HOW,
-        "Also the intervals that hold however often one looks and whenever one stops labeling; "
-        "needs --labels RECORD, a record of `fewlabels label`.",
+        "Also give intervals that stay valid however often you look and whenever you stop "
+        "labeling; needs --labels RECORD, a record of `fewlabels label`.",
         default=False,
     )
     require: tuple[str, ...] = require(">=", "low")
@@ -188,13 +188,14 @@ class Ranking(Record):
 
     metric: tuple[str, ...] = option(
         CHOICE,
-        "By which metric; unless given accuracy, or roc_auc of scores alone. Repeatable.",
+        "Metric to compare by. By default accuracy, or roc_auc if there are scores alone. "
+        "Repeatable.",
         "M",
         (),
     )
 
 
-@command(short_help="Which classifier is best, and how far that is known.")
+@command(short_help="Which classifier is best, and how sure that is.")
 @takes("source", Input)
 @takes("settings", Settings, models="Compare only these classifiers.")
 @takes("ranking", Ranking)
@@ -202,8 +203,8 @@ class Ranking(Record):
 def compare(source: Input, settings: Settings, ranking: Ranking, output: Output) -> None:
     """Compare the classifiers in FILE: ranking, paired differences, and joint errors.
 
-    Says who cannot be told apart, who may be the best, about how many more labels would settle it,
-    how much the classifiers differ between groups, and how often they fail together.
+    Says which classifiers cannot be told apart, which may be the best, about how many more labels
+    are needed to decide, how much they differ between groups, and how often they fail together.
     """
     output.check(source)
 

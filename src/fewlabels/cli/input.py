@@ -49,8 +49,8 @@ class Columns(Record):
     )
     confidence: tuple[str, ...] = option(
         INPUT,
-        "A classifier with --hard and its column of how probable its own prediction is to "
-        "it (two classes). Repeatable.",
+        "For a classifier with --hard: its column with the probability it gives its own "
+        "prediction (two classes). Repeatable.",
         "NAME=COL",
         (),
     )
@@ -58,18 +58,18 @@ class Columns(Record):
     weight: str | None = option(INPUT, "Column of the sampling weight.", "COL")
     columns: str | None = option(
         INPUT,
-        "A file that says all of this; `fewlabels doctor FILE --write TOML` makes one.",
+        "Read all these options from a file; `fewlabels doctor FILE --write TOML` makes one.",
         "TOML",
     )
     classes: str | None = option(INPUT, "All classes, in the order of the columns.", "A,B,..")
     no_label: tuple[str, ...] = option(
         INPUT,
-        "A text that stands for an unknown label, beside N/A, ? and the like. Repeatable.",
+        "A text that means an unknown label, besides N/A, ? and the like. Repeatable.",
         "TEXT",
         (),
     )
     same: tuple[str, ...] = option(
-        INPUT, "A text and the class that it means. Repeatable.", "TEXT=CLASS", ()
+        INPUT, "A text in the file and the class it means. Repeatable.", "TEXT=CLASS", ()
     )
 
     @classmethod
@@ -142,43 +142,43 @@ class Input(Columns):
     file: str | None = option(INPUT, metavar="FILE", positional=True)
     positive: str | None = option(
         INPUT,
-        "The positive class; unless said, that of a known word (yes, 1, pass, spam ...), else "
-        "the last. Of more than two it is judged against the rest.",
+        "The positive class. By default a known word (yes, 1, pass, spam ...), else the last "
+        "class. Of more than two classes, it is judged against the rest.",
         "CLASS",
     )
     labels: tuple[str, ...] = option(
         INPUT,
-        "Labels kept apart: a record of `fewlabels label`, or a table of item and label, joined by "
-        "the item. Repeatable.",
+        "Labels in a file of their own: a record of `fewlabels label`, or a table of item and "
+        "label, joined by the item. Repeatable.",
         "FILE",
         (),
     )
     labels_as: Literal["votes", "counts"] | None = option(
         INPUT,
-        "What labels of several annotators are: counts to judge by, or votes of classifiers. "
-        "Unless said, two that differ on an item are an error.",
+        "Use labels of several annotators as counts to judge by, or as votes of classifiers. By "
+        "default, different labels of one item are an error.",
     )
     reference: str | None = option(
         INPUT,
         "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
-        "read by the same options; the labels at hand decide how far it is trusted "
+        "read by the same options; the labels in FILE decide how much it counts "
         "(docs/reference-data.md).",
         "FILE",
     )
     votes: str | None = option(
         INPUT,
-        "Long votes: item, annotator, label. Alone it says that FILE holds them.",
+        "Votes, one per row: item, annotator, label. Without a value, FILE itself holds them.",
         "[VOTES]",
         is_flag=False,
         flag_value=_ALONE,
     )
     duplicates: Literal["refuse", "keep", "last"] = option(
         INPUT,
-        "Several votes of an annotator on an item: an error, all count, or the last.",
+        "Several votes of an annotator on one item: refuse them, keep all, or keep the last.",
         default="refuse",
     )
     item: str | None = option(
-        INPUT, "Column that names the items; votes and labels are joined by it.", "COL"
+        INPUT, "Column of item names; votes and labels are joined by it.", "COL"
     )
     annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL")
     answer: str | None = option(INPUT, "Column of the class voted for.", "COL")
@@ -191,29 +191,29 @@ class Input(Columns):
         | None
     ) = option(
         INPUT,
-        "What standard input (FILE is -) or a log is, where its content does not say it.",
+        "Format of standard input (FILE is -) or of a log, if its content does not show it.",
         flag="--format",
     )  # fmt: skip
     criterion: str | None = option(
         INPUT,
-        "Of a log (docs/llm-judges.md): the criterion to look at; A,B where people and judges call "
-        "one thing by two names.",
+        "For logs (docs/llm-judges.md): the criterion to look at; A,B if people and judges use "
+        "different names for it.",
         "NAME",
     )
     people: Literal["auto", "majority", "histogram", "votes"] = option(
         INPUT,
-        "Of a log: what several people's labels of one item are; unless said a label where they "
+        "For logs: how to use several people's labels of one item. By default one label if they "
         "agree on all items, else counts.",
         default="auto",
     )
     repeats: Literal["one", "all"] = option(
-        INPUT, "Of a log: how many of an item's repeats (epochs) are rows.", default="one"
+        INPUT, "For logs: use one of an item's repeats (epochs), or all as rows.", default="one"
     )
     pass_from: float | None = option(
-        INPUT, "Of a log: grades of people and judges pass from this number on.", "X"
+        INPUT, "For logs: grades from this number on count as a pass.", "X"
     )
     sheet: str | None = option(
-        INPUT, "Which sheet of the workbook FILE; of other workbooks write book.xlsx#NAME.", "NAME"
+        INPUT, "Sheet of the workbook FILE; for other workbooks write book.xlsx#NAME.", "NAME"
     )
 
     @classmethod

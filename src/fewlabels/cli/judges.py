@@ -17,13 +17,13 @@ class Passing(Record):
 
     positive: str | None = option(
         CHOICE,
-        "The class that passes; unless said the positive one of two, and of grades in numbers the "
-        "mean.",
+        "The class that counts as a pass. By default the positive one of two; for numeric grades "
+        "the mean grade.",
         "CLASS",
     )
 
 
-@command(short_help="How good is what the judges judge: a corrected pass rate.")
+@command(short_help="Pass rate of what judges evaluate, corrected for their mistakes.")
 @takes("source", Input, without=("reference", "positive"))
 @takes("passing", Passing)
 @takes(
@@ -39,11 +39,11 @@ class Passing(Record):
 )
 @takes("output", Output, "json")
 def score(source: Input, passing: Passing, settings: Settings, output: Output) -> None:
-    """Estimate the pass rate, or mean grade, of the system that the judges in FILE judge.
+    """Estimate the pass rate, or mean grade, of the system that the judges in FILE evaluate.
 
-    Beside the judges' own rates stand those of the labels alone, the labels and each judge
-    together (prediction-powered), and all judges together. Of a log with several criteria each is
-    scored.
+    Shows the judges' own rates, that of the labels alone, that of the labels and each judge
+    together (prediction-powered), and that of all judges together. A log with several criteria
+    gets a score for each.
     """
     output.check(source)
 
@@ -65,7 +65,7 @@ class Target(Record):
     out: str | None = option(OUTPUT, metavar="OUT", positional=True)
 
 
-@command(short_help="A log, or any file, as a table of the native columns.")
+@command(short_help="Turn a log, or any file, into a table with native columns.")
 @takes("source", Input, without=("reference",))
 @takes("target", Target)
 def convert(source: Input, target: Target) -> None:

@@ -39,14 +39,14 @@ class LabelOptions(Record):
     """What `fewlabels label` shows, asks and writes."""
 
     show: tuple[str, ...] = option(
-        INPUT, "Columns to show of an item, side by side; those of text unless given.", "A,B,..", ()
+        INPUT, "Columns to show of an item, side by side. By default those of text.", "A,B,..", ()
     )
     images: str | None = option(
-        INPUT, "Folder of pictures, which columns that are shown name.", "FOLDER"
+        INPUT, "Folder of the pictures that are named in the columns shown.", "FOLDER"
     )
     metrics: str = option(
         CHOICE,
-        "What is estimated beside the page. Unless said accuracy, or roc_auc of scores.",
+        "What to estimate beside the items. By default accuracy, or roc_auc for scores.",
         "A,B,..",
         "",
         show_default=False,
@@ -62,24 +62,22 @@ class LabelOptions(Record):
         HOW, "How the next item is drawn; its probability is in the record.", default="random"
     )
     see_predictions: bool = option(
-        HOW, "Show what the classifiers say; the record notes it.", default=False
+        HOW, "Show the classifiers' predictions; the record notes it.", default=False
     )
-    markdown: bool = option(HOW, "Lay texts out by the marks of Markdown in them.", default=False)
+    markdown: bool = option(HOW, "Show texts as Markdown.", default=False)
     labels: str | None = option(
         OUTPUT,
-        "The record, which every decision is added to; FILE.labels.jsonl unless given.",
+        "The record to which every decision is added. By default FILE.labels.jsonl.",
         "FILE",
     )
-    annotator: str | None = option(
-        OUTPUT, "Who labels; unless given the name of who is logged in.", "NAME"
-    )
+    annotator: str | None = option(OUTPUT, "Name of who labels. By default the login name.", "NAME")
     terminal: bool = option(RUNNING, "Label in this terminal, without a page.", default=False)
     no_browser: bool = option(
         RUNNING, "Print the page's address, and open no browser.", default=False
     )
     port: int = option(
         RUNNING,
-        "Where the page listens, on this machine alone; 0 is any that is free.",
+        "Port of the page, on this machine only; 0 takes a free one.",
         default=0,
         at_least=0,
     )

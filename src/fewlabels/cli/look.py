@@ -18,15 +18,15 @@ from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, unknown
 
 
-@command(short_help="What is in a file, what is wrong and how to mend it.")
+@command(short_help="What is in a file, what is wrong and how to fix it.")
 @takes("source", Input, without=("reference",))
 @takes("output", Output, "json", "write")
-@takes("settings", Settings, "workers", workers="Who reads large files in parts.")
+@takes("settings", Settings, "workers", workers="Threads that read large files in parts.")
 @takes("engine", Engine, "engine", "scheduler")
 def doctor(source: Input, engine: Engine, settings: Settings, output: Output) -> None:
-    """Say what each column of FILE is, what is wrong with it and how to mend it.
+    """Say what each column of FILE is, what is wrong with it and how to fix it.
 
-    The exit code is 2 where `fewlabels estimate` would refuse the file, and 0 where it would not.
+    The exit code is 2 if `fewlabels estimate` would refuse the file, else 0.
     """
     output.check(source)
 

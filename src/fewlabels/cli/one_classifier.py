@@ -74,8 +74,8 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
             "source",
             Input,
             without=("reference",),
-            positive="The class to find, against the rest; of two, that of a known word (yes, spam "
-            "...), else the last.",
+            positive="The class to find, against the rest. By default a known word (yes, spam "
+            "...), else the last class.",
             # Elsewhere it maps columns alone; here a name alone chooses.
             model={
                 "metavar": SELECTS,
@@ -150,7 +150,7 @@ class Band(Record):
     """How `fewlabels curve` draws."""
 
     interval: Literal["shortest", "equal-tailed"] = option(
-        HOW, "Which interval of the draws the band shows at each point.", default="shortest"
+        HOW, "Kind of interval that the band shows at each point.", default="shortest"
     )
 
 
@@ -297,24 +297,24 @@ class List(Record):
     size: int = option(CHOICE, "How many items to list.", default=10, at_least=1)
     kind: Literal["precision-recall", "roc", "error-rates", "labels"] = option(
         CHOICE,
-        "The curve whose band is to become narrow, or, of votes, what is to become known.",
+        "The curve whose band should narrow; for votes, what should become known.",
         default="precision-recall",
     )
     metric: str | None = option(
-        CHOICE, "Instead of a curve: a metric of every classifier, or of --model."
+        CHOICE, "Instead of a curve: a metric, of every classifier or of --model."
     )
     against: str | None = option(
-        CHOICE, "Of a metric: the difference to this classifier; 'best': which one is best."
+        CHOICE, "For a metric: the difference to this classifier; 'best': which one is best."
     )
     group: str | None = option(
-        CHOICE, "Of a metric: how far each group of this column is from all items."
+        CHOICE, "For a metric: how far each group of this column is from all items."
     )
     min_precision: float | None = option(
-        CHOICE, "Of a precision-recall curve: look where precision may be at least this."
+        CHOICE, "For a precision-recall curve: where precision may be at least this."
     )
     order: Literal["random", "stratified", "informative"] = option(
         CHOICE,
-        "Draw items evenly, in proportion from strata, or those that tell most more often.",
+        "Draw items evenly, in proportion from strata, or informative items more often.",
         default="informative",
     )
     before: int = option(CHOICE, "How many items were drawn so before.", default=0, at_least=0)
@@ -323,9 +323,9 @@ class List(Record):
 @command("label-next", short_help="Which items to label next.")
 @takes_one_model()
 @takes("wanted", List)
-@takes("output", Output, "json", out="Write the list; .csv or .parquet.")
+@takes("output", Output, "json", "html", out="Write the list; .csv or .parquet.")
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
-    """Draw the items of FILE to label next: those that tell more of your question more often.
+    """Draw the items of FILE to label next: informative items more often.
 
     The question is a curve, a metric (--metric), a difference or which is best (--against), gaps
     between groups (--group), or, of votes, error rates or labels (--kind). Rows count from 1, after
@@ -345,5 +345,7 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     of_item = "likeliest" if "likeliest" in shown else "score"
     numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
-    output.save_all(lambda: shown, out=table_writer(output.out, lambda: columns))
+    output.save_all(
+        lambda: shown, html=answer.save_html, out=table_writer(output.out, lambda: columns)
+    )
     output.show(lambda: shown, partial(render_label_next, report))

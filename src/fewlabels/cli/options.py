@@ -42,10 +42,10 @@ INPUT, CHOICE, HOW, OUTPUT, RUNNING = (
 )
 GROUPS = {
     INPUT: "What to read, and which column is what.",
-    CHOICE: "What to look at; everything where nothing is said.",
+    CHOICE: "What to look at; by default everything.",
     HOW: "How the answer is computed.",
     OUTPUT: "What to write besides the text, and what decides the exit code.",
-    RUNNING: "Who does the work, and how much of it at once.",
+    RUNNING: "How the work is run.",
 }
 """The groups of `--help` in their order, and the sentence of each."""
 

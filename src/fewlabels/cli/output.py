@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Writer = Callable[[Path], None]
 
+TYPED = "fewlabels.typed"
+"""Where the context has what was typed behind the program's name."""
+
 # A path may be bytes that are no text.
 _path = partial(option, OUTPUT, type=str)
 
@@ -38,7 +42,7 @@ _path = partial(option, OUTPUT, type=str)
 class Output(Record):
     """Where results go; `json` is "-" for standard output, and None is nowhere."""
 
-    json: str | None = _path("Write JSON; - prints it alone.", "PATH")
+    json: str | None = _path("Write JSON; - prints it to standard output.", "PATH")
     html: str | None = _path("Write the report as one HTML file.", "PATH")
     svg: str | None = _path("Write the figures as SVG.", "PATH")
     save: str | None = _path("Write the fitted map as JSON.", "MODEL.json")
@@ -102,7 +106,8 @@ class Output(Record):
             writers["json"] = lambda path: json_writer(report())(path)
         paths = {name: getattr(self, name) for name in writers}
         asked = {path: writers[name] for name, path in paths.items() if path is not None}
-        write_outputs(asked, last)
+        with of_this_command():
+            write_outputs(asked, last)
 
     def show(
         self,
@@ -148,6 +153,21 @@ class Output(Record):
         for what, path in written.items():
             if named and path is not None:
                 click.echo(f"\n{what}: {one_line(path)}")
+
+
+def of_this_command() -> AbstractContextManager[None]:
+    """Pages that are written in this block say the command as it was typed, and its files."""
+    from fewlabels.data.sources import path_of
+    from fewlabels.report.provenance import made_by
+
+    context = click.get_current_context()
+    typed: Sequence[str] = context.meta.get(TYPED, ())
+    paths: list[str] = []
+    for name in ("file", "votes", "labels", "reference"):
+        named = context.params.get(name)
+        paths += [named] if isinstance(named, str) else named if isinstance(named, tuple) else []
+    files = ["standard input" if path == "-" else path_of(path) for path in paths if path]
+    return made_by(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
 
 
 def table_writer(path: str | None, columns: Callable[[], Mapping[str, Any]]) -> Writer:

@@ -33,8 +33,8 @@ Methods:
   temperature  one number: all probabilities sharper or softer
   vector       a slope and an offset per class
   matrix       every class from the scores of all; needs many labels
-  alpha        probabilities stay; how sure they are, so how often two annotators
-               will disagree, and what a label or two would change
+  alpha        probabilities stay; learns how sure they are, and so how often two
+               annotators will disagree and what another label would change
 """
 
 
@@ -43,10 +43,10 @@ class Map(Record):
 
     method: str | None = option(HOW, "One of those below.", "METHOD", shell_complete=None)
     concentration: Literal["constant", "logits", "features", "classifiers"] | None = option(
-        HOW, "For alpha: of what the concentration is a function."
+        HOW, "For alpha: what the concentration depends on."
     )
     features: tuple[str, ...] = option(CHOICE, "Columns of the features.", "COL,..", ())
-    penalty: float | None = option(HOW, "Instead of the one that is chosen.", "X")
+    penalty: float | None = option(HOW, "Use this penalty instead of choosing one.", "X")
     apply: str | None = option(HOW, "Apply a saved map to FILE.", "MODEL.json", type=str)
 
     def check(self, settings: Settings, output: Output) -> None:
@@ -80,7 +80,7 @@ class Map(Record):
             raise UsageError("--apply needs --out FILE, where the calibrated predictions go")
 
 
-@command(short_help="Calibrate classifiers, and save or apply the map.", epilog=_EPILOG)
+@command(short_help="Calibrate classifiers; save or apply the calibration.", epilog=_EPILOG)
 @takes("source", Input, without=("positive", "reference"))
 @takes("settings", Settings, "models", "seed")
 @takes("asked", Map)
@@ -88,8 +88,8 @@ class Map(Record):
 def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> int:
     """Fit a calibration to the classifiers in FILE, or apply one that was saved.
 
-    Learned from known labels or from annotators' counts (h__ columns, or --votes). What comes out
-    of --out is a file like FILE.
+    Learns from known labels or from annotators' counts (h__ columns, or --votes). --out writes a
+    file like FILE.
     """
     asked.check(settings, output)
     output.check(source, asked.apply)
@@ -154,7 +154,7 @@ def _everything(source: Input) -> Predictions:
     "seed",
     method="The method that learns P(class | scores) from the labels.",
 )
-@takes("output", Output, "json")
+@takes("output", Output, "json", "html")
 def shift(source: Input, settings: Settings, output: Output) -> None:
     """Test whether the labeled items of FILE look like a random sample of all its items.
 
@@ -167,5 +167,5 @@ def shift(source: Input, settings: Settings, output: Output) -> None:
 
     arguments = settings.arguments("method", "confidence_level", "random_state")
     answer = run(source.read([]), **arguments)
-    output.save_all(answer.to_dict)
+    output.save_all(answer.to_dict, html=answer.save_html)
     output.show(answer.to_dict, answer.summary)

@@ -51,15 +51,15 @@ class Settings(Record):
         (),
         flag="--option",
     )
-    confidence_level: float = option(
-        HOW, "Probability that an interval is meant to hold the truth.", default=0.95
-    )
+    confidence_level: float = option(HOW, "Confidence level of the intervals.", default=0.95)
     estimand: Literal["population", "sample"] = option(
-        HOW, "The population the items come from, or these very items.", default="population"
+        HOW,
+        "Estimate for the population the items come from, or for these items only.",
+        default="population",
     )
     seed: int = option(
         HOW,
-        "Seed of whatever is random; the same seed gives the same answer.",
+        "Random seed; the same seed gives the same answer.",
         default=0,
         at_least=0,
     )
@@ -120,16 +120,16 @@ class Engine(Record):
     )
     engine: Literal["auto", "memory", "threads", "processes", "dask"] = option(
         RUNNING,
-        "Read FILE whole (memory), or in parts, which more rows than 250,000 are by default.",
+        "Read FILE whole (memory) or in parts. By default in parts from 250,000 rows on.",
         default="auto",
     )
     scheduler: str | None = option(RUNNING, "Dask cluster, as tcp://host:8786.", "ADDRESS")
     resume: bool = option(
-        RUNNING, "Go on where a run that reads in parts was stopped.", default=False
+        RUNNING, "Continue a run that was stopped (when reading in parts).", default=False
     )
     skip_bad_files: bool = option(
         RUNNING,
-        "Leave out files that cannot be read or have other columns; they are counted.",
+        "Skip files that cannot be read or have other columns; reports how many.",
         default=False,
     )
 

@@ -230,12 +230,12 @@ class Guard:
         place = "" if group.name is None else " in some groups"
         if self.moves:
             return (
-                f"contradicted: the labels put {metric} elsewhere{place} than the method does by "
-                "the other items, and the answer has moved to them; get more labels"
+                f"contradicted: the labels and the method disagree on {metric}{place}, and the "
+                "answer follows the labels; get more labels"
             )
         return (
-            f"contradicted: the labels alone put {metric} elsewhere{place}; get more labels, or "
-            "use method labeled"
+            f"contradicted: the labels and the method disagree on {metric}{place}; get more "
+            "labels, or use method labeled"
         )
 
 

@@ -56,8 +56,8 @@ def facts(
     worse = below_chance(predictions)
     if worse:
         sentences.append(
-            f"reversed: the labels put {listed(worse)} below chance (probability above .99): "
-            "reversed, or classes in another order?"
+            f"reversed: by the labels, worse than chance (probability above .99): {listed(worse)}; "
+            "are the scores reversed, or the classes in another order?"
         )
     sentences += _copies(predictions)
     # Where annotators' distributions are judged there is no correction to point to.
@@ -105,7 +105,7 @@ def annotators_weigh_in(predictions: Predictions) -> str:
     """Say that counts of annotators are taken for evidence of labels."""
     return (
         f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
-        "columns), which weigh in as evidence of their labels"
+        "columns), which are used as evidence of their labels"
     )
 
 
@@ -187,7 +187,7 @@ def _copies(predictions: Predictions) -> list[str]:
         twin = first.setdefault(print_.digest(), model)
         if twin != model:
             sentences.append(
-                f"{model} says the same as {twin} of every item; leave one of them out"
+                f"{model} predicts the same as {twin} on every item; leave one of them out"
             )
     return sentences
 

@@ -493,8 +493,8 @@ class _Counts:
             yield f"few-labels: {self.few:,} {of} have fewer than {FEW_IN_GROUP} labeled items"
         if self.contradicted:
             yield (
-                f"contradicted: in {self.contradicted:,} {of} the labels put a metric elsewhere "
-                "than the method does by the other items; get more labels"
+                f"contradicted: in {self.contradicted:,} {of} the labels and the method disagree "
+                "on a metric; get more labels"
             )
         if self.undefined:
             yield (

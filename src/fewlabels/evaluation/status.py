@@ -160,16 +160,16 @@ def _few(
     inside = of_group[item]
     size = predictions.size_of(np.unique(item[inside]))
     if not size:
-        borrowed = "; the labels of all items stand in" if labels_only else ""
+        borrowed = "; the labels of all items are used instead" if labels_only else ""
         return f"no labeled item{_where(group)}{borrowed}"
     if size < (FEW if group.name is None or labels_only else FEW_IN_GROUP):
-        taken = "" if labels_only or size < FEW else ", which is taken to be like the others"
+        taken = "" if labels_only or size < FEW else "; the group is assumed to be like the others"
         return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}{taken}"
     # Labels are worth what their items weigh: one of great weight beside others of none is one. A
     # label model learns from all of them, but nothing then shows that it is wrong.
     worth = predictions.effective_size(np.unique(item[inside]))
     if worth < FEW:
-        return f"{size} labeled items{_where(group)}, worth {worth:.1f} by their weights"
+        return f"{size} labeled items{_where(group)}, which count like {worth:.1f} by their weights"
     # With more than the labels, the model learns from all of them; a group borrows from the others.
     counted = inside if labels_only else np.ones_like(inside)
     times = predictions.times[item[counted]]

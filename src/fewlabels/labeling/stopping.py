@@ -57,7 +57,7 @@ class Stop:
         if asked.bound == "width":
             return f"the interval for {of} is at most {asked.threshold:g} wide"
         side = "above" if asked.bound == "low" else "below"
-        return f"the interval that holds at every look for {of} is {side} {asked.threshold:g}"
+        return f"the interval that stays valid at every look for {of} is {side} {asked.threshold:g}"
 
     @property
     def by_guard(self) -> bool:
@@ -90,7 +90,7 @@ class Stop:
         low, high = min(row.low for row in rows), max(row.high for row in rows)
         side = "above" if asked.bound == "low" else "below"
         return (
-            f"{of} is {side} {asked.threshold:g} by the interval that holds at every look "
+            f"{of} is {side} {asked.threshold:g} by the interval that stays valid at every look "
             f"({low:.3f} to {high:.3f})"
         )
 

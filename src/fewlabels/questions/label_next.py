@@ -10,6 +10,7 @@ class.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,8 @@ class LabelNext(Answer):
         probability `probability` then is (`score` is NaN).
     """
 
+    _page = "label-next"
+
     items: Ints
     gain: Floats
     drawn: Floats
@@ -110,6 +113,10 @@ class LabelNext(Answer):
     def summary(self, width: int = 80) -> str:
         """The items in the order to label them, as text; rows count from 1, as a file's do."""
         return report.render_label_next(self.report(), width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the items as one self-contained HTML file."""
+        report.save_page("label-next", self.report(), path)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row per item: item, score, probability, gain, drawn ("pandas", "polars" ...)."""
@@ -272,7 +279,7 @@ def _as_drawn(found: NextItems) -> dict[str, Any]:
 def _statement(method: str, order: Order) -> str:
     """Which methods may learn from labels of items that were chosen by score."""
     if order != "informative":
-        return "Every item was as likely to be drawn as any other: labels serve every method."
+        return "All items were equally likely to be drawn: any method may learn from their labels."
     known = METHODS.get(method)
     own = "that is not known: ask its author" if known is None else known.chosen_by_score
     others = [
@@ -280,9 +287,9 @@ def _statement(method: str, order: Order) -> str:
     ]
     also = f" Of the others, {listed(others)} may." if others else ""
     return (
-        "These items are drawn by their scores, not evenly. May a method learn from their "
-        f"labels? With {method}, {own}.{also} A method that takes labeled items for a random "
-        "sample needs the probabilities with which they were drawn."
+        "These items are no random sample: they were drawn by their scores. May a method learn "
+        f"from their labels? With {method}, {own}.{also} A method that takes labeled items for a "
+        "random sample needs the probabilities with which they were drawn."
     )
 
 

@@ -296,11 +296,7 @@ class OneClassifier:
         binary, labels_only = self.binary, self.posterior.observed is not None
         notes = list(binary.notes)
         if not self._informed:
-            prior = " (the prior alone)" if self.method == AUTO else ""
-            notes.append(
-                "assumption: no labels at all, so the answer is what the method believes beforehand"
-                f"{prior}"
-            )
+            notes.append("assumption: no labels, so the answer is the method's prior")
         notes += absent_classes(binary.classes, binary.labels[binary.labeled])
         if binary.n_annotated and not labels_only:
             notes.append(annotators_weigh_in(binary))

@@ -420,7 +420,7 @@ def threshold(
         wanted = " and ".join(one.text for one in conditions)
         unmet = (
             f"no draw meets {wanted} at any threshold; the nearest is {best:.6g}, where the rates "
-            f"lack {lack:.3g} on average"
+            f"fall short by {lack:.3g} on average"
         )
     return Thresholds(
         **question.facts(),

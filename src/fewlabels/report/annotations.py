@@ -10,7 +10,7 @@ from typing import Any
 
 from fewlabels.errors import listed
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
-from fewlabels.report.html import render
+from fewlabels.report.html import render, within_budget
 from fewlabels.report.profiles import Profile, profile
 from fewlabels.report.words import (
     NARROWEST,
@@ -21,7 +21,6 @@ from fewlabels.report.words import (
     fit,
     fitted,
     made_by,
-    number,
     percent,
     plural,
     share,
@@ -39,22 +38,37 @@ OF_STATISTIC = ("L", "CL", "CE", "EL")
 """What is shown of any other statistic of labels; its name follows an underscore."""
 
 MEANINGS = {
-    "accuracy": "share of items whose most frequent label is the classifier's likeliest class",
-    "L": "squared distance of the probabilities from single labels; what annotators disagree "
-    "about is in it, so the best classifier does not reach 0",
-    "EL": "epistemic loss: squared distance of the probabilities from the label distribution",
+    "accuracy": "share of items on which the classifier's likeliest class is the annotators' most "
+    "frequent label",
+    "L": "squared distance of the probabilities from single labels; as annotators disagree, even "
+    "the best classifier does not reach 0",
+    "EL": "epistemic loss: squared distance of the probabilities from the shares of the labels "
+    "that annotators give; 0 is a perfect match",
     "CL": "calibration loss: the part of EL that calibration could remove",
-    "DL": "dispersion loss: the rest of EL, which only a better classifier removes",
-    "CE": "calibration error: the square root of CL",
+    "DL": "dispersion loss: the rest of EL, which takes a better classifier",
+    "CE": "calibration error: the square root of CL, so in units of probability",
     "L_disagreement": "squared error of the predicted probability that two annotators disagree",
     "CL_disagreement": "the part of it that calibration could remove",
     "CE_disagreement": "the square root of that: how far off the predicted disagreement is",
 }
 """What each loss is, in words."""
 
+HEADINGS = {
+    "accuracy": "Right on the most frequent label",
+    "L": "Distance from single labels",
+    "EL": "Distance from their shares",
+    "CL": "of it by calibration",
+    "DL": "of it by the classifier",
+    "CE": "Calibration error",
+    "L_disagreement": "Error of the prediction",
+    "CL_disagreement": "of it by calibration",
+    "CE_disagreement": "Calibration error",
+}
+"""What a column of a page says, above the symbol."""
+
 UNBIASED = (
-    "a loss below 0 is one too small to tell from 0: what few labels add by chance is taken off, "
-    "at times too much"
+    "a loss below 0 cannot be told from 0; with few labels chance adds to a loss, and the estimate "
+    "takes that off again (it is unbiased), so a true 0 comes out below 0 about as often as above"
 )
 
 _DIRECTION = {"accuracy": 1}
@@ -150,18 +164,22 @@ class Assessed:
         removed, left = (self.row(model, metric).value for metric in ("CL", "DL"))
         if self.nearest.metric != "EL" or value is None or removed is None or left is None:
             return ""
+        write = self.nearest.write
         if value <= 0:
-            return "That is too small to tell from 0: the labels show no distance."
+            return (
+                "That cannot be told from 0: the labels show no distance. (The estimate is "
+                "unbiased, so a true 0 comes out below 0 about as often as above.)"
+            )
         if removed <= 0:
             return (
-                f"The labels show nothing that calibration could remove (CL {number(removed)}); "
-                f"only a better classifier is nearer (DL {number(left)})."
+                "The labels show nothing that calibration could remove; all of it takes a better "
+                f"classifier (DL {write(left)})."
             )
         if left <= 0:
-            return f"Calibration could remove all of it (CL {number(removed)}, DL {number(left)})."
+            return f"Calibration could remove all of it (CL {write(removed)})."
         return (
-            f"Calibration could remove {number(removed)} of it (CL); {number(left)} would be left "
-            "(DL), which only a better classifier removes."
+            f"Calibration could remove {write(removed)} of it (CL); the other {write(left)} (DL) "
+            "takes a better classifier."
         )
 
     @property
@@ -252,12 +270,17 @@ def _answer(found: Assessed) -> Iterator[str]:
         return
     leader, block = found.answer.leader, found.nearest
     name = clean(leader.model)
-    nearest = "the label distribution" if block.metric == "EL" else "the labels"
-    distance = f"{block.metric} {' '.join(filter(None, block.figures(leader)))}."
+    figures = " ".join(filter(None, block.figures(leader)))
+    what = "the shares of the annotators' labels" if block.metric == "EL" else "single labels"
     if found.answer.n_ranked > 1:
-        yield f"{name} is nearest to {nearest}: {distance}"
-    else:
-        yield f"The squared distance of {name} from {nearest}: {distance}"
+        yield f"{name} comes nearest to what annotators say."
+    yield (
+        f"The squared distance of its probabilities from {what} is {figures} "
+        f"({block.metric}; 0 is a perfect match)."
+        if found.answer.n_ranked > 1
+        else f"The squared distance of {name} from {what} is {figures} ({block.metric}; 0 is a "
+        "perfect match)."
+    )
     n = len(found.answer.rivals)
     if n:
         overlap = "interval of 1 other overlaps"
@@ -288,11 +311,21 @@ def _meanings(found: Assessed) -> Iterator[str]:
 
 
 def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
-    """The report as a page of HTML that needs no other file, no network and no script.
+    """The report as a page of HTML that needs no other file and no network.
 
     `report` is the dictionary of `Assessment.to_dict`. A fragment shows no diagrams.
     """
     found = Assessed(report)
+    portraits = [] if fragment else _portraits(found)
+    kept = (len(portraits), 8, 4, 2)
+    return within_budget(lambda level: _page(found, portraits, kept[level], fragment), len(kept))
+
+
+def _page(
+    found: Assessed, portraits: Sequence[Mapping[str, Any]], most: int, fragment: bool
+) -> str:
+    """The page with diagrams of the first classifiers."""
+    report = found.report
     return render(
         "annotations.html.j2",
         ("annotations.css",) if fragment else None,
@@ -305,8 +338,10 @@ def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
         axis=common_axis([found.nearest]),
         tables={"losses": list(LOSSES), "pairs": list(OF_PAIRS)},
         meaning_of=statistic_meaning,
-        portraits=[] if fragment else _portraits(found),
+        portraits=portraits[:most],
+        undrawn=max(len(portraits) - most, 0),
         meanings=MEANINGS,
+        headings=HEADINGS,
         unbiased=UNBIASED if found.negative else "",
     )
 

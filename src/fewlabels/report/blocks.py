@@ -13,16 +13,13 @@ from fewlabels.report.words import NumberFormat, number_format
 
 Report = Mapping[str, Any]
 
-MOST_ROWS = 60
-"""Of more classifiers than these the best and the worst are shown first."""
-
 NOT_APPLICABLE = Status.NOT_APPLICABLE.value
 CONTRADICTED = Status.CONTRADICTED.value
 PREFERENCES = {1: "larger is better", -1: "smaller is better", 0: ""}
 """Which values are good, by the direction of a metric."""
 
 ENDS = 20
-"""How many of the best, and of the worst."""
+"""How many of the best, and of the worst, are shown of very many classifiers."""
 
 Certainty = Literal[
     "alone", "unordered", "contradicted", "left", "unranked", "clear", "likely", "leaning", "open"
@@ -75,6 +72,7 @@ class Block:
     description: str = ""
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)
+    ranking: tuple[str, ...] = ()
 
     @cached_property
     def write(self) -> NumberFormat:
@@ -124,32 +122,35 @@ class Block:
         return sorted(self.rows, key=lambda row: place.get(row.model, len(place)))
 
     def ranked(self) -> list[Row]:
-        """Rows, best value first; in the given order where no direction is better.
+        """Rows, the best first; in the given order where no direction is better.
 
-        What the labels contradict is behind, whatever its value.
+        The order is that of the comparison, where there is one, for all of a report must agree
+        who is first; else that of the values. What the labels contradict is behind.
         """
         if not self.direction:
             return list(self.rows)
+        place = {model: k for k, model in enumerate(self.ranking)}
         return sorted(
             self.rows,
             key=lambda r: (
                 r.value is None,
                 r.status == CONTRADICTED,
+                place.get(r.model, len(place)),
                 -self.direction * (r.value or 0.0),
             ),
         )
 
-    def ends(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
+    def ends(self, rows: Sequence[Row], ends: int = ENDS) -> tuple[list[Row], list[Row], list[Row]]:
         """Rows of a ranking to be shown first, those between, and the last; all first if few.
 
-        Without a direction the first ones are as given, and none are the last. What has no value
-        is between.
+        Few are three times as many as `ends`, which are shown of either side. Without a direction
+        the first ones are as given, and none are the last. What has no value is between.
         """
-        if len(rows) <= MOST_ROWS:
+        if len(rows) <= 3 * ends:
             return list(rows), [], []
         known = [row for row in rows if row.value is not None]
-        last = known[max(ENDS, len(known) - ENDS) :] if self.direction else []
-        first = known[:ENDS]
+        last = known[max(ends, len(known) - ends) :] if self.direction else []
+        first = known[:ends]
         shown = {id(row) for row in (*first, *last)}
         return first, [row for row in rows if id(row) not in shown], last
 
@@ -168,6 +169,7 @@ def blocks(report: Report) -> list[Block]:
         # What is best, and what is true, is said of all items alone.
         best = report.get("best", {}).get(metric) or {} if group is None else {}
         truth = report.get("truth", {}) if group is None else {}
+        ranking = tuple(((report.get("comparison") or {}).get(metric) or {}).get("ranking") or ())
         members = []
         for entry in entries:
             model, value, status = entry["model"], entry["value"], entry["status"]
@@ -187,6 +189,7 @@ def blocks(report: Report) -> list[Block]:
                 info.get("description") or "",
                 info.get("direction") or 0,
                 tuple(info.get("bounds") or (None, None)),
+                ranking if group is None else (),
             )
         )
     return shown
@@ -232,6 +235,14 @@ class Verdict:
     certainty: Certainty
     rivals: tuple[Row, ...]
     contradicted: tuple[Row, ...] = ()
+
+    @property
+    def likelier(self) -> Row | None:
+        """Who is more probably the best than the leader, whose value alone is better; or None."""
+        own = self.leader.best
+        if own is None or not self.rivals or (self.rivals[0].best or 0.0) < own + 0.005:
+            return None
+        return self.rivals[0]
 
     @property
     def n_ranked(self) -> int:

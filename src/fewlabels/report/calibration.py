@@ -107,7 +107,7 @@ def loss_text(value: float | None) -> str:
 
 
 def render_calibration_html(report: Report) -> str:
-    """The report as a page of HTML that needs no other file, no network and no script.
+    """The report as a page of HTML that needs no other file and no network.
 
     `report` is what `fewlabels.calibration.recalibration.fit` says.
     """

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.axis import Axis, fit_axis
+from fewlabels.report.blocks import Report, Row
 from fewlabels.report.diagnostics import Cell, HeatMap
-from fewlabels.report.html import render
+from fewlabels.report.html import render, within_budget
 from fewlabels.report.words import (
     NARROWEST,
+    NumberFormat,
+    about,
     as_text,
     bulleted,
     cell_width,
@@ -40,10 +43,10 @@ MOST_PAIRS = 45
 """Of more pairs than these only those of neighbours and of the first are shown."""
 
 _READING = (
-    "P(best): probability of being the best; those with * make a set that holds the best one at "
-    "the stated level. rank: expected place. loss: by how much the best is expected to beat it. "
-    "alike: who shares a letter cannot be told apart, all pairs looked at together; so says apart. "
-    "labels: about how many more would, as likely as not, settle a pair."
+    "P(best): probability of being the best; the classifiers with * are a set that contains the "
+    "best one at the stated level. rank: expected rank. loss: expected distance to the best. "
+    "alike: classifiers that share a letter cannot be told apart, with all pairs compared at once; "
+    "apart says the same of a pair. labels: about how many more a pair likely needs to decide."
 )
 
 
@@ -56,7 +59,7 @@ def standing_sentence(found: Mapping[str, Any]) -> str:
     first, *others = found["standings"]
     leader = first["model"]
     if leader in aside:
-        return f"by {found['metric']}, no one leads: the labels contradict all estimates"
+        return f"by {found['metric']}, nobody leads: the labels disagree with all estimates"
     if len(aside) == len(others):
         return f"by {found['metric']}, {leader} is the only one that the labels do not contradict"
     left_out = (
@@ -68,7 +71,14 @@ def standing_sentence(found: Mapping[str, Any]) -> str:
     rivals = [s["model"] for s in others if s["may_be_best"]]
     if not rivals:
         return f"by {found['metric']}, {leader} is ahead of all others ({sure}){left_out}"
-    but = f"but {enumerated(rivals, _MOST_NAMES)} may be the best as well"
+    likelier = max(others, key=lambda s: s["probability_best"] or 0.0)
+    if (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
+        return (
+            f"by {found['metric']}, {leader} has the best estimate ({sure}), but "
+            f"{likelier['model']} is more probably the best "
+            f"({probability(likelier['probability_best'])}){left_out}"
+        )
+    but = f"but {enumerated(rivals, _MOST_NAMES)} could still be the best"
     return f"by {found['metric']}, {leader} leads ({sure}), {but}{left_out}"
 
 
@@ -79,17 +89,18 @@ def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
     if needed["status"] == "unknown" or second in (found.get("contradicted") or ()):
         return ""
     if needed["status"] == "settled":
-        return f"its lead over {second}, taken alone, is settled"
+        return f"compared with {second} alone, its lead is clear"
     if needed["status"] == "tied":
-        return f"no label tells it from {second}: they do not differ on these items"
+        return f"labels cannot separate it from {second}: they do not differ on these items"
     if needed["more"] > MOST_LABELS:
-        return f"more than {MOST_LABELS:,} more labels are needed to settle it against {second}"
+        return f"deciding between it and {second} needs more than {MOST_LABELS:,} more labels"
     low, high = needed["low"], needed["high"]
-    most = f"{high:,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
-    more = plural(needed["more"], "more label") + ("" if low == high else f" ({low:,} to {most})")
-    said = f"about {more} would as likely as not settle it against {second}"
+    most = f"{about(high):,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
+    more = plural(about(needed["more"]), "more label")
+    more += "" if low == high else f" ({about(low):,} to {most})"
+    said = f"deciding between it and {second} likely needs about {more}"
     if needed["more"] > n_unlabeled:
-        said += f", which takes more items than the {n_unlabeled:,} without a label"
+        said += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
     return said
 
 
@@ -103,7 +114,7 @@ def labels_cell(needed: Mapping[str, Any]) -> str:
     if needed["status"] != "open":
         return {"settled": "settled", "tied": "never"}.get(needed["status"], "-")
     more = needed["more"]
-    return f"{more:,}" if more <= MOST_LABELS else f">{MOST_LABELS:,}"
+    return f"{about(more):,}" if more <= MOST_LABELS else f">{MOST_LABELS:,}"
 
 
 def letters(found: Mapping[str, Any]) -> dict[str, str]:
@@ -129,17 +140,17 @@ def together_sentences(found: Mapping[str, Any]) -> list[str]:
     level = percent(found["confidence_level"]) if found["confidence_level"] else ""
     m = len(found["models"])
     said = [
-        f"{'both' if m == 2 else f'all {m:,}'} are wrong together on "
-        f"{with_interval(found['all_wrong'])} of the items"
+        f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong: "
+        f"{with_interval(found['all_wrong'])}"
         + (f" ({level} interval)" if level and found["all_wrong"]["low"] is not None else ""),
         f"accuracy of the best one, {found['best_model']}: {with_interval(found['best_single'])}; "
         f"of a majority vote: {with_interval(found['majority'])}; "
-        f"of choosing the right one for each item: {with_interval(found['oracle'])}",
+        f"of an oracle that picks the right one for each item: {with_interval(found['oracle'])}",
     ]
     voters = found["effective_voters"]
     if voters["value"] is not None:
         said.append(
-            f"their errors are correlated as if {voters['value']:.1f} of {m:,} voted independently"
+            f"their errors are correlated: {m:,} count like {voters['value']:.1f} independent ones"
             if voters["value"] < m - 0.05
             else "their errors are not correlated"
         )
@@ -190,16 +201,21 @@ def standings(found: Mapping[str, Any]) -> Grid:
     )
 
 
+def _shown_pairs(found: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
+    """Pairs in the order of the ranking, and which they are where not all."""
+    every = found["pairs"]
+    if len(every) <= MOST_PAIRS:
+        return every, ""
+    ranking: Sequence[str] = found["ranking"]
+    next_to = set(itertools.pairwise(ranking))
+    shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
+    return shown, f"pairs of neighbours and of the first; the JSON has all {len(every)}"
+
+
 def pairs(found: Mapping[str, Any]) -> Grid:
     """A row per pair of classifiers, in the order of the ranking."""
-    every = found["pairs"]
-    shown, note = every, ""
-    if len(every) > MOST_PAIRS:
-        ranking: Sequence[str] = found["ranking"]
-        next_to = set(itertools.pairwise(ranking))
-        shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
-        note = f"pairs of neighbours and of the first; the JSON has all {len(every)}"
-    write = number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
+    shown, note = _shown_pairs(found)
+    write = _of_differences(shown)
     return Grid(
         ("", "", "difference", "P(better)", "apart", "labels"),
         tuple(
@@ -216,6 +232,40 @@ def pairs(found: Mapping[str, Any]) -> Grid:
         2,
         note,
     )
+
+
+def _of_differences(shown: Sequence[Mapping[str, Any]]) -> NumberFormat:
+    return number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Intervals of the differences of pairs on one scale, which has 0 on it."""
+
+    rows: tuple[tuple[str, str, Row, str, str, str], ...]
+    axis: Axis
+    write: NumberFormat
+    columns: int
+    note: str
+    better: str
+
+
+def differences(found: Mapping[str, Any]) -> Differences:
+    """The pairs as a picture: names, interval, P(better), whether apart, labels needed."""
+    shown, note = _shown_pairs(found)
+    write = _of_differences(shown)
+    rows = tuple(
+        (
+            p["a"], p["b"], Row(p["a"], p["value"], p["low"], p["high"], "ok"),
+            probability(p["probability"]), "yes" if p["separated"] else "no",
+            labels_cell(p["labels"]),
+        )
+        for p in shown
+    )  # fmt: skip
+    axis = fit_axis([0.0, *(n for _, _, row, *_ in rows for n in row.numbers)], (None, None), 4)
+    columns = max((len(with_interval(p, write)) for p in shown), default=10)
+    better = "right" if found["direction"] > 0 else "left"
+    return Differences(rows, axis, write, columns, note, better)
 
 
 def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
@@ -288,13 +338,15 @@ def comparison_lines(report: Report, width: int) -> Iterator[str]:
         level = percent(report["confidence_level"])
         yield from [
             "",
-            *wrap(f"Which is best? ({level}, all classifiers looked at together)", width),
+            *wrap(f"Which is best? ({level}, all classifiers compared at once)", width),
         ]
         unlabeled = report["n_items"] - report["n_labeled"]
         for found in compared.values():
             yield from wrap(f"- {'; '.join(sentences(found, unlabeled))}", width, "  ")
     together = report.get("together")
-    yield from bulleted("All together", together_sentences(together) if together else (), width)
+    yield from bulleted(
+        "All classifiers together", together_sentences(together) if together else (), width
+    )
 
 
 def render_comparison(report: Report, width: int = 80) -> str:
@@ -325,12 +377,14 @@ def render_comparison(report: Report, width: int = 80) -> str:
         lines += ["", *wrap(title, width), *gaps(part).lines(width)]
     if report["group_gaps"]:
         lines += wrap(
-            "The noise of the estimates is taken out of a gap; where its interval begins at 0 no "
-            "two groups can be told apart.", width,
+            "A gap is without what chance adds; if its interval begins at 0, no two groups can be "
+            "told apart.", width,
         )  # fmt: skip
     for found in report["together"]:
         group, chart = found["group"], joint_errors(found)
-        title = fit("All together" + ("" if group is None else f", {clean(group)}"), width)
+        title = fit(
+            "All classifiers together" + ("" if group is None else f", {clean(group)}"), width
+        )
         lines += [*bulleted(title, together_sentences(found), width)] or ["", title]
         if chart is not None and group is None:
             lines += chart.lines(width)
@@ -354,7 +408,7 @@ def compared(found: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
         "metric": found["metric"],
         "group": found["group"],
         "sentences": sentences(found, n_unlabeled),
-        "pairs": pairs(found),
+        "differences": differences(found),
     }
 
 
@@ -366,19 +420,32 @@ def whole(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
-    """The comparison as a page that needs no other file, no network and no script.
+    """The comparison as a page that needs no other file and no network.
 
     `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    return render(
-        "compare.html.j2",
-        ("heat_map.css",) if fragment else None,
-        report=report,
-        comparisons=[
-            compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
-            for found in report["comparisons"]
-        ],
-        gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
-        sets=[part for found in report["together"] if (part := whole(found))],
-    )
+    comparisons = [
+        compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
+        for found in report["comparisons"]
+    ]
+    sets = [part for found in report["together"] if (part := whole(found))]
+
+    def page(level: int) -> str:
+        # Of groups the sentences are kept, and of very many classifiers those of all items too.
+        def bare(group: str | None) -> bool:
+            return level > (1 if group is None else 0)
+
+        return render(
+            "compare.html.j2",
+            ("heat_map.css",) if fragment else None,
+            report=report,
+            comparisons=[
+                found | {"bare": level > 1 and found["group"] is not None} for found in comparisons
+            ],
+            gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
+            sets=[part | {"maps": []} if bare(part["group"]) else part for part in sets],
+            left_out=level > 0,
+        )
+
+    return within_budget(page, 3)

@@ -22,6 +22,7 @@ from fewlabels.report.curves import (
     ThresholdBlock,
     curve_blocks,
     level,
+    next_items,
     status_note,
     who,
 )
@@ -324,7 +325,7 @@ def _strips(x: Scale, places: Sequence[float], texts: Iterable[str]) -> tuple[St
 def render_curves_html(
     report: Report, picture: Mapping[str, Any] | None = None, *, fragment: bool = False
 ) -> str:
-    """One curve, or several from one fit, as a page that needs no other file and no script.
+    """One curve, or several from one fit, as a page that needs no other file and no network.
 
     `report` is the dictionary of `Curve.report` or `Curves.report`. `picture` is that of
     `Curve.picture`; without it the page does not show what a score means.
@@ -344,7 +345,7 @@ def render_curves_html(
 
 
 def render_threshold_html(report: Report, *, fragment: bool = False) -> str:
-    """Where to put the threshold, as a page that needs no other file and no script.
+    """Where to put the threshold, as a page that needs no other file and no network.
 
     `report` is the dictionary of `Thresholds.report`.
     """
@@ -358,6 +359,16 @@ def render_threshold_html(report: Report, *, fragment: bool = False) -> str:
         # Where no draw meets the conditions the line would lie on the axis.
         view=threshold_view(block) if block.verdict in ("met", "unlikely") else None,
     )
+
+
+def render_label_next_html(report: Report, *, fragment: bool = False) -> str:
+    """The items to label next, as a page that needs no other file.
+
+    `report` is the dictionary of `LabelNext.report`.
+    """
+    found = next_items(report)
+    top = max((row.share or 0.0 for row in found.rows), default=0.0) or 1.0
+    return _render("label_next.html.j2", report, fragment, found=found, top=top)
 
 
 def render_svg(report: Report) -> str:

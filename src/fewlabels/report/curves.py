@@ -21,6 +21,7 @@ from fewlabels.report.words import (
     classes_text,
     clean,
     count,
+    fit,
     ink,
     made_by,
     percent,
@@ -279,6 +280,18 @@ class ThresholdBlock:
         inside = [[cut for cut, _ in run] for enough, run in runs if enough]
         return [(cuts[0], cuts[-1]) for cuts in inside]
 
+    @property
+    def lower(self) -> str:
+        """The lowest threshold in a row from the best one down that holds with 90%; "" if none.
+
+        It calls more items positive than the best one, which may be so sure as it finds hardly any.
+        """
+        best = self.report["best"]
+        if best is None or self.verdict != "met":
+            return ""
+        around = [low for low, high in self.ranges(0.9) if low < best <= high]
+        return cut_text(self.report["thresholds"], around[0]) if around else ""
+
     def ranges_text(self, least: float, most: int = 3) -> str:
         """The widest of those ranges in words, in ascending order."""
         every = self.ranges(least)
@@ -384,7 +397,13 @@ def answer(block: ThresholdBlock) -> str:
     """Where to put the threshold, and how probable it is that the conditions hold there."""
     found = probability(block.report["best_probability"])
     if block.verdict == "met":
-        return f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+        more = (
+            f". Lower thresholds find more: from {block.lower} up the probability is at least 90%"
+        )
+        return (
+            f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+            f"{more if block.lower else ''}"
+        )
     if block.verdict == "unlikely":
         return (
             f"No threshold is more likely than not to meet {block.conditions}. The best there is, "
@@ -396,6 +415,59 @@ def answer(block: ThresholdBlock) -> str:
     return f"No threshold meets {block.conditions}. The nearest is {block.best}{short}"
 
 
+class NextRow(NamedTuple):
+    """An item to label, as it is written; `share` is the gain as a number, None where unknown."""
+
+    row: str
+    shown: str
+    probability: str
+    gain: str
+    drawn: str
+    share: float | None
+
+
+@dataclass(frozen=True)
+class NextItems:
+    """The items to label next: what for, the headings of two columns, what a gain is, and rows."""
+
+    aim: str
+    heads: tuple[str, str]
+    gain: str
+    rows: tuple[NextRow, ...]
+
+
+def next_items(report: Report) -> NextItems:
+    """The items of `LabelNext.report` in words; rows are numbered from 1, as a file's are."""
+    kind = report["kind"].replace("roc", "ROC")
+    scored, of_votes = report["unit"] == "probability", "likeliest" in report
+    if of_votes:
+        heads, texts = (
+            ("likeliest", "P(likeliest)"),
+            [fit(clean(c), 20) for c in report["likeliest"]],
+        )
+        named = {"error-rates": "error rates", "labels": "labels of all items"}
+        aim = named.get(kind, kind.replace("_", " "))
+    else:
+        heads = ("score", "P(positive)")
+        texts = [score_text(score, scored) for score in report["score"]]
+        aim = f"{kind} curve"
+    gain = (
+        "gain: the share of the variance of the " + (aim if of_votes else "band") + " that the "
+        "label is expected to remove; drawn: how probable it was to draw the item"
+    )
+    rows = tuple(
+        NextRow(
+            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
+            f"1 in {1 / drawn:,.0f}", gained,
+        )
+        for item, text, chance, gained, drawn in zip(
+            report["items"], texts, report["probability"], report["gain"], report["drawn"],
+            strict=True,
+        )
+    )  # fmt: skip
+    return NextItems(aim, heads, gain, rows)
+
+
 def render_label_next(report: Report, width: int = 80) -> str:
     """The items in the order to label them, what each is worth, and who may learn from them.
 
@@ -403,39 +475,17 @@ def render_label_next(report: Report, width: int = 80) -> str:
     1.
     """
     width = max(width, NARROWEST)
-    kind = report["kind"].replace("roc", "ROC")
+    found = next_items(report)
     number = plural(len(report["items"]), "item")
-    scored, of_votes = report["unit"] == "probability", "likeliest" in report
-    if of_votes:
-        heads, texts = ("likeliest", "P(likeliest)"), [clean(c) for c in report["likeliest"]]
-        named = {"error-rates": "error rates", "labels": "labels of all items"}
-        aim = named.get(kind, kind.replace("_", " "))
-        gain = f"The gain is the share of the variance of the {aim} that a label is expected"
-    else:
-        heads = ("score", "P(positive)")
-        texts = [score_text(score, scored) for score in report["score"]]
-        aim = f"{kind} curve"
-        gain = "The gain is the share of the band's variance that a label is expected"
-    rows = [["row", *heads, "gain", "drawn"]]
-    rows += [
-        [
-            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
-            f"1 in {1 / drawn:,.0f}",
-        ]
-        for item, text, chance, gained, drawn in zip(
-            report["items"], texts, report["probability"], report["gain"], report["drawn"],
-            strict=True,
-        )
-    ]  # fmt: skip
-    gain += " to remove; drawn, how likely the item was to be drawn."
+    rows = [["row", *found.heads, "gain", "drawn"], *([*row[:5]] for row in found.rows)]
     return as_text(
         [
             *wrap(who(report), width),
-            *wrap(f"{clean(report['model'])}: label {number} for the {aim}", width),
+            *wrap(f"{clean(report['model'])}: label {number} for the {found.aim}", width),
             "",
             *aligned(rows, "r"),
             "",
-            *wrap(gain, width),
+            *wrap(found.gain, width),
             "",
             *wrap(report["statement"], width),
             *foot(report, width),

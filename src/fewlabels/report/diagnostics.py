@@ -45,7 +45,7 @@ _ROOM = (12, 6)
 
 _DOMAIN = 24
 
-ANSWERED_BY = "Which belief answered"
+ANSWERED_BY = "What the answer rests on"
 
 _MOST_MEMBERS = 6
 """Of more members the rest is one entry."""
@@ -261,8 +261,9 @@ def reference_trust(report: Report) -> str | None:
         return None
     share = probability(weight)
     if not (report["n_labeled"] or report.get("n_annotated")):
-        return f"without labels nothing tests the reference; its share is {share}"
-    return f"the labels {'hardly ' if weight < _LITTLE else ''}trust the reference: {share}"
+        return f"without labels nothing tests the reference data; their weight is {share}"
+    hardly = "hardly " if weight < _LITTLE else ""
+    return f"the labels {hardly}support the reference data: weight {share}"
 
 
 def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | None:
@@ -273,8 +274,8 @@ def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | No
     ends: Mapping[str, Mapping[str, Sequence[float]]] = found["intervals"]
     level = percent(found["confidence_level"])
     heading = (
-        f"Intervals that hold however often one looks and whenever one stops ({level}, from the "
-        f"{plural(found['labels'], 'label')} that were drawn, for all items)"
+        f"Intervals that stay valid however often you look and whenever you stop ({level}, from "
+        f"the {plural(found['labels'], 'label')} that were drawn, for all items)"
     )
     rows = []
     for model in dict.fromkeys(m for of in ends.values() for m in of):

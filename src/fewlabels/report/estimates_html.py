@@ -1,13 +1,14 @@
-"""The estimates as one self-contained HTML file: nothing is fetched and nothing runs."""
+"""The estimates as one self-contained HTML file: nothing is fetched."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fewlabels.report import comparison
 from fewlabels.report import diagnostics as beside
 from fewlabels.report.blocks import (
+    ENDS,
     NOT_APPLICABLE,
     Block,
     Report,
@@ -17,22 +18,47 @@ from fewlabels.report.blocks import (
     status_notes,
     verdict,
 )
-from fewlabels.report.html import render
+from fewlabels.report.html import render, within_budget
+from fewlabels.report.notes import weighed
 from fewlabels.report.profiles import profile
 from fewlabels.report.text import headline, warnings
 
 _OPEN_PLOTS = 24
 """With more plots than these only the leading classifier's are unfolded."""
 
-_MOST_LISTED = 5_000
-"""More estimates than these are not listed in a table, which would take megabytes."""
+_FEWEST_PANELS = 2
+"""A picture of groups is of so many classifiers at least, however many the groups."""
+
+
+class _Level(NamedTuple):
+    """How much a page holds; a page that is too long is made again at the next level.
+
+    Estimates in the table; classifiers whose scores are drawn; the best and the worst of very many
+    rows, and whether those between are there, folded; rows of a picture of groups; columns
+    of a map whose cells say more when pointed at.
+    """
+
+    listed: int
+    profiles: int
+    ends: int
+    folded: bool
+    group_rows: int
+    mapped: int
+
+
+_LEVELS = (
+    _Level(5_000, 1_000, ENDS, True, 48, 100),
+    _Level(600, 24, ENDS, False, 48, 100),
+    _Level(0, 12, 10, False, 24, 100),
+    _Level(0, 4, 8, False, 12, 16),
+)
 
 
 def render_html(report: Report, *, fragment: bool = False) -> str:
-    """The report as a page of HTML that needs no other file, no network and no script.
+    """The report as a page of HTML that needs no other file and no network.
 
     Every text of the report is escaped, control characters included; a content security policy
-    forbids scripts and requests besides.
+    forbids requests and all scripts but the one of every page.
 
     `report` is the dictionary of `Estimates.report`. A fragment is the answer and the
     estimates.
@@ -41,11 +67,23 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     applying, unfit = applicable(every)
     # Where no metric applies, each says so itself.
     shown, unfit = (applying, unfit) if applying else (every, [])
+    # A metric that nobody has a value of needs a line, not a card.
+    valued = {block.metric for block in shown for row in block.rows if row.value is not None}
+    unknown = list(dict.fromkeys(block.metric for block in shown if block.metric not in valued))
+    if valued:
+        shown = [block for block in shown if block.metric in valued]
+    else:
+        unknown = []
     metrics = _metrics(shown)
     ranked = [metric for metric in metrics if metric["block"].direction]
     profiles = [profile(entry) for entry in report.get("profiles") or ()]
     deciding, notes = warnings(report)
     kept = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    notes = [said for said in notes if kept or not said.startswith(NOT_APPLICABLE)]
+    gravest = None
+    if deciding is not None and not fragment:
+        gravest = weighed([deciding, *notes])[0]
+        notes = [said for said in notes if not said.startswith(f"{gravest.kind}: ")]
     # Of the intervals: whether each holds the truth.
     hits = [
         row.low <= row.truth <= row.high
@@ -64,59 +102,103 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "headline": headline(report),
         "reading": report.get("reading") or (),
         "deciding": deciding,
-        "notes": [said for said in notes if kept or not said.startswith(NOT_APPLICABLE)],
+        # All of its kind stand together.
+        "gravest": gravest,
+        "notes": notes,
         "unfit": unfit,
+        "unknown": unknown,
         "blocks": shown,
         "metrics": metrics,
         # Metrics by which classifiers can be ranked; none where there is little to overlook.
         "glance": ranked if len(ranked) > 1 and len(report["models"]) > 1 else [],
-        "sizes": {size["group"]: size for size in report.get("groups", ())},
         "answer": metrics[0]["verdict"] if metrics else None,
         "statuses": status_notes(report, shown),
         "hits": (sum(hits), len(hits)) if hits else None,
         "balance": [(name, labeled.get(name), estimated.get(name)) for name in classes],
-        "listed": len(report["estimates"]) <= _MOST_LISTED,
         "comparisons": [comparison.compared(part, unlabeled) for part in compared.values()],
-        "together": comparison.whole(together) if together else None,
-        "error_map": beside.error_map(report),
-        "confusion": beside.confusion_maps(report),
-        "similarity_maps": beside.similarity_maps(report),
         "partition": beside.partition(report),
         "anytime": beside.anytime_table(report),
         "answered": beside.answered_by(report),
         "answered_title": beside.ANSWERED_BY,
         "reference_trust": beside.reference_trust(report),
         "diagnostics": beside.diagnostics(report),
-        "profiles": profiles,
         "unfolded": sum(len(p.histograms) + 1 for p in profiles) <= _OPEN_PLOTS,
     }
-    if fragment:
-        return render("report_fragment.html.j2", (), **content)
-    return render("report.html.j2", **content)
+    content |= {
+        "error_map": beside.error_map(report),
+        "confusion": beside.confusion_maps(report),
+        "similarity_maps": beside.similarity_maps(report),
+        "together": comparison.whole(together) if together else None,
+    }
+    # Of too many classifiers the scores of the best are drawn.
+    first = metrics[0]["order"] if metrics else [p.model for p in profiles]
+    by_rank = sorted(profiles, key=lambda p: first.index(p.model) if p.model in first else 10**9)
+
+    def page(number: int) -> str:
+        level = _LEVELS[number]
+        drawn = {p.model for p in by_rank[: level.profiles]}
+        of_level: dict[str, Any] = {
+            "level": level,
+            "listed": len(report["estimates"]) <= level.listed,
+            "by": [
+                [_by(name, parts, metric["block"], report, level.group_rows)
+                 for name, parts in metric["columns"]]
+                for metric in metrics
+            ],
+            "profiles": [p for p in profiles if p.model in drawn],
+            "undrawn": len(profiles) - len(drawn),
+        }  # fmt: skip
+        template = "report_fragment.html.j2" if fragment else "report.html.j2"
+        return render(template, () if fragment else None, **content, **of_level)
+
+    return within_budget(page, len(_LEVELS))
 
 
 def _metrics(shown: Sequence[Block]) -> list[dict[str, Any]]:
-    """All that is shown of each metric; `groups` are by column, with an axis that they share."""
+    """All that is shown of each metric; `columns` are those of its groups, with their blocks."""
     found = []
     for block in shown:
         if block.group is not None:
             continue
-        columns: dict[str, list[tuple[str, Block]]] = {}
+        columns: dict[str, list[Block]] = {}
         for part in shown:
             if part.metric == block.metric and part.group is not None:
-                column, _, value = part.group.partition("=")
-                columns.setdefault(column, []).append((value, part))
+                columns.setdefault(part.group.partition("=")[0], []).append(part)
         found.append(
             {
                 "block": block,
                 "axis": common_axis([block]),
                 "verdict": verdict(block),
-                # To be read across, classifiers are in the order of all items.
                 "order": [row.model for row in block.ranked()],
-                "groups": [
-                    (column, members, common_axis(part for _, part in members))
-                    for column, members in columns.items()
-                ],
+                "columns": list(columns.items()),
             }
         )
     return found
+
+
+def _by(
+    name: str, parts: Sequence[Block], block: Block, report: Report, most: int
+) -> dict[str, Any]:
+    """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
+    sizes = {size["group"]: size for size in report.get("groups", ())}
+    places = [block, *parts]
+    rows = [{row.model: row for row in part.rows} for part in places]
+    models = [row.model for row in block.ranked()]
+    panels = []
+    for model in models[: max(_FEWEST_PANELS, most // len(places))]:
+        groups = []
+        for part, of in zip(places, rows, strict=True):
+            if model in of:
+                value = "all items" if part.group is None else part.group.partition("=")[2]
+                size = sizes.get(part.group) if part.group is not None else None
+                labeled = "" if size is None else f"{size['n_labeled']:,} labeled"
+                groups.append({"name": value, "size": labeled, "block": part, "row": of[model]})
+        columns = max(part.columns for part in places)
+        panels.append({"model": model, "groups": groups, "columns": columns})
+    return {
+        "name": name,
+        "n_groups": len(parts),
+        "panels": panels,
+        "hidden": len(models) - len(panels),
+        "axis": common_axis(places, 4),
+    }

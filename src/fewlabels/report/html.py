@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewlabels.errors import InputError
-from fewlabels.report import words
+from fewlabels.report import provenance, words
 from fewlabels.report.blocks import Report
+from fewlabels.report.notes import weighed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGES = {
     "estimates": "estimates_html.render_html",
+    "shift": "shift_text.render_shift_html",
+    "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
     "calibration": "calibration.render_calibration_html",
     "comparison": "comparison.render_comparison_html",
@@ -29,8 +34,16 @@ _PAGES = {
 }
 """What makes which page; loaded when it is asked for."""
 
+_SCRIPT = "report.js"
+"""The one script of every page; the policy lets this one run, by its hash, and no other."""
+
+_HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
+
 _FRAGMENT = "fragment.html.j2"
 """The frame of what is shown within another page."""
+
+MOST_BYTES = 300_000
+"""Of a page; what has more leaves out what the JSON has too."""
 
 _MOST_ENTRIES = 30
 """Of a diagnostic with more entries than these the JSON alone has all."""
@@ -66,7 +79,13 @@ def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> 
     shown
         The variables of the template.
     """
-    frame = {} if sheets is None else {"frame": _FRAGMENT, "sheets": sheets}
+    if sheets is None:
+        frame: dict[str, Any] = {
+            "kicker": provenance.kicker(),
+            "provenance": provenance.provenance(shown["report"]) if "report" in shown else (),
+        }
+    else:
+        frame = {"frame": _FRAGMENT, "sheets": sheets}
     return environment().get_template(template).render(**shown, **frame).lstrip()
 
 
@@ -89,6 +108,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        # Of markup that the templates made: the ids and titles of its sections, as text again.
+        "contents": lambda markup: [
+            (of, Markup(title).striptags())  # noqa: S704
+            for of, title in _HEADING.findall(markup)
+        ],
         "at": lambda share: f"{100 * share:.4g}%",
         "count": words.count,
         "percent": words.percent,
@@ -110,15 +134,43 @@ def environment() -> Environment:
         "number": words.number,
         "score": words.score_text,
         "typeset": lambda text: text.replace(">=", "≥").replace("<=", "≤"),
+        "weighed": weighed,
+    }
+    script = _source(environment, _SCRIPT)
+    environment.globals |= {
+        "script": Markup(script),  # noqa: S704
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
     return environment
 
 
+def within_budget(make: Callable[[int], str], levels: int) -> str:
+    """A page with as much as it may hold: what is too long to forward is made again with less.
+
+    Parameters
+    ----------
+    make
+        The page at a level; 0 has everything, and each level less than the one before.
+    levels
+        How many there are; the last is taken whatever its size.
+    """
+    page = ""
+    for level in range(levels):
+        page = make(level)
+        if len(page.encode("utf-8")) < MOST_BYTES:
+            break
+    return page
+
+
 def style_sheet(*names: str) -> str:
     """Style sheets of the templates, one after another."""
-    loader = environment().loader
-    assert loader is not None
-    return "\n".join(loader.get_source(environment(), name)[0] for name in names)
+    return "\n".join(_source(environment(), name) for name in names)
+
+
+def _source(environment: Environment, name: str) -> str:
+    """A file of the templates as it stands."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
 
 
 def _sentence(text: Any) -> str:
@@ -153,12 +205,13 @@ def render_page(page: str, report: Report, **more: Any) -> str:
 
 
 def render_fragment(page: str, report: Report) -> str:
-    """A part of a page, with its style; no script, nothing fetched, light and dark.
+    """A part of a page, with its style and without script; nothing fetched, light and dark.
 
     Parameters
     ----------
     page
-        Whose: "estimates", "annotations", "comparison", "curves" or "threshold".
+        Whose: "estimates", "annotations", "comparison", "curves", "threshold", "shift" or
+        "label-next".
     report
         The dictionary that the page is made from; plain JSON values.
     """
@@ -187,7 +240,8 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
     InputError
         If the path cannot be written.
     """
-    content = render_page(page, report, **more).encode("utf-8")
+    with provenance.made_by():
+        content = render_page(page, report, **more).encode("utf-8")
     try:
         file = Path(path)
         if file.exists() and not file.is_file():

@@ -68,4 +68,4 @@ def _worst(report: Mapping[str, Any], names: Iterable[str]) -> tuple[str, list[s
         and row[end] is not None
     ]
     worst = [group for _, group in sorted(found, key=lambda pair: pair[0])[:WORST]]
-    return f" and the {len(worst)} where {metric} of {model} is surely worst", worst
+    return f" and the {len(worst)} where {metric} of {model} is clearly worst", worst

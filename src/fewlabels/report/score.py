@@ -35,7 +35,7 @@ def render_score(report: Mapping[str, Any], width: int = 80) -> str:
     foot = (
         f"{level} intervals for the population that the items come from; seed {report['seed']}, "
         f"fewlabels {report['fewlabels']}. The uncorrected rate is the judge's own, whose interval "
-        "knows nothing of its mistakes."
+        "ignores its mistakes."
     )
     return as_text([*lines, "", *wrap(foot, width), *warning_lines(report, width)])
 
@@ -91,6 +91,6 @@ def _people(one: Mapping[str, Any]) -> str:
     return (
         f"people among themselves ({plural(people['n_items'], 'item')} with several labels): "
         f"Krippendorff's alpha ({people['scale']}) {figures('alpha')}, Fleiss' kappa "
-        f"{figures('fleiss_kappa')}; two of them say the same on {figures('pairs')} of the items"
+        f"{figures('fleiss_kappa')}; two of them agree on {figures('pairs')} of the items"
         + (f", a judge and one of them on {said}" if said else "")
     )

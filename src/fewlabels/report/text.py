@@ -75,7 +75,10 @@ def headline(report: Report) -> str:
 
 def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
     """The warning that decides how far to trust the estimates, if any does, and the others."""
-    said: Sequence[str] = report.get("warnings") or ()
+    every: Sequence[str] = report.get("warnings") or ()
+    # A warning may come twice, once with the status that it is the reason of.
+    reasons = {text.partition(": ")[2] for text in every}
+    said = [text for text in every if text not in reasons]
     return (said[0], said[1:]) if said and decides(said[0]) else (None, said)
 
 

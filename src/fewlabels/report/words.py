@@ -29,7 +29,7 @@ _JOINERS = frozenset("\u200c\u200d")
 _ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
 _ESTIMANDS = {
     "population": "for the population that the items come from",
-    "sample": "for these very items",
+    "sample": "for these items only",
 }
 
 _CODES: dict[Role, str] = {"title": "1", "soft": "2", "warning": "33", "error": "31", "good": "32"}
@@ -328,6 +328,17 @@ def count(number: int) -> str:
     '1,020'
     """
     return f"{number:,}"
+
+
+def about(number: int) -> int:
+    """A count to two digits, which is more than an estimate of it knows.
+
+    Examples
+    --------
+    >>> about(7), about(112), about(1776)
+    (7, 110, 1800)
+    """
+    return int(float(f"{number:.2g}"))
 
 
 def classes_text(report: Mapping[str, Any]) -> str:

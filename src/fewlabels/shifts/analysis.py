@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -55,6 +56,8 @@ class Shift(Shown):
     correction to what the labels are worth after it, in items of equal weight; `settings`, those
     of the method that are not its own.
     """
+
+    _page = "shift"
 
     sampling: SamplingTest
     label: LabelShiftFit
@@ -124,6 +127,13 @@ class Shift(Shown):
     def summary(self, width: int = 80) -> str:
         """The answer as text of at most `width` columns."""
         return report.render_shift(self.to_dict(), width)
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the answer as one self-contained HTML file."""
+        report.save_page("shift", self.to_dict(), path)
+
+    def _reported(self) -> Mapping[str, Any]:
+        return self.to_dict()
 
 
 _BY_CLASS = {
@@ -265,8 +275,8 @@ def _statement(
 ) -> str:
     k = 1 if len(classes) == 2 else int(np.argmax(fit.labeled))
     power = (
-        f"With {test.n_labeled} labels a change of the frequency of class {plain_name(classes[k])} "
-        f"by less than {fit.detectable[k]:.2f} would go unnoticed in one case of five or more."
+        f"With {test.n_labeled} labels, a change of less than {fit.detectable[k]:.2f} in the "
+        f"frequency of class {plain_name(classes[k])} would be missed at least one time in five."
     )
     if verdict == "none":
         return f"The labeled items look like a random sample of all items. {power}"
@@ -278,9 +288,9 @@ def _statement(
             "P(class | scores) is the same for both."
         )
     return (
-        f"{opening} Whether the classes are differently frequent (label shift) or items were "
-        "picked by their scores (covariate shift) is not decidable by these data: both explain "
-        f"them. {power} If you do not know how the labeled items were chosen, 'auto' corrects for "
+        f"{opening} Either the class frequencies differ (label shift), or items were picked by "
+        "their scores (covariate shift): these data cannot tell which, as both explain them. "
+        f"{power} If you do not know how the labeled items were chosen, 'auto' corrects for "
         f"{suggested} shift."
     )
 
@@ -298,7 +308,7 @@ def _warnings(predictions: Predictions) -> tuple[str, ...]:
     if absent:
         notes.append(
             f"no labeled item of class {listed(absent)}: its scores are unknown, and its frequency "
-            "rests on what the classifiers say of themselves"
+            "is what the classifiers' own probabilities imply"
         )
     return tuple(notes)
 

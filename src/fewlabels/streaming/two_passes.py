@@ -168,9 +168,9 @@ def fit_to(
     if known is not None and known.streams == "sample":
         if question.estimand == "sample":
             raise UsageError(
-                f"method {setup.name!r} cannot judge these very items in a stream, for it would "
-                "have to hold all of them; leave --estimand out, or read the files with --engine "
-                "memory"
+                f"method {setup.name!r} cannot estimate for these items only in a stream, for it "
+                "would have to hold all of them; leave --estimand out, or read the files with "
+                "--engine memory"
             )
         few, what = samples.known, "a sample of the unlabeled rows"
         return FewRows(question, setup, kept or setup.fit(question, few), scan, few, what)

@@ -169,7 +169,7 @@ def _balance(balance: Mapping[str, Any], width: int) -> list[str]:
 
 def _findings(findings: Sequence[Finding], width: int) -> list[str]:
     if not findings:
-        return ["Nothing to mend."]
+        return ["No problems found."]
     lines = ["Findings"]
     for finding in findings:
         # An error's message already names the place and the mend.

@@ -253,7 +253,7 @@ class _FittedPseudoLabel(FittedLabelModel):
         scores = self.model.scores(p, self.average)
         coefficients, converged = self.result
         single = np.flatnonzero(np.isfinite(coefficients[0]))
-        warning = "assumption: what a regression learned from the labels is taken at its word"
+        warning = "assumption: what a regression learned from the labels is taken as true"
         if len(single) == 1:
             warning = (
                 f"assumption: all labels are of class {self.classes[single[0]]}, so every other "

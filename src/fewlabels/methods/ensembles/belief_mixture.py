@@ -430,9 +430,11 @@ def _answered_by(
         kind, of = member.basis
         name = _ANSWERS.get(kind) or (f"all but {of}" if kind == "without" else f"{of} alone")
         shares[name] = shares.get(name, 0.0) + float(weight)
-    who = "the labels trust" if labeled else "before any label the answer rests on"
+    says = "the labels give {} a weight of {:.0%}"
+    if not labeled:
+        says = "before any label, {} has a weight of {:.0%}"
     return [
-        {"member": name, "share": share, "says": f"{who} {name}: {share:.0%}"}
+        {"member": name, "share": share, "says": says.format(name, share)}
         for name, share in sorted(shares.items(), key=lambda item: -item[1])
         if share >= _LEAST_SAID
     ]
