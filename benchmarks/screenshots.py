@@ -42,6 +42,8 @@ REPORTS: dict[str, tuple[str, ...]] = {
     "curve": ("curve", "moderation.csv", "--model", "large"),
     "threshold": ("threshold", "moderation.csv", "--model", "large", "--min-precision", ".9"),
     "annotations": ("annotations", "slides.csv"),
+    "shift": ("shift", "moderation.csv"),
+    "label-next": ("label-next", "moderation.csv", "--model", "large"),
 }
 """The command of each report; the file is one of examples/."""
 

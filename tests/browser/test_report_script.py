@@ -153,3 +153,30 @@ def test_a_page_is_whole_without_its_script(
     shown(browser, tmp_path, name, plain)
     assert browser.run("return document.querySelectorAll('.said').length") == 0
     assert words() == scripted
+
+
+PRINTED = ("estimates: two_classes", "estimates: demo", "comparison: two", "annotations: plain",
+           "shift: two", "label-next: curve")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_no_table_is_split_on_paper(browser: webdriver.Browser, tmp_path: Path, name: str) -> None:
+    """On A4 with margins of a centimetre a page is 718 x 1,047 pixels."""
+    media = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": "print"}}
+    browser.call("POST", "/goog/cdp/execute", media)
+    browser.size(718, 1047)
+    shown(browser, tmp_path, name)
+    try:
+        parts = browser.run(
+            "return [...document.querySelectorAll('table, .forest, figure')]"
+            ".filter(e => e.checkVisibility()).map(e => [e.className || e.tagName,"
+            " getComputedStyle(e).breakInside, e.getBoundingClientRect().height,"
+            " e.getBoundingClientRect().right])"
+        )
+        assert parts
+        for kind, inside, height, right in parts:
+            assert (inside, height < 1047, right <= 719) == ("avoid", True, True), kind
+        assert not browser.run("return document.querySelector('.contents')?.checkVisibility()")
+    finally:
+        browser.call("POST", "/goog/cdp/execute", media | {"params": {"media": ""}})
+        browser.size(1200, 900)

@@ -352,3 +352,17 @@ def test_many_thresholds_make_no_long_path() -> None:
     view = threshold_view(ThresholdBlock(report))
     assert len(pixels(view.line)) <= 602
     assert len(view.strips) <= 120
+
+
+def test_where_the_best_threshold_finds_little_a_lower_one_is_named() -> None:
+    report = THRESHOLDS["met"]() | {
+        "thresholds": [0.2, 0.4, 0.6, 0.8], "probability": [0.5, 0.92, 0.95, 0.97],
+        "best": 0.8, "best_probability": 0.97, "met": True,
+    }  # fmt: skip
+    said = "Lower thresholds find more: from 0.400 up the probability is at least 90%"
+    assert said in " ".join(render_threshold(report).split())
+    assert f"{said}." in render_threshold_html(report)
+    lowest = report | {"best": 0.4, "best_probability": 0.92}
+    assert "Lower thresholds" not in render_threshold(lowest) + render_threshold_html(lowest)
+    unsure = report | {"probability": [0.1, 0.2, 0.3, 0.6], "best_probability": 0.6}
+    assert "Lower thresholds" not in render_threshold(unsure)

@@ -63,8 +63,8 @@ def render_calibration(report: Report, width: int = 80) -> str:
     of = " (the first classifier)" if len(entries) > 1 else ""
     meanings = [f"{name}: {LOSSES[name]}" for name in losses]
     meanings.append(
-        "After: on items that the map was not fitted to; smaller is better, and an unbiased loss "
-        "may be negative"
+        "After: on items that the calibration was not fitted to; smaller is better, and below 0 "
+        "cannot be told from 0 (the estimate is unbiased)"
     )
     return as_text(
         [

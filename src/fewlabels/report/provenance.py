@@ -57,15 +57,25 @@ def kicker() -> str:
     return " · ".join(filter(None, parts))
 
 
+def _items(report: Mapping[str, Any]) -> str:
+    labeled, annotated = report.get("n_labeled"), report.get("n_annotated")
+    # Where there are counts alone, nobody should read that nothing is labeled.
+    known = labeled or not (annotated or labeled is None or "calibrations" in report)
+    parts = [
+        count(report["n_items"]),
+        f"{count(labeled or 0)} labeled" if known else "",
+        f"{count(annotated)} with annotators' labels" if annotated else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
 def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """All that somebody needs who wants to make the page again; terms and what they are."""
     origin = _ORIGIN.get()
     level, positive = report.get("confidence_level"), report.get("positive")
     facts = {
         "File" if len(origin.files) < 2 else "Files": ", ".join(origin.files),
-        "Items": f"{count(report['n_items'])}, {count(report['n_labeled'])} labeled"
-        if "n_labeled" in report
-        else count(report["n_items"]),
+        "Items": _items(report),
         "Positive class": "" if positive is None else str(positive),
         "Method": f"{report['method']}, seed {report['seed']}",
         "Intervals": ""

@@ -208,7 +208,7 @@ def overlap(evidence: Evidence) -> Iterator[Finding]:
         "items",
         "nobody ever disagrees, so nothing tells the annotators apart; are they independent?"
         if every
-        else "nothing; where this is near 100%, error rates rest on few items",
+        else "nothing to do; where this is near 100%, error rates rest on few items",
     )
 
 
@@ -401,7 +401,7 @@ def missing(evidence: Evidence) -> Iterator[Finding]:
             "info",
             f"{'has' if len(gaps) == 1 else 'have'} no prediction for some items",
             _plural("classifier", [f"{names[j]} ({lacking[j]:.1%})" for j in gaps], 20),
-            "nothing, if meant so: an item is judged by the classifiers that have it",
+            "nothing to do if this is meant: an item is judged by the classifiers that have it",
         )
 
 
@@ -534,12 +534,12 @@ def groups(evidence: Evidence) -> Iterator[Finding]:
     many = [f"{name} ({words})" for name, (count, words) in sizes.items() if count > _MOST_GROUPS]
     if single:
         yield Finding(
-            "info", "one value only", _plural("group", single), "nothing; it cannot split the items"
+            "info", "one value only", _plural("group", single), "nothing to do: it cannot split"
         )
     if many:
         yield Finding(
             "info", f"more values than --by takes ({_MOST_GROUPS})", _plural("group", many),
-            "nothing, if it is an identifier or a feature; else merge its values",
+            "nothing to do if it is an identifier or a feature; else merge its values",
         )  # fmt: skip
 
 
@@ -579,8 +579,8 @@ _NOTE_MENDS = {
     "sum to 1": "store probabilities with more digits",
     "one class occurs": "name both classes with --classes, the positive one last",
     "not read as a prediction": "rename it",
-    "not kept as a group": "nothing, if it is no group",
-    "--duplicates": "nothing, if this is meant",
+    "not kept as a group": "nothing to do if it is no group",
+    "--duplicates": "nothing to do if this is meant",
     "is in the other file": "say with --item which columns hold the item",
 }
 """Words of a note -> what to do about it."""

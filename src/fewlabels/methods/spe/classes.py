@@ -220,7 +220,7 @@ class FittedClasses(FittedLabelModel):
         if r_hat > _MOST_R_HAT:
             said.append(
                 "not-converged: Markov chains of the densities' parameters disagree "
-                f"(R-hat {r_hat:.2f}); treat the intervals as too narrow"
+                f"(R-hat {r_hat:.2f}); the intervals are too narrow"
             )
         return tuple(said)
 

@@ -269,8 +269,8 @@ class _FittedSPE(FittedLabelModel):
             scale = self.draws.scale if isinstance(self.draws, PairDraws) else None
             at = scale.score(self.fit.at) if scale is not None else np.nan
             said.append(
-                "assumption: the scores do not follow the fitted densities, so that intervals "
-                f"promise too much: {gap_in_words(self.fit, at)}; method 'monotone-curves' does "
+                "assumption: the scores do not follow the fitted densities, so intervals are "
+                f"too narrow: {gap_in_words(self.fit, at)}; method 'monotone-curves' does "
                 "without densities"
             )
         if sum(pair.weight for pair in self.pairs if not pair.found.trusted) > _MOST_DOUBT:

@@ -349,6 +349,6 @@ class _FittedFlow(FittedLabelModel):
         if self.trained.failed:
             said.append(
                 f"not-converged: {self.trained.failed} after {self.trained.epochs} epochs; the "
-                "flow of the epoch before serves (a smaller learning_rate may mend it)"
+                "flow of the epoch before is used (a smaller learning_rate may help)"
             )
         return tuple(said)

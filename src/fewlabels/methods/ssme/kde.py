@@ -357,7 +357,7 @@ class _FittedKDE(FittedLabelModel):
         if self.failed_bandwidths:
             said.append(
                 f"no improved Sheather-Jones bandwidth in {self.failed_bandwidths} dimensions (too "
-                "few distinct scores); the normal reference stands in"
+                "few distinct scores); the normal reference rule is used instead"
             )
         return tuple(said)
 

@@ -1,0 +1,48 @@
+"""Warnings by weight, with what to do about each kind."""
+
+from __future__ import annotations
+
+from report_samples import two_classes
+from test_report_html import Page
+
+from fewlabels.report import render_html
+from fewlabels.report.notes import ADVICE, weighed
+from fewlabels.report.text import warnings
+
+SAID = [
+    "a note",
+    "undefined: roc_auc: no label",
+    "few-labels: only 3 labeled items in group a",
+    "reversed: by the labels, worse than chance: m",
+    "few-labels: only 2 labeled items in group b",
+]
+
+
+def test_kinds_are_in_order_of_weight_and_say_what_to_do() -> None:
+    found = weighed(SAID)
+    assert [note.kind for note in found] == ["reversed", "few-labels", "undefined", ""]
+    assert found[1].texts == ["only 3 labeled items in group a", "only 2 labeled items in group b"]
+    assert [bool(note.advice) for note in found] == [False, True, True, False]
+
+
+def test_a_page_lists_all_of_the_gravest_kind_first() -> None:
+    words = Page(render_html(two_classes() | {"warnings": SAID[2:3] + SAID[:2] + SAID[4:]})).words
+    places = [
+        words.index(part)
+        for part in (
+            "only 3 labeled items in group a", "only 2 labeled items in group b",
+            "What to do: label more of these items", "Please note undefined", "a note",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_what_is_said_with_its_status_is_not_said_again() -> None:
+    report = {"warnings": ["few-labels: no labeled item of class 5", "no labeled item of class 5"]}
+    assert warnings(report) == ("few-labels: no labeled item of class 5", [])
+
+
+def test_advice_names_options_that_there_are() -> None:
+    text = " ".join(ADVICE.values())
+    for said in ("`fewlabels label-next`", "--method", "--metrics"):
+        assert said in text
