@@ -281,15 +281,20 @@ def _rules(css: str, *, dark: bool) -> Iterator[str]:
             inside = (part.strip() for part in _COMMA.split(selector))
             own = {":root", "body", "html"}
             places = (_ELEMENT if part in own else f"{_ELEMENT} {part}" for part in inside)
-            sized = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", body)
-            yield f"{', '.join(places)} {{{sized}}}"
+            yield f"{', '.join(places)} {{{_in_pixels(body)}}}"
         elif "print" not in selector:
             inner = "\n".join(_rules(body, dark=_DARK in selector))
-            yield f"{selector} {{\n{inner}\n}}"
+            # A container is measured by the notebook's own rem, a window by the browser's.
+            asked = _in_pixels(selector) if "@container" in selector else selector
+            yield f"{asked} {{\n{inner}\n}}"
             if _DARK in selector:
                 yield from _themes(body, dark=True)
     if not dark:
         yield from _themes(css, dark=False)
+
+
+def _in_pixels(css: str) -> str:
+    return _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", css)
 
 
 def _themes(css: str, *, dark: bool) -> Iterator[str]:
