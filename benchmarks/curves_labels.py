@@ -16,7 +16,7 @@ from fewlabels.kernels.arrays import Ints
 
 # --- figure 1 ------------------------------------------------------------------------------------
 
-_SHOWN = ("spe", "monotone-curves")
+_SHOWN = ("spe", "averaged-curves")
 _FIGURE_LISTS = ("optdigits_8 logreg", "spambase_1 logreg")
 _FIRST = 10
 _BLUE, _BLACK = "#0072B2", "#222222"
@@ -88,7 +88,7 @@ _CASES = {
     "5 positive": (1, 5),
     "none at all": (0, 0),
 }
-_ONE_CLASS_METHODS = ("spe", "monotone-curves")
+_ONE_CLASS_METHODS = ("spe", "averaged-curves", "monotone-curves")
 
 
 def one_class_cells(plan: Plan) -> list[Arguments]:

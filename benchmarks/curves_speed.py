@@ -100,15 +100,15 @@ def spe_lines(data: Path) -> list[Record]:
     return out
 
 
-def monotone_lines(data: Path) -> list[Record]:
+def curve_lines(method: str, data: Path) -> list[Record]:
     """Bands from 10 to 5,000 labels, against bootstraps of the labels alone."""
     out = []
     for labeled, target in ((10, "0.17 s (§5b)"), (100, "0.17 s (§5b)"), (5_000, "7 s (§5b)")):
         items = max(_ITEMS, 2 * labeled)
         scores = scores_of(items)
-        ours = _curve_seconds(scores.show(labeled), "monotone-curves")
+        ours = _curve_seconds(scores.show(labeled), method)
         rival, _ = best(lambda s=scores, m=labeled: bootstrap(s, m), 1)
-        what = f"`monotone-curves` with the band, n = {items:,}, {labeled:,} labels"
+        what = f"`{method}` with the band, n = {items:,}, {labeled:,} labels"
         instead = "400 bootstraps of scikit-learn's curve of the labels"
         out.append(line(what, ours, instead, rival, target))
     return out
@@ -132,7 +132,7 @@ def other_lines(data: Path) -> list[Record]:
 def large_lines(data: Path, items: int) -> list[Record]:
     """A million scores, by a process of its own."""
     out = []
-    for method in ("spe", "monotone-curves"):
+    for method in ("spe", "averaged-curves", "monotone-curves"):
         code = (
             f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
             f"import curves_speed\ncurves_speed.large({method!r}, {items})"
@@ -164,7 +164,8 @@ def _curve_seconds(predictions: fl.Predictions, method: Any) -> float:
 
 LINES = {
     "spe": spe_lines,
-    "monotone-curves": monotone_lines,
+    "averaged-curves": partial(curve_lines, "averaged-curves"),
+    "monotone-curves": partial(curve_lines, "monotone-curves"),
     "other": other_lines,
     _LARGE: large_lines,
 }

@@ -31,8 +31,8 @@ from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
 from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.sequential import sequential_monte_carlo
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.curves.monotone_curves import sequential_monte_carlo
 from fewlabels.methods.curves.ordered_rates import (
     NEEDS_ZERO,
     PARAMETERS,
@@ -129,7 +129,8 @@ def _curve(seen: PooledLabels, zero: ScoreCoordinates | None, rng: np.random.Gen
     def log_likelihood(points: Floats) -> Floats:
         return seen.log_likelihood(Step.of(WIDE * points, zero))
 
-    cloud = sequential_monte_carlo(log_likelihood, len(PARAMETERS), rng, particles=PARTICLES)
+    start = rng.standard_normal((PARTICLES, len(PARAMETERS)))
+    cloud = sequential_monte_carlo(log_likelihood, start, rng)
     drawn = WIDE * cloud.points
     return Moments(drawn.mean(axis=0), np.cov(drawn.T))
 

@@ -17,6 +17,7 @@ from fewlabels.methods.bee.bee import (
 )
 from fewlabels.methods.bee.constraints import Constraints
 from fewlabels.methods.bee.selection import VoteSelection
+from fewlabels.methods.curves.averaged_curves import AveragedCurves
 from fewlabels.methods.curves.monotone_curves import MonotoneCurves
 from fewlabels.methods.ensembles.ensembles import (
     AgreementEnsemble,
@@ -46,6 +47,7 @@ __all__ = [
     "AgreementEnsemble",
     "AgreementRates",
     "AutoEval",
+    "AveragedCurves",
     "BayesianCalibration",
     "ConfusionBEE",
     "ConfusionCBEE",

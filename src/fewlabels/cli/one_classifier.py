@@ -87,8 +87,9 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
             "settings",
             Settings,
             *("options", "seed", "workers", *more),
-            method="auto is monotone-curves, fitted to the one classifier; any other method is "
-            "fitted to all classifiers of the file (`fewlabels methods` lists them).",
+            method="auto is averaged-curves, or monotone-curves for probabilities, fitted to the "
+            "one classifier; any other method is fitted to all classifiers of the file (`fewlabels "
+            "methods` lists them).",
         )
         @wraps(command)
         def wrapper(source: Input, settings: Settings, **others: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -258,7 +259,8 @@ def _to_shares(
             raise InputError(
                 f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "
                 f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: "
-                f"{mend}a score is named s__{model}, or said with --score {model}={column}"
+                f"{mend}a score is named s__{model}, or said with --score "
+                + shlex.quote(f"{model}={column}")
             )
     if not several:
         return each[0]
@@ -285,6 +287,10 @@ def _to_shares(
     return each[0]
 
 
+_FEW_BEYOND = 0.05
+"""Of a column that is named a percentage, so few values beyond 0 and 100 are slips of the pen."""
+
+
 def _from_percentages(table: Table, column: str, values: Floats) -> None:
     """Divide a column by 100, in place, whose name says that it holds percentages.
 
@@ -294,13 +300,16 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
         If no value is above 1: they may be shares as well.
     """
     known = values[~np.isnan(values)]
-    if (
-        column in table.scaled
-        or not names_percentages(column)
-        or not len(known)
-        or known.min() < 0
-        or known.max() > 100
-    ):
+    if column in table.scaled or not names_percentages(column) or not len(known):
+        return
+    beyond = np.flatnonzero((values < 0) | (values > 100))
+    if len(beyond) and len(beyond) < _FEW_BEYOND * len(known):
+        row = int(beyond[0])
+        raise InputError(
+            f"column {quoted(column)} holds percentages, and {table.cell(column, row)} in "
+            f"{table.place(row)} is none: correct it, or leave the cell empty"
+        )
+    if len(beyond):
         return
     if known.max() <= 1:
         raise InputError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,7 +47,7 @@ class Classes:
     order in which the caller named them, empty where nobody did: the only order by which columns
     are matched by position. `none` are the texts, folded, that say that there is no label; `same`
     maps a text to the class it means. `scaled` are columns of percentages, where only some rows
-    were read to tell.
+    were read to tell. `doubt` is what to ask where there seem to be too many.
     """
 
     texts: tuple[str, ...]
@@ -56,6 +57,7 @@ class Classes:
     none: frozenset[str] = NO_LABEL | MAYBE_NO_LABEL
     same: Mapping[str, str] | None = None
     scaled: frozenset[str] = frozenset()
+    doubt: str = ""
 
     @property
     def names(self) -> tuple[int, ...] | tuple[str, ...]:
@@ -129,7 +131,7 @@ class Classes:
         if len(columns) != size:
             raise InputError(
                 f"classifier {quoted(model)} has {len(columns)} columns, but there are {size} "
-                f"classes ({listed(self.texts)}); give one column per class"
+                f"classes ({listed(self.texts)}); give one column per class{self.doubt}"
             )
         found = by_names(columns, self.texts)
         if found is not None:
@@ -195,6 +197,9 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
         else:
             texts = _implied(roles, _one_vocabulary(counts, roles))
     classes = replace(start, texts=texts)
+    misspelt = () if given or declared else tuple(_misspelt(counts, texts))
+    notes += misspelt
+    classes = replace(classes, doubt="".join(f"; {said}" for said in misspelt))
     if len(texts) == 2 or options.positive is not None:
         # The one asked for, else that of a known word of two, or the last.
         positive: int | None
@@ -210,6 +215,28 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     notes += _read_as(seen, classes)
     notes += _never_predicted(seen, roles, classes)
     return replace(classes, notes=tuple(notes))
+
+
+def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> Iterator[str]:
+    """Classes that hardly occur and are written nearly as one that often does."""
+    total = sum(counts.values(), Counter[str]())
+    for text in classes:
+        others = [c for c in classes if total[c] >= _USUAL * total[text] > 0]
+        near = difflib.get_close_matches(text, others, n=1, cutoff=_ALIKE)
+        if near and total[text] <= _TYPOS and near[0].strip(_DIGITS) != text.strip(_DIGITS):
+            where = listed(quoted(column) for column, held in counts.items() if text in held)
+            times = "once" if total[text] == 1 else f"{total[text]} times"
+            said = shlex.quote(f"{text}={near[0]}")
+            yield (
+                f"class {quoted(text)} occurs {times} (column {where}); if it is a misspelling of "
+                f"{quoted(near[0])}, say --same {said}"
+            )
+
+
+_TYPOS, _USUAL, _ALIKE = 2, 10, 0.75
+"""A misspelling occurs so rarely, what is meant so many times as often, and they look so alike."""
+
+_DIGITS = "0123456789"
 
 
 def _texts_for_none(

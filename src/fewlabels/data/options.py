@@ -80,6 +80,13 @@ class ColumnOptions:
         """Whether the caller says which columns are those of classifiers."""
         return bool(self.models or self.hard or self.scores or self.confidence)
 
+    @property
+    def of_classifiers(self) -> frozenset[str]:
+        """The columns that the caller says are those of classifiers."""
+        singles = (self.hard, self.scores, self.confidence)
+        several = (column for columns in self.models.values() for column in columns)
+        return frozenset([*several, *(c for mapped in singles for c in mapped.values())])
+
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
         order = ("label", "item", "domain", "weight", "positive", "classes", "no_label", "models")

@@ -30,7 +30,7 @@ from fewlabels.data.profiles import (
     truth_in_name,
     without_role,
 )
-from fewlabels.data.roles import LIKE_LABELS, split_native
+from fewlabels.data.roles import LIKE_LABELS, missing_column, split_native
 from fewlabels.data.table import Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
@@ -131,6 +131,7 @@ _AGREE = 0.2
 """Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
 
 _LEAST_FILLED_TOGETHER = 2
+_NEARLY_ALL = 0.9
 
 ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
 """Names of columns that name the items, where all their values differ."""
@@ -151,18 +152,31 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
         If two readings are possible, or nothing is recognised; the message says how to say it.
     """
     names = [name for name in source.names if name]
-    named = (options.label, options.domain, options.weight, options.item)
-    if any(name is not None and name not in names for name in (*named, *(options.keep or ()))):
-        return Reading(options)  # `assign_roles` says that there is no such column
     native = [name for name in names if split_native(name) is not None]
+    alone = not (native or options.names_classifiers or joined)
+    named = {
+        "--label": options.label, "--domain": options.domain, "--weight": options.weight,
+        "--item": options.item, **dict.fromkeys(options.keep or ()),
+    }  # fmt: skip
+    for flag, name in named.items():
+        asked, what = (name, flag) if flag.startswith("--") else (flag, "a group")
+        if asked is not None and asked not in names:
+            if alone:
+                raise InputError(missing_column(asked, names, what))
+            return Reading(options)  # `assign_roles` says that there is no such column
     if len(set(names)) < len(names):
         return Reading(options)  # `assign_roles` refuses it in better words
-    if native or options.names_classifiers or joined:
-        return _label_by_name(source, names, options)
+    if alone:
+        table = source.read((), names)
+        return _Recognition(table, names, options).reading() if table.n_rows else Reading(options)
+    reading = _label_by_name(source, names, options)
+    if native or joined or reading.options.label is not None or "label" in names:
+        return reading
+    # Whoever names the classifiers has not said that there are no labels.
     table = source.read((), names)
     if not table.n_rows:
-        return Reading(options)
-    return _Recognition(table, names, options).reading()
+        return reading
+    return _Recognition(table, names, reading.options).labels_beside_named()
 
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
@@ -174,9 +188,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
             options = replace(options, item=named[0])
     if options.label is not None or "label" in names:
         return Reading(options)
-    claimed = {c for columns in options.models.values() for c in columns}
-    claimed |= {*options.hard.values(), *options.scores.values()}
-    claimed |= {c for c in (options.domain, options.weight, options.item) if c is not None}
+    claimed = {*options.of_classifiers, options.domain, options.weight, options.item}
     free = [n for n in names if n not in claimed and split_native(n) is None]
     alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
@@ -212,6 +224,7 @@ class _Recognition:
     scores: dict[str, str] = field(default_factory=dict)
     confidence: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    claimed: frozenset[str] = frozenset()
     nameless: str | None = None
 
     def __post_init__(self) -> None:
@@ -221,8 +234,9 @@ class _Recognition:
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
-        claimed = (*named, *(self.options.keep or ()), "domain", "weight")
-        self.taken |= {name for name in claimed if name in self.columns}
+        of_role = (*named, *(self.options.keep or ()), "domain", "weight")
+        self.taken |= {name for name in of_role if name in self.columns}
+        self.claimed = self.options.of_classifiers
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
@@ -254,6 +268,22 @@ class _Recognition:
         )
         return Reading(options, tuple(self._lines(label, item)))
 
+    def labels_beside_named(self) -> Reading:
+        """The labels and the items' names, where the caller has named the classifiers alone."""
+        try:
+            label = self._label()
+        except AmbiguousError as error:
+            said = f"labels: none used, as {error}"
+            return Reading(self.options, (said,))
+        if label is None:
+            return Reading(self.options)
+        item = self._item()
+        options = replace(self.options, label=label.name, item=item)
+        lines = [_label_line(label)]
+        if item is not None:
+            lines.append(f"items: named by column {quoted(item)}")
+        return Reading(options, tuple(lines))
+
     def _drop_shared_prefix(self) -> None:
         """Take off what all names of classifiers begin with up to a dot, as in judges.gpt4."""
         names = {*self.probabilities, *self.hard, *self.scores, *self.confidence}
@@ -272,7 +302,8 @@ class _Recognition:
             return self.options.item
         found = [
             p for p in self.free()
-            if p.unique and p.filled == p.rows and (p.numbers is None or p.whole) and not p.wordy
+            if p.name not in self.claimed and p.unique and p.filled == p.rows
+            and (p.numbers is None or p.whole) and not p.wordy
             and (p.like_item or {"id", "uuid", "key", "index"} & set(p.words))
         ]  # fmt: skip
         chosen = [p for p in found if {"id", "uuid", "key", "item"} & set(p.words)] or found
@@ -293,7 +324,7 @@ class _Recognition:
             return self.columns.get(self.options.label)
         candidates = [
             p for p in self.free()
-            if p.counts and not (p.like_group and p.like_truth < 2)
+            if p.counts and p.name not in self.claimed and not (p.like_group and p.like_truth < 2)
             and (p.numbers is None or p.whole) and (p.like_truth or p.sparse)
         ]  # fmt: skip
         held = {p.name: self._recurs(p) for p in candidates}
@@ -636,7 +667,8 @@ class _Recognition:
                 continue
             if p.like_annotator and not p.like_score and not p.in_unit:
                 continue
-            likely = p.like_probability and self._like_shares([p])
+            likely = p.like_probability or names_percentages(p.name)
+            likely = likely and self._like_shares([p])
             if likely and name not in self.probabilities:
                 self.probabilities[name] = (p.name,)
             else:
@@ -678,7 +710,9 @@ class _Recognition:
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
-            if {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled:
+            often = {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled
+            slips = p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled
+            if often or slips:
                 yield (
                     f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
                     "rows); every row is read as an item of its own"
@@ -692,4 +726,7 @@ class _Recognition:
             if p.numbers is not None and (p.counts is None or not p.whole) and p.distinct > 1
         ]
         if numbers:
-            yield f"not used: {listed(map(quoted, numbers))} (numbers; --score NAME=COL if a score)"
+            yield (
+                f"not used: {listed(map(quoted, numbers))} (numbers; if a classifier gave them, "
+                "add --model or --score NAME=COL to the command that `fewlabels doctor` shows)"
+            )

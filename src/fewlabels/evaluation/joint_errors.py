@@ -37,6 +37,11 @@ _AVERAGED = (
     "the average of these, so such rates need not agree with the accuracies"
 )
 
+_CONTRADICTED = (
+    "contradicted: the labels disagree with the method on accuracy, and these rates of several "
+    "classifiers together are the method's alone; do not rely on them"
+)
+
 _AT_ONCE = 2**24
 """Cells times pairs of classifiers that are worked on at a time."""
 
@@ -145,7 +150,10 @@ def joint_errors(
             )
             for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         ),
-        warnings=(_AVERAGED,) if own else (),
+        warnings=(
+            *((_AVERAGED,) if own else ()),
+            *((_CONTRADICTED,) if accuracy.contradicted[columns].any() else ()),
+        ),
         **dict(zip(_WHOLE, rates[: len(_WHOLE)], strict=True)),
     )
 

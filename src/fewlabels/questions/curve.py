@@ -215,8 +215,9 @@ def curve(
         highest threshold whose recall is at least so much. "roc": true-positive rate at those
         false-positive rates, on straight lines between thresholds.
     method
-        Name of a method, or a label model. "auto" is "monotone-curves", fitted to the one
-        classifier; any other is fitted to all of them.
+        Name of a method, or a label model. "auto" is "averaged-curves", or for
+        probabilities "monotone-curves", fitted to the one classifier; any other is fitted to all
+        of them.
     confidence_level
         Probability with which the band should contain the curve, at each place of it.
     estimand

@@ -139,8 +139,8 @@ def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
     return low, np.take_along_axis(ordered, start + inside - 1, axis=0)[0]
 
 
-AUTO = "monotone-curves"
-"""The method for the scores of one classifier."""
+AUTO = {"scores": "averaged-curves", "probabilities": "monotone-curves"}
+"""The method for one classifier, by what it gives; densities seldom fit logits of probabilities."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,7 +208,8 @@ class OneClassifier:
                 f"the scores of {quoted(name)} rank class {quoted(predictions.classes[1])} "
                 "upwards; ask for that class, or provide probabilities"
             )
-        called, label_model = resolve_method(AUTO if method == "auto" else method, predictions)
+        auto = AUTO["probabilities" if probability else "scores"]
+        called, label_model = resolve_method(auto if method == "auto" else method, predictions)
         alone = predictions.select_models([name])
         several = predictions.n_classes > 2
         binary = alone.with_positive(predictions.classes[k]) if several or k == 0 else alone

@@ -143,16 +143,19 @@ def together_sentences(found: Mapping[str, Any]) -> list[str]:
         f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong: "
         f"{with_interval(found['all_wrong'])}"
         + (f" ({level} interval)" if level and found["all_wrong"]["low"] is not None else ""),
-        f"accuracy of the best one, {found['best_model']}: {with_interval(found['best_single'])}; "
-        f"of a majority vote: {with_interval(found['majority'])}; "
-        f"of an oracle that picks the right one for each item: {with_interval(found['oracle'])}",
     ]
+    best = f"of the best one, {found['best_model']}: {with_interval(found['best_single'])}; "
+    said.append(
+        f"accuracy {best if found['best_model'] else ''}"
+        f"of a majority vote: {with_interval(found['majority'])}; "
+        f"of an oracle that picks the right one for each item: {with_interval(found['oracle'])}"
+    )
     voters = found["effective_voters"]
     if voters["value"] is not None:
         said.append(
             f"their errors are correlated: {m:,} count like {voters['value']:.1f} independent ones"
-            if voters["value"] < m - 0.05
-            else "their errors are not correlated"
+            if voters["value"] < 0.95 * m
+            else "their errors are hardly correlated"
         )
     return [*said, *found.get("warnings", ())]
 

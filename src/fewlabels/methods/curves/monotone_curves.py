@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.importance import systematic
+from fewlabels.kernels.sequential import Cloud, sequential_monte_carlo, standard_normal
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.base import FittedLabelModel, LabelModel, status_of, with_scores
 from fewlabels.methods.curves.ordered_rates import (
@@ -22,6 +22,7 @@ from fewlabels.methods.curves.ordered_rates import (
     PLAIN_WEIGHT,
     WEAK_WEIGHT,
     Component,
+    Curve,
     Flat,
     ScoreCoordinates,
     ScoreScale,
@@ -88,7 +89,18 @@ class MonotoneCurves(LabelModel):
         InputError
             If no classifier gives probabilities or scores.
         """
-        return fit_each(self._fit_one, with_scores(predictions, "monotone-curves"), rng)
+        return fit_each(self._fit_one, with_scores(predictions, self._name), rng)
+
+    _name: ClassVar[str] = "monotone-curves"
+
+    def other_kinds(
+        self, predictions: Predictions, scale: ScoreScale, rng: np.random.Generator
+    ) -> tuple[float, list[Kind]]:
+        """Other kinds of curve than monotone ones, for two classes, and their prior share in all.
+
+        The weights of the kinds sum to that share.
+        """
+        return 0.0, []
 
     def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> _FittedCurves:
         """The curves of one classifier."""
@@ -116,11 +128,56 @@ def _against_rest(evidence: Floats, k: int) -> Floats:
     return both
 
 
+class Kind(Protocol):
+    """A kind of curve, and the prior of its parameters."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def weight(self) -> float:
+        """Its prior weight among the kinds."""
+
+    def start(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draws of the parameters from their prior, (size, p)."""
+
+    def log_prior(self, points: Floats) -> Floats:
+        """Log prior density of parameters (D, p), but for a constant."""
+
+    def curve(self, points: Floats) -> Curve:
+        """The curves of parameters (D, p)."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Steps or flat curves, with where they take the score's zero to be if anywhere."""
+
+    component: Component
+    zero: ScoreCoordinates | None
+    name: str
+    weight: float
+
+    @staticmethod
+    def of(component: Component, zero: ScoreCoordinates | None, share: float) -> _Shape:
+        return _Shape(component, zero, component.name, share * component.weight)
+
+    def start(self, size: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((size, self.component.root.shape[1]))
+
+    def log_prior(self, points: Floats) -> Floats:
+        return standard_normal(points)
+
+    def curve(self, points: Floats) -> Step | Flat:
+        u = self.component.mean + points @ self.component.root.T
+        return Step.of(u, self.zero) if u.shape[1] == len(PARAMETERS) else Flat.of(u)
+
+
 class _Drawn(NamedTuple):
     """Draws of curves of one kind."""
 
-    component: Component
-    curve: Step | Flat
+    kind: Kind
+    curve: Curve
     weight: float
     cloud: Cloud
 
@@ -141,7 +198,7 @@ class _ClassCurves:
     @property
     def log_evidence(self) -> float:
         """Log of the sum over kinds of prior weight times evidence: P(labels | scores)."""
-        parts = [np.log(d.component.weight) + d.cloud.log_evidence for d in self.kinds]
+        parts = [np.log(d.kind.weight) + d.cloud.log_evidence for d in self.kinds]
         return float(np.logaddexp.reduce(parts))
 
     @property
@@ -205,27 +262,31 @@ def _fit_class(
     scale = ScoreScale.of(margins[there])
     seen = pool(scale.places(margins[there]), evidence[there])
     rng = np.random.default_rng(seed)
-    kinds = _kinds(settings, scale, margins[there], probability=probability)
-
-    def sample(kind: Component, zero: ScoreCoordinates | None) -> Cloud:
-        return sequential_monte_carlo(
-            lambda points: seen.log_likelihood(_curve(kind, points, zero)),
-            kind.root.shape[1],
+    others, more = 0.0, list[Kind]()
+    if predictions.n_classes == 2:
+        others, more = settings.other_kinds(predictions, scale, rng)
+    shapes = _kinds(settings, scale, margins[there], probability=probability)
+    kinds: list[Kind] = [_Shape.of(kind, zero, 1 - others) for kind, zero in shapes]
+    kinds += more
+    clouds = [
+        sequential_monte_carlo(
+            lambda points, kind=kind: seen.log_likelihood(kind.curve(points)),  # type: ignore[misc]
+            kind.start(settings.particles, rng),
             rng,
-            particles=settings.particles,
+            log_prior=kind.log_prior,
         )
-
-    clouds = [sample(kind, zero) for kind, zero in kinds]
-    prior = np.array([kind.weight for kind, _ in kinds])
+        for kind in kinds
+    ]
+    prior = np.array([kind.weight for kind in kinds])
     evidences = np.array([cloud.log_evidence for cloud in clouds])
     weights = (1 - PRIOR_SHARE) * softmax(np.log(prior) + evidences, axis=0) + PRIOR_SHARE * prior
     counts = np.bincount(systematic(weights, settings.n_draws, rng), minlength=len(weights))
     drawn = []
-    for (kind, zero), cloud, count, weight in zip(kinds, clouds, counts, weights, strict=True):
+    for kind, cloud, count, weight in zip(kinds, clouds, counts, weights, strict=True):
         # Each particle comes up equally often as far as that goes.
         order = rng.permutation(len(cloud.points))
         points = cloud.points[order[np.arange(count) % len(order)]]
-        drawn.append(_Drawn(kind, _curve(kind, points, zero), float(weight), cloud))
+        drawn.append(_Drawn(kind, kind.curve(points), float(weight), cloud))
     return _ClassCurves(k, scale, tuple(drawn), rng.permutation(settings.n_draws))
 
 
@@ -252,11 +313,6 @@ def _kinds(
             kinds = learned(statistics, share * rest, probability=probability, zero=zero)
             out += [(kind, place) for kind in kinds]
     return [*out, (weak(WEAK_WEIGHT), None), (flat, scale.zero)]
-
-
-def _curve(kind: Component, points: Floats, zero: ScoreCoordinates | None) -> Step | Flat:
-    u = kind.mean + points @ kind.root.T
-    return Step.of(u, zero) if u.shape[1] == len(PARAMETERS) else Flat.of(u)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +369,7 @@ class _FittedCurves(FittedLabelModel):
         return tuple(said)
 
     def _diagnostics(self) -> dict[str, Any]:
-        weights = [{d.component.name: round(d.weight, 4) for d in c.kinds} for c in self.curves]
+        weights = [{d.kind.name: round(d.weight, 4) for d in c.kinds} for c in self.curves]
         evidence = [curve.log_evidence for curve in self.curves]
         one = len(self.curves) == 1
         drawn = [d for c in self.curves for d in c.kinds]
@@ -365,90 +421,3 @@ class _CurveDraws:
         informed = _CurveDraws(self.curves, self.margins[rows], self.evidence[rows])
         out[rows] = mean_of_draws(informed, len(rows))
         return out
-
-
-# --- sequential Monte Carlo: draws from a posterior, and its evidence -------------------------
-
-_JITTER = 1e-9
-_HALVINGS = 40
-
-
-class Cloud(NamedTuple):
-    """Equally weighted draws (N, p), the log evidence, and how the sampler fared.
-
-    `stages` is the number of temperatures, `acceptance` the share of moves taken at the last one.
-    """
-
-    points: Floats
-    log_evidence: float
-    stages: int
-    acceptance: float
-
-
-def sequential_monte_carlo(
-    log_likelihood: Callable[[Floats], Floats],
-    dimension: int,
-    rng: np.random.Generator,
-    *,
-    particles: int = 800,
-    moves: int = 3,
-) -> Cloud:
-    """Draw from N(0, I) times a likelihood, which is raised from power 0 to 1 in stages.
-
-    Each stage takes the largest power that leaves half of the particles' effective sample size,
-    resamples systematically, and moves every particle by random-walk Metropolis steps with the
-    cloud's own covariance. Source: Del Moral, Doucet, Jasra (2006), section 3.3; adaptive
-    temperatures: Jasra, Stephens, Doucet, Tsagaris (2011).
-
-    Parameters
-    ----------
-    log_likelihood
-        Of points (N, p), finite, shape (N,).
-    """
-    points = rng.standard_normal((particles, dimension))
-    value = log_likelihood(points)
-    power, log_evidence, stages, acceptance = 0.0, 0.0, 0, 1.0
-    while power < 1:
-        step = _next_step(value, 1 - power)
-        log_weight = step * value
-        top = log_weight.max()
-        weight = np.exp(log_weight - top)
-        log_evidence += float(np.log(weight.mean()) + top)
-        weight /= weight.sum()
-        # Rounding must not leave a last stage of no length.
-        power = 1.0 if step >= (1 - power) * (1 - 1e-12) else power + step
-        # Random-walk moves with the covariance of the weighted cloud, times 2.38^2 / p.
-        centred = points - weight @ points
-        covariance = centred.T @ (centred * weight[:, None]) + _JITTER * np.eye(dimension)
-        root = np.linalg.cholesky(covariance) * (2.38 / np.sqrt(dimension))
-        chosen = systematic(weight, len(weight), rng)
-        points, value = points[chosen], value[chosen]
-        taken = 0
-        for _ in range(moves):
-            proposed = points + rng.standard_normal(points.shape) @ root.T
-            likelihood = log_likelihood(proposed)
-            gain = power * (likelihood - value)
-            gain -= 0.5 * ((proposed**2).sum(axis=1) - (points**2).sum(axis=1))
-            take = np.log(rng.random(particles)) < gain
-            points[take], value[take] = proposed[take], likelihood[take]
-            taken += int(take.sum())
-        acceptance = taken / (moves * particles) if moves else 1.0
-        stages += 1
-    return Cloud(points, log_evidence, stages, acceptance)
-
-
-def _next_step(value: Floats, rest: float) -> float:
-    """The largest step of the power, up to `rest`, that leaves half the effective sample size."""
-    centred = value - value.max()
-
-    def enough(step: float) -> bool:
-        weight = np.exp(step * centred)
-        return bool(weight.sum() ** 2 >= 0.5 * len(weight) * (weight**2).sum())
-
-    if enough(rest):
-        return rest
-    low, high = 0.0, rest
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return max(low, rest * 2.0**-_HALVINGS)

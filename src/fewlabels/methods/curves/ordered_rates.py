@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
@@ -156,6 +156,13 @@ class Flat:
         return np.broadcast_to(one, shape), np.broadcast_to(zero, shape)
 
 
+class Curve(Protocol):
+    """P(y=1 | place), of D draws."""
+
+    def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
+        """P(y=1) and P(y=0) at n places, which keep their precision near 0, each (n, D)."""
+
+
 class PooledLabels(NamedTuple):
     """What is known of labels, by place: counts of hard labels, and likelihoods of soft ones.
 
@@ -169,7 +176,7 @@ class PooledLabels(NamedTuple):
     soft: ScoreCoordinates
     likelihood: Floats
 
-    def log_likelihood(self, curve: Step | Flat) -> Floats:
+    def log_likelihood(self, curve: Curve) -> Floats:
         """Log-likelihood of each of the curves, (D,)."""
         one, zero = curve.probabilities(self.hard)
         total: Floats = self.ones @ np.log(one) + self.zeros @ np.log(zero)

@@ -413,12 +413,16 @@ class ScoreScale:
 
     def unit(self, scores: Floats) -> Floats:
         """Scores in file units to x > 0; NaN stays NaN, and what lies below the floor comes up."""
-        out: Floats = np.maximum(self._affine(scores), self.floor)
+        return self.unit_of_margins(margin(scores, probability=self.logit))
+
+    def unit_of_margins(self, margins: Floats) -> Floats:
+        """The same of scores as margins, which for probabilities are their logits."""
+        out: Floats = np.maximum(self._affine(margins), self.floor)
         return out
 
     def cut(self, thresholds: Floats) -> Floats:
         """Thresholds in file units to x; infinite where all or no score is at least as large."""
-        x = self._affine(thresholds)
+        x = self._affine(margin(thresholds, probability=self.logit))
         x = np.where(x <= self.floor, -np.inf, x)
         if self.logit:
             x = np.where(thresholds <= 0, -np.inf, np.where(thresholds > 1, np.inf, x))
@@ -429,8 +433,8 @@ class ScoreScale:
         m = self.low + (x - self.floor) / (1 - self.floor) * (self.high - self.low)
         return float(expit(m)) if self.logit else m
 
-    def _affine(self, scores: Floats) -> Floats:
-        share = (margin(scores, probability=self.logit) - self.low) / (self.high - self.low)
+    def _affine(self, margins: Floats) -> Floats:
+        share = (margins - self.low) / (self.high - self.low)
         return self.floor + (1 - self.floor) * share
 
 

@@ -149,7 +149,7 @@ class SPE(LabelModel):
     def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """The densities of one classifier's scores."""
         salt = int(rng.integers(2**63))
-        scored = _Scored.of(predictions, self.scale)
+        scored = ScoredItems.of(predictions, self.scale)
         every, rows, scale = scored.every, scored.rows, scored.scale
         evidence, weight, keys = scored.evidence, scored.weight, scored.keys
         no_class = lacks_a_class(evidence)
@@ -172,7 +172,7 @@ class SPE(LabelModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _Scored:
+class ScoredItems:
     """The scores (n,) of one classifier, and of the `rows` with one what is known of each.
 
     `scale` is None where they say nothing: all are equal, or there are too few.
@@ -186,7 +186,8 @@ class _Scored:
     scale: ScoreScale | None
 
     @staticmethod
-    def of(predictions: Predictions, scale: str) -> _Scored:
+    def of(predictions: Predictions, scale: str) -> ScoredItems:
+        """Those of the first classifier; `scale` as in `SPE`."""
         every = score_of(predictions, 0)
         # Items of no weight are no part of the sample, and must not set its range either.
         rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
@@ -195,7 +196,7 @@ class _Scored:
         if found is not None and not found.low < found.high:
             found = None
         evidence, keys = predictions.evidence[rows], predictions.keys[rows]
-        return _Scored(every, rows, evidence, predictions.weight[rows], keys, found)
+        return ScoredItems(every, rows, evidence, predictions.weight[rows], keys, found)
 
     def data(self, evidence: Floats) -> ScoreData:
         """The scores on the unit interval, with this evidence (n, 2)."""
