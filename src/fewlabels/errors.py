@@ -141,8 +141,9 @@ def no_level(level: object) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a question with a space behind it, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {quoted(near[0])}? " if near else ""
+    by_case = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(name.casefold(), by_case, n=1)
+    return f"did you mean {quoted(by_case[near[0]])}? " if near else ""
 
 
 def unknown(kind: str, name: object, known: Iterable[str], none: str = "there is none") -> str:

@@ -78,7 +78,7 @@ def test_the_report_is_json_and_holds_what_pages_need(kind):
         "model": "a",
         "positive": "yes",
         "classes": ["no", "yes"],
-        "method": "monotone-curves",
+        "method": "averaged-curves",
         "estimand": "sample",
         "confidence_level": 0.9,
         "seed": 5,

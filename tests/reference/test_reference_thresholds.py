@@ -258,7 +258,7 @@ def test_the_report_is_json_and_holds_what_pages_need():
         "model": "a",
         "positive": "yes",
         "classes": ["no", "yes"],
-        "method": "monotone-curves",
+        "method": "averaged-curves",
         "estimand": "sample",
         "seed": 5,
         "n_items": 90,

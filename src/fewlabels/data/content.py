@@ -85,7 +85,8 @@ def first_bytes(path: Path, size: int = HEAD) -> bytes:
 def not_utf8(byte: int, where: str) -> InputError:
     """What is said of a text that is not UTF-8, with the place of the first such byte."""
     return InputError(
-        f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8, or convert it: "
+        f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8 (Excel: CSV UTF-8), or "
+        "convert it: "
         "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
     )
 

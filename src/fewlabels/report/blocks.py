@@ -173,7 +173,7 @@ def blocks(report: Report) -> list[Block]:
         members = []
         for entry in entries:
             model, value, status = entry["model"], entry["value"], entry["status"]
-            ranks = value is not None and status != CONTRADICTED
+            ranks = value is not None and status != CONTRADICTED and len(entries) > 1
             members.append(
                 Row(
                     model, value, entry["low"], entry["high"], status,

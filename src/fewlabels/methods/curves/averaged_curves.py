@@ -66,10 +66,10 @@ class AveragedCurves(MonotoneCurves):
         scored = ScoredItems.of(predictions, settings.scale)
         if scored.scale is None:
             return 0.0, []
-        worth = min(1.0, self.scores_worth / scored.weight.sum())
-        unlabeled = replace(scored, weight=worth * scored.weight).data(
-            np.zeros_like(scored.evidence)
-        )
+        worth = min(1.0, self.scores_worth / len(scored.rows))
+        # Rounded: samplers would take the unit of the weights, in their last digits, elsewhere.
+        weight = worth * np.round(scored.weight / scored.weight.mean(), 9)
+        unlabeled = replace(scored, weight=weight).data(np.zeros_like(scored.evidence))
         pairs = fit_pairs(unlabeled, settings, ordered=True, rng=rng)
         return self.densities, [
             _Densities.of(pair, self.densities, scored.scale, scale)
