@@ -169,10 +169,17 @@ def test_groups_of_a_metric_share_their_scale() -> None:
     assert len({scale.removesuffix("  status") for scale in scales}) == 1
 
 
+def test_one_classifier_alone_is_not_ranked() -> None:
+    report = _report(("a", 0.8, 0.7, 0.9, "ok"))
+    report["best"] = {"accuracy": {"a": 1.0}}
+    assert "P(best)" not in render_text(report, 132)
+
+
 def test_a_narrow_terminal_keeps_names_before_extras_and_plot() -> None:
-    report = _report(("a-rather-long-name", 1e9, 1e8, 1e10, "not-converged"))
+    rows = [("a-rather-long-name", 1e9, 1e8, 1e10, "not-converged"), ("b", 1e8, 1e7, 1e9, "ok")]
+    report = _report(*rows)
     report["truth"] = {"a-rather-long-name": {"accuracy": 2e9}}
-    report["best"] = {"accuracy": {"a-rather-long-name": 0.5}}
+    report["best"] = {"accuracy": {"a-rather-long-name": 0.5, "b": 0.5}}
     wide, narrow = render_text(report, 132), render_text(report, 60)
     assert "|--" in wide
     assert "P(best)" in wide
