@@ -92,3 +92,67 @@ def test_item_numbers_that_repeat_are_said():
     data = referrals()
     data.loc[7, "Patient No"] = data.loc[6, "Patient No"]
     assert "'Patient No' repeats" in " ".join(fl.diagnose(data).summary().split())
+
+
+# --- Columns that look like labels and are none -------------------------------------------------
+
+
+def decoyed(name: str, values: tuple, *, sparse: bool = True, near: bool = False) -> pd.DataFrame:
+    """A classifier's probability and votes, no label, and a column of two values."""
+    rng = np.random.default_rng(3)
+    truth = rng.random(400) < 0.4
+    p = 1 / (1 + np.exp(-rng.normal(3 * truth - 1.5, 1.5)))
+    side = truth ^ (rng.random(400) < 0.3) if near else rng.random(400) < 0.5
+    column = np.array(values, dtype=object)[side.astype(int)]
+    if sparse:
+        column[rng.permutation(400)[100:]] = None
+    return pd.DataFrame({
+        "prob": p,
+        "gpt": np.array(values, dtype=object)[(p > 0.5).astype(int)],
+        name: column,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [
+    "labeler", "label_confidence", "label_status", "priority", "comment", "refunded", "is_customer",
+    "reviewed", "flag", "triage", "status", "gpt_correct", "verified", "agree",
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["models", "hard"])
+def test_a_column_that_goes_with_no_prediction_is_not_the_labels(name, kind):
+    data = decoyed(name, ("no", "yes"))
+    said = {"m": "prob"} if kind == "models" else {"m": "gpt"}
+    found = fl.read_predictions(data, **{kind: said})
+    assert found.n_labeled == 0
+    assert f"--label {name}" in " ".join(found.reading)
+
+
+@pytest.mark.parametrize("name", ["llm_label", "votes_gpt4", "rule", "weak_label", "c",
+                                  "previous diagnosis", "pseudo_label"])  # fmt: skip
+def test_what_another_classifier_says_is_not_the_labels(name):
+    data = decoyed(name, ("ham", "spam"), near=True)
+    assert fl.read_predictions(data, hard={"m": "gpt"}).n_labeled == 0
+
+
+def test_labels_of_the_contract_beside_gold_ones_are_asked_for():
+    data = decoyed("gold", ("ham", "spam"), near=True)
+    data["label"] = data["gpt"]
+    with pytest.raises(InputError, match="'label', 'gold' may each hold the known labels"):
+        fl.read_predictions(data, hard={"m": "gpt"})
+    assert fl.read_predictions(data, hard={"m": "gpt"}, label="gold").n_labeled == 100
+
+
+def test_how_sure_a_classifier_is_of_itself_is_no_probability_of_a_class():
+    data = decoyed("gold", ("ham", "spam"), near=True)
+    for name in ("confidence %", "percent sure", "gpt %"):
+        own = data[["gpt", "gold"]].assign(**{name: 50 + 100 * (data["prob"] - 0.5).abs()})
+        with pytest.raises(InputError, match="never below 50: perhaps how sure gpt is"):
+            fl.read_predictions(own)
+        assert fl.read_predictions(own, hard={"g": "gpt"}, confidence={"g": name}).n_labeled == 100
+
+
+def test_shares_in_a_column_of_percentages_are_refused():
+    data = referrals()
+    data["risk %"] /= 100
+    data.loc[3, "risk %"] = 1.2
+    with pytest.raises(InputError, match=r"named a percentage, but only 1 of 120 values are"):
+        fl.read_predictions(data, models={"risk": "risk %"})

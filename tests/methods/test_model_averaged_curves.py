@@ -140,6 +140,16 @@ def test_scores_are_asked_by_both_beliefs_and_probabilities_by_curves():
     assert asked == ["averaged-curves", "monotone-curves"]
 
 
+def test_scores_the_wrong_way_round_are_said():
+    said = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = rng.random(1000) < 0.35
+        predictions = of_scores(-rng.normal(1.8 * truth, 1.0), truth, 20)
+        said += fl.curve(predictions, estimand="sample").status == "assumption"
+    assert said >= 5
+
+
 # --- Coverage off the model ---------------------------------------------------------------------
 
 # A larger score never makes the label less likely; no class has a density of SPE's families.

@@ -311,9 +311,11 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
         )
     if len(beyond):
         return
-    if known.max() <= 1:
+    above = int((known > 1).sum())
+    if above < _FEW_BEYOND * len(known):
+        few = "no value is" if not above else f"only {above} of {len(known):,} values are"
         raise InputError(
-            f"column {quoted(column)} is named a percentage, but no value is above 1 (the largest "
+            f"column {quoted(column)} is named a percentage, but {few} above 1 (the largest "
             f"is {shown_number(known.max())}): write the cells with % if they are percentages, or "
             "rename the column if they are shares"
         )

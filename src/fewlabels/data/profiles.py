@@ -167,6 +167,10 @@ _MODELS = re.compile(
 )
 _SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb ai net")
 _RIGHT = _words("correct match matches right wrong error errors acc accuracy agrees agree ok")
+_NO_TRUTH = _RIGHT | _words(
+    "pseudo weak silver noisy auto automatic heuristic previous prior earlier old"
+)
+_SURENESS = _words("conf confidence sure certainty")
 _PERCENT = _words("pct percent percentage percentages")
 _FEATURE = _words(
     "age length len count n num number size time latency tokens token words chars characters price "
@@ -333,6 +337,12 @@ class Profile:
         return len(self.words) > 1 and self.words[-1] in _RIGHT
 
     @property
+    def not_truth(self) -> bool:
+        """Whether its name says that it judges something else, or labels of another kind."""
+        said = set(self.words)
+        return bool(said & _NO_TRUTH) and not said & _TRUTH and not said & {"answer", "answers"}
+
+    @property
     def ends_in_feature(self) -> bool:
         """Whether the last word of its name is that of a feature: a cost, a time, a count."""
         return bool(self.words) and self.words[-1] in _FEATURE
@@ -391,6 +401,12 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
         name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
         wordy,
     )  # fmt: skip
+
+
+def names_chance(name: str) -> bool:
+    """Whether a name says that numbers are how likely something is, and not how sure one is."""
+    words = set(name_words(name)) - _PERCENT
+    return bool(words & (_PROBABILITY | _SCORE | _PREDICTED)) and not words & _SURENESS
 
 
 def names_percentages(name: str) -> bool:

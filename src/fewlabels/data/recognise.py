@@ -23,6 +23,7 @@ from fewlabels.data.profiles import (
     class_of_one,
     differences,
     is_role,
+    names_chance,
     names_percentages,
     names_truth,
     profile,
@@ -130,6 +131,9 @@ _LEAST_TOGETHER = 10
 _AGREE = 0.2
 """Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
 
+_APART = 3.0
+"""Standard errors from which numbers rank the classes of the labels."""
+
 _LEAST_FILLED_TOGETHER = 2
 _NEARLY_ALL = 0.9
 
@@ -170,7 +174,17 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
         table = source.read((), names)
         return _Recognition(table, names, options).reading() if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
-    if native or joined or reading.options.label is not None or "label" in names:
+    if joined or reading.options.label is not None or not options.names_classifiers:
+        return reading
+    if "label" in names:
+        rest = [n for n in names if n != "label" and n not in options.of_classifiers]
+        others = [n for n in rest if names_truth(n)]
+        if others and not native:
+            both = listed(map(quoted, ["label", *others]))
+            raise AmbiguousError(
+                f"columns {both} may each hold the known labels",
+                [["--label", name] for name in ["label", *others][:3]],
+            )
         return reading
     # Whoever names the classifiers has not said that there are no labels.
     table = source.read((), names)
@@ -212,6 +226,19 @@ def _label_line(label: Profile) -> str:
     return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows)"
 
 
+def _ranked_apart(numbers: Array, labels: Array) -> float | None:
+    """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
+    known = (labels >= 0) & ~np.isnan(numbers)
+    above = labels[known] == 1
+    m, n = int(above.sum()), int((~above).sum())
+    if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
+        return None
+    _, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    area = (ranks[above].sum() - m * (m + 1) / 2) / (m * n)
+    return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+
+
 @dataclass
 class _Recognition:
     """The columns of one table, and what has been found of them so far."""
@@ -225,6 +252,7 @@ class _Recognition:
     confidence: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     claimed: frozenset[str] = frozenset()
+    doubted: list[Profile] = field(default_factory=list)
     nameless: str | None = None
 
     def __post_init__(self) -> None:
@@ -236,7 +264,8 @@ class _Recognition:
         self.columns = {name: p.without(none) for name, p in found.items()}
         of_role = (*named, *(self.options.keep or ()), "domain", "weight")
         self.taken |= {name for name in of_role if name in self.columns}
-        self.claimed = self.options.of_classifiers
+        native = {name for name in self.names if split_native(name) is not None}
+        self.claimed = self.options.of_classifiers | native
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
@@ -269,14 +298,21 @@ class _Recognition:
         return Reading(options, tuple(self._lines(label, item)))
 
     def labels_beside_named(self) -> Reading:
-        """The labels and the items' names, where the caller has named the classifiers alone."""
+        """The labels and the items' names, where the caller has named the classifiers alone.
+
+        What nobody has named is taken for the labels only if its name is like theirs, and its
+        values go with what the classifiers say; else a line says how to name it.
+        """
         try:
             label = self._label()
         except AmbiguousError as error:
-            said = f"labels: none used, as {error}"
-            return Reading(self.options, (said,))
+            return Reading(self.options, (f"labels: none used, as {error}",))
+        if label is not None and label.like_truth < 2:
+            self.taken.discard(label.name)
+            self.doubted.append(label)
+            label = None
         if label is None:
-            return Reading(self.options)
+            return Reading(self.options, tuple(self._doubts()))
         item = self._item()
         options = replace(self.options, label=label.name, item=item)
         lines = [_label_line(label)]
@@ -325,8 +361,11 @@ class _Recognition:
         candidates = [
             p for p in self.free()
             if p.counts and p.name not in self.claimed and not (p.like_group and p.like_truth < 2)
-            and (p.numbers is None or p.whole) and (p.like_truth or p.sparse)
+            and (p.numbers is None or p.whole) and (p.like_truth or p.sparse) and not p.not_truth
         ]  # fmt: skip
+        unlike = [p for p in candidates if p.like_truth < 3 and self._goes_with(p) is False]
+        self.doubted += unlike
+        candidates = [p for p in candidates if p not in unlike]
         held = {p.name: self._recurs(p) for p in candidates}
         ranked: dict[int, list[Profile]] = {}
         for p in candidates:
@@ -340,10 +379,10 @@ class _Recognition:
             # A name that surely says so, then one that likely does; empty cells weigh with it.
             rank = 2 * p.like_truth + p.sparse
             if p.like_prediction and p.like_truth < 3:
-                rank = min(rank, 1) if p.sparse else 0
+                rank = min(rank, 1) if p.sparse and p.like_truth else 0
             if rank:
                 ranked.setdefault(rank, []).append(p)
-            elif p.sparse and not p.like_group:
+            elif p.sparse and not p.like_group and (p.like_annotator or not p.like_prediction):
                 ranked.setdefault(0, []).append(p)
         if not ranked:
             return None
@@ -358,6 +397,37 @@ class _Recognition:
             )
         self.taken.add(best[0].name)
         return best[0]
+
+    def _goes_with(self, label: Profile) -> bool | None:
+        """Whether known labels go with some prediction beyond chance; None: nothing tells.
+
+        Labels that no classifier predicts better than chance are perhaps none.
+        """
+        found = []
+        classes = tuple(label.counts or ())
+        for p in self.columns.values():
+            if p.name == label.name or p.name in self.taken - self.claimed or not p.filled:
+                continue
+            if p.counts and len(p.counts) > 1 and all(same_answer(t, classes) for t in p.counts):
+                kappa = self._agreement(p, label, classes)
+                found += [] if kappa is None else [kappa > _AGREE]
+            elif p.numbers is not None and len(classes) == 2 and not self._measures(p):
+                gap = _ranked_apart(p.numbers, self._indices(label, classes))
+                found += [] if gap is None else [gap > _APART]
+        return any(found) if found else None
+
+    def _doubts(self) -> Iterable[str]:
+        """Lines on columns that may hold the labels, and are not used."""
+        free = [p for p in self.free() if p.name not in self.claimed]
+        alike = [
+            p for p in free
+            if p in self.doubted
+            or (p.counts and len(p.counts) > 1 and p.sparse and not p.like_group)
+        ]  # fmt: skip
+        if alike:
+            said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
+            few = listed(f"{quoted(p.name)} ({p.filled:,} of {p.rows:,} rows)" for p in alike[:3])
+            yield f"labels: none used; if {few} holds the known labels, say {said}"
 
     def _recurs(self, label: Profile) -> bool:
         """Whether its values recur in another column, or in the names of columns."""
@@ -652,13 +722,6 @@ class _Recognition:
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
-            if name in self.hard and p.known.min() >= 50 and p.known.max() <= 100:
-                raise InputError(
-                    f"column {quoted(p.name)} is never below 50: perhaps how sure {name} is of its "
-                    f"own prediction, in percent. If so, divide it by 100 and say --confidence "
-                    f"{name}={p.name}; if it is a score of the positive class, say --score "
-                    f"{name}={p.name}"
-                )
             others = bool(self.probabilities or self.hard)
             if not (p.like_prediction or p.like_score or name in self.hard) and (
                 others or not p.in_unit
@@ -667,7 +730,8 @@ class _Recognition:
                 continue
             if p.like_annotator and not p.like_score and not p.in_unit:
                 continue
-            likely = p.like_probability or names_percentages(p.name)
+            likely = p.like_probability or (names_percentages(p.name) and names_chance(p.name))
+            self._refuse_sureness(p)
             likely = likely and self._like_shares([p])
             if likely and name not in self.probabilities:
                 self.probabilities[name] = (p.name,)
@@ -684,10 +748,28 @@ class _Recognition:
             + " ".join(f"--score {option}" for option in options[:3])
         )
 
+    def _refuse_sureness(self, p: Profile) -> None:
+        """Refuse percentages beside hard predictions that are perhaps how sure these are."""
+        if not self.hard or p.known.min() < 50 or p.known.max() > 100:
+            return
+        own = without_role(p.name)
+        if own not in self.hard and not names_percentages(p.name):
+            return
+        name = own if own in self.hard else next(iter(self.hard))
+        said = shlex.quote(f"{name}={p.name}")
+        raise InputError(
+            f"column {quoted(p.name)} is never below 50: perhaps how sure {name} is of its own "
+            f"prediction, in percent. If so, say --confidence {said}; if it is a score of the "
+            f"positive class, say --score {said}"
+        )
+
     # Words --------------------------------------------------------------------------------------
 
     def _lines(self, label: Profile | None, item: str | None) -> Iterable[str]:
-        yield "labels: none recognised" if label is None else _label_line(label)
+        if label is not None:
+            yield _label_line(label)
+        else:
+            yield from list(self._doubts()) or ["labels: none recognised"]
         for what, mapped in (
             ("probabilities", self.probabilities),
             ("hard predictions", {name: (c,) for name, c in self.hard.items()}),

@@ -203,8 +203,10 @@ class _ClassCurves:
 
     @property
     def flat_weight(self) -> float:
-        """Weight of curves that are the same whatever the score."""
-        return sum(drawn.weight for drawn in self.kinds if isinstance(drawn.curve, Flat))
+        """Weight of curves that are the same whatever the score, among those that only rise."""
+        rising = [drawn for drawn in self.kinds if isinstance(drawn.curve, Flat | Step)]
+        flat = sum(drawn.weight for drawn in rising if isinstance(drawn.curve, Flat))
+        return flat / sum(drawn.weight for drawn in rising)
 
     @cached_property
     def table(self) -> tuple[Floats, Floats]:
