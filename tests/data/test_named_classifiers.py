@@ -65,6 +65,8 @@ def test_a_misspelt_class_is_named():
     data.loc[4, "final diagnosis"] = "refer"
     with pytest.raises(InputError, match=r"'refre' occurs once .*--same refre=refer"):
         fl.read_predictions(data, models={"risk": "risk %"}, hard={"Dr. A": "Dr. A says"})
+    with pytest.raises(InputError, match=r"scores need two classes; got 3 .*--same refre=refer"):
+        fl.read_predictions(data, scores={"risk": "risk %"}, label="final diagnosis")
     mended = fl.read_predictions(
         data, models={"risk": "risk %"}, hard={"Dr. A": "Dr. A says"}, same={"refre": "refer"}
     )

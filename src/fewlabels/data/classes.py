@@ -468,6 +468,10 @@ def _check_models(roles: Roles, classes: Classes) -> None:
             )
     for model, columns in roles.mapped.items():
         classes.columns_of(model, columns)
+    if roles.scores and size > 2 and classes.doubt:
+        raise InputError(
+            f"scores need two classes; got {size} ({listed(classes.texts)}){classes.doubt}"
+        )
     lacking = [c for c in classes.texts if c not in roles.histogram]
     if roles.histogram and lacking:
         raise InputError(
