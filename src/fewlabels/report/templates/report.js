@@ -28,7 +28,8 @@
     cell.dataset.said = cell.title;
     cell.removeAttribute("title");
   }
-  const hide = () => { box.hidden = true; all(".at").forEach(e => e.classList.remove("at")); };
+  let keyed = null;  // what was reached by keys: it stays while the page scrolls to it
+  const hide = () => { keyed = null; box.hidden = true; all(".at").forEach(e => e.classList.remove("at")); };
   const say = (element, x, y) => {
     hide();
     box.textContent = element.dataset.said;
@@ -50,7 +51,8 @@
     const element = event.target.closest("[data-said]");
     if (element) say(element, event.clientX, event.clientY); else hide();
   });
-  document.addEventListener("scroll", hide, true);
+  const sayKeyed = element => { sayThere(element); keyed = element; };
+  document.addEventListener("scroll", () => { if (keyed) sayKeyed(keyed); else hide(); }, true);
   document.addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
 
   /* One stop of the tab key for each chart; arrow keys go from value to value within it. */
@@ -65,7 +67,7 @@
       event.preventDefault();
       const found = stops();
       at = at < 0 && step < 0 ? found.length - 1 : (at + step + found.length) % found.length;
-      sayThere(found[at]);
+      sayKeyed(found[at]);
     });
     chart.addEventListener("blur", () => { at = -1; hide(); });
   }
