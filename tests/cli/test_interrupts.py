@@ -227,11 +227,20 @@ def test_at_random_moments(engine: str, number: int, start: Start, tmp_path: Pat
     asked = ["estimate", tmp_path / "in", "--engine", engine, "--html", tmp_path / "out.html"]
     if engine != "memory":
         asked += ["--posterior", tmp_path / "posterior"]
+
+    def seconds(*arguments: str | Path) -> float:
+        begun = time.monotonic()
+        start("-m", "fewlabels", *arguments).communicate(timeout=120)
+        return time.monotonic() - begun
+
+    # How long it takes here: Python to be started, with all that a help needs, and the whole.
+    ready, whole = seconds("estimate", "--help"), seconds(*asked)
+    (tmp_path / "out.html").unlink()
+    shutil.rmtree(tmp_path / "posterior", ignore_errors=True)
     stopped = 0
     for _ in range(4):
         run = start("-m", "fewlabels", *asked)
-        # Before that Python itself is still being started.
-        time.sleep(chance.uniform(1.5, 8))
+        time.sleep(chance.uniform(min(1.5 * ready, 0.7 * whole), 0.9 * whole))
         os.killpg(run.pid, number)
         begun = time.monotonic()
         _, err = run.communicate(timeout=20)
