@@ -297,7 +297,7 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
     Raises
     ------
     InputError
-        If no value is above 1: they may be shares as well.
+        If hardly any value is above 1, as they may be shares, or a few are beyond 0 and 100.
     """
     known = values[~np.isnan(values)]
     if column in table.scaled or not names_percentages(column) or not len(known):

@@ -158,12 +158,11 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]
     alone = not (native or options.names_classifiers or joined)
-    named = {
-        "--label": options.label, "--domain": options.domain, "--weight": options.weight,
-        "--item": options.item, **dict.fromkeys(options.keep or ()),
-    }  # fmt: skip
-    for flag, name in named.items():
-        asked, what = (name, flag) if flag.startswith("--") else (flag, "a group")
+    named = [
+        ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
+        ("--item", options.item), *(("a group", name) for name in options.keep or ()),
+    ]  # fmt: skip
+    for what, asked in named:
         if asked is not None and asked not in names:
             if alone:
                 raise InputError(missing_column(asked, names, what))

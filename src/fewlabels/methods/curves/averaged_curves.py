@@ -58,20 +58,20 @@ class AveragedCurves(MonotoneCurves):
 
     def other_kinds(
         self, predictions: Predictions, scale: ScoreScale, rng: np.random.Generator
-    ) -> tuple[float, list[Kind]]:
+    ) -> list[Kind]:
         """Pairs of families, by the evidence of the scores alone."""
         if self.densities == 0:
-            return 0.0, []
+            return []
         settings = SPE(selection="average")
         scored = ScoredItems.of(predictions, settings.scale)
         if scored.scale is None:
-            return 0.0, []
+            return []
         worth = min(1.0, self.scores_worth / len(scored.rows))
         # Rounded: samplers would take the unit of the weights, in their last digits, elsewhere.
         weight = worth * np.round(scored.weight / scored.weight.mean(), 9)
         unlabeled = replace(scored, weight=weight).data(np.zeros_like(scored.evidence))
         pairs = fit_pairs(unlabeled, settings, ordered=True, rng=rng)
-        return self.densities, [
+        return [
             _Densities.of(pair, self.densities, scored.scale, scale)
             for pair in pairs
             if pair.weight > 0

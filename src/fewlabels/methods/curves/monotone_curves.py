@@ -95,12 +95,9 @@ class MonotoneCurves(LabelModel):
 
     def other_kinds(
         self, predictions: Predictions, scale: ScoreScale, rng: np.random.Generator
-    ) -> tuple[float, list[Kind]]:
-        """Other kinds of curve than monotone ones, for two classes, and their prior share in all.
-
-        The weights of the kinds sum to that share.
-        """
-        return 0.0, []
+    ) -> list[Kind]:
+        """Other kinds of curve than monotone ones, for two classes; these share what they leave."""
+        return []
 
     def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> _FittedCurves:
         """The curves of one classifier."""
@@ -264,11 +261,10 @@ def _fit_class(
     scale = ScoreScale.of(margins[there])
     seen = pool(scale.places(margins[there]), evidence[there])
     rng = np.random.default_rng(seed)
-    others, more = 0.0, list[Kind]()
-    if predictions.n_classes == 2:
-        others, more = settings.other_kinds(predictions, scale, rng)
+    more = settings.other_kinds(predictions, scale, rng) if predictions.n_classes == 2 else []
+    rest = 1 - sum(kind.weight for kind in more)
     shapes = _kinds(settings, scale, margins[there], probability=probability)
-    kinds: list[Kind] = [_Shape.of(kind, zero, 1 - others) for kind, zero in shapes]
+    kinds: list[Kind] = [_Shape.of(kind, zero, rest) for kind, zero in shapes]
     kinds += more
     clouds = [
         sequential_monte_carlo(
