@@ -48,7 +48,13 @@ class Browser:
         return _call(method, f"{self.base}{path}", body)
 
     def open(self, url: str) -> None:
+        """Go to a page, and wait until all of it has been read.
+
+        On a busy machine the driver answers while the page is still being parsed.
+        """
+        self.run("window.left = true")
         self.call("POST", "/url", {"url": url})
+        self.until(lambda: self.run("return !window.left && document.readyState === 'complete'"))
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a function's body returns."""
