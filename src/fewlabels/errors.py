@@ -65,7 +65,15 @@ _MESSAGES = {
     Status.UNDEFINED: "the metric is not defined on these items",
 }
 
-_DECIDE = ("contradicted", "reversed", "not-converged", "shift", "few-labels", "assumption")
+_DECIDE = (
+    "contradicted",
+    "reversed",
+    "unrelated",
+    "not-converged",
+    "shift",
+    "few-labels",
+    "assumption",
+)
 """How warnings begin that decide how far to trust an answer, the gravest first; "shift": the
 labeled items are no random sample. What begins otherwise is good to know, and decides nothing."""
 

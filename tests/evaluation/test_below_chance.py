@@ -1,4 +1,4 @@
-"""Classifiers that their labels put below chance are warned of, and hardly any other."""
+"""Classifiers below chance by their labels are warned of, and labels that go with none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import pytest
 from scipy.stats import hypergeom
 
 import fewlabels as fl
-from fewlabels.evaluation.input_facts import below_chance, below_chance_by_agreement
+from fewlabels.evaluation.input_facts import (
+    below_chance,
+    below_chance_by_agreement,
+    labels_of_other_items,
+)
 
 WORDS = "are the scores reversed, or the classes in another order?"
 
@@ -59,3 +63,51 @@ def test_chance_is_hardly_ever_called_reversed():
         p = rng.dirichlet(np.ones(3), (80, 10))
         false += len(below_chance(fl.Predictions(p, labels)))
     assert false <= 15
+
+
+def _judges(rng, accuracies, n_classes, alike=0.0, shuffled=False, n_labeled=60):
+    """Votes of judges, and labels of the items or, shuffled, of other items.
+
+    `alike` is how often all of them are right or wrong together.
+    """
+    truth = rng.integers(0, n_classes, 400)
+    together, other = rng.random(400), rng.integers(1, n_classes, 400)
+    votes = []
+    for accuracy in accuracies:
+        luck = np.where(rng.random(400) < alike, together, rng.random(400))
+        votes.append(np.where(luck < accuracy, truth, (truth + other) % n_classes))
+    known = rng.permutation(truth) if shuffled else truth
+    return fl.Predictions(
+        votes=np.stack(votes, axis=1), labels=np.where(np.arange(400) < n_labeled, known, -1)
+    )
+
+
+WORLDS = {
+    "good": ((0.9, 0.85, 0.8), 2, 0.0),
+    "ten classes": ((0.6, 0.5, 0.4), 10, 0.0),
+    "one good one": ((0.9, 0.55, 0.55, 0.55), 2, 0.9),
+    "all err alike": ((0.65, 0.62, 0.6), 2, 0.7),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_labels_of_other_items_are_found(world):
+    """By 60 labels in more than 12 of 20 sets; of right labels in none."""
+    rng = np.random.default_rng(6)
+    sets = [_judges(rng, *WORLDS[world], shuffled=True) for _ in range(20)]
+    found = [bool(below_chance(s)) or labels_of_other_items(s) for s in sets]
+    assert sum(found) > 12
+    assert not any(labels_of_other_items(_judges(rng, *WORLDS[world])) for _ in range(20))
+
+
+def test_labels_of_other_items_are_said():
+    rng = np.random.default_rng(7)
+    predictions = _judges(rng, *WORLDS["good"], shuffled=True, n_labeled=200)
+    warnings = fl.estimate(predictions, metrics="accuracy").warnings
+    assert sum(line.startswith("unrelated: ") for line in warnings) == 1
+
+
+def test_independent_weak_classifiers_say_nothing_of_the_labels():
+    """They agree with one another as little as with the labels."""
+    rng = np.random.default_rng(8)
+    assert not any(labels_of_other_items(_judges(rng, (0.55,) * 4, 2)) for _ in range(40))

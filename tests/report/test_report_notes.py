@@ -13,6 +13,7 @@ SAID = [
     "a note",
     "undefined: roc_auc: no label",
     "few-labels: only 3 labeled items in group a",
+    "unrelated: no classifier agrees with the labels",
     "reversed: by the labels, worse than chance: m",
     "few-labels: only 2 labeled items in group b",
 ]
@@ -20,13 +21,13 @@ SAID = [
 
 def test_kinds_are_in_order_of_weight_and_say_what_to_do() -> None:
     found = weighed(SAID)
-    assert [note.kind for note in found] == ["reversed", "few-labels", "undefined", ""]
-    assert found[1].texts == ["only 3 labeled items in group a", "only 2 labeled items in group b"]
-    assert [bool(note.advice) for note in found] == [False, True, True, False]
+    assert [note.kind for note in found] == ["reversed", "unrelated", "few-labels", "undefined", ""]
+    assert found[2].texts == ["only 3 labeled items in group a", "only 2 labeled items in group b"]
+    assert [bool(note.advice) for note in found] == [False, False, True, True, False]
 
 
 def test_a_page_lists_all_of_the_gravest_kind_first() -> None:
-    words = Page(render_html(two_classes() | {"warnings": SAID[2:3] + SAID[:2] + SAID[4:]})).words
+    words = Page(render_html(two_classes() | {"warnings": SAID[2:3] + SAID[:2] + SAID[5:]})).words
     places = [
         words.index(part)
         for part in (

@@ -12,6 +12,7 @@ from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, Split, sa
 from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.votes import agreement as vote_agreement
 from fewlabels.methods.registry import CHOOSING, METHODS
 from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
@@ -58,6 +59,12 @@ def facts(
         sentences.append(
             f"reversed: by the labels, worse than chance (probability above .99): {listed(worse)}; "
             "are the scores reversed, or the classes in another order?"
+        )
+    elif labels_of_other_items(predictions):
+        sentences.append(
+            "unrelated: no classifier agrees with the labels better than chance, though the "
+            "classifiers agree with one another; are the labels in the order of the items, and "
+            "from the right column? If so, all classifiers err alike"
         )
     sentences += _copies(predictions)
     # Where annotators' distributions are judged there is no correction to point to.
@@ -254,18 +261,29 @@ def below_chance_by_rank(scores: Floats, positive: Array) -> float:
 def below_chance_by_agreement(labels: Array, hard: Array, times: Floats, n_classes: int) -> float:
     """P-value of "no worse than chance" against less agreement than permuted predictions have.
 
+    Normal, with a continuity correction. Parameters are those of `agreement_by_chance`.
+    """
+    from scipy.stats import norm
+
+    agreed, mean, deviation = agreement_by_chance(labels, hard, times, n_classes)
+    return float(norm.cdf((agreed + 0.5 - mean) / deviation)) if deviation else 1.0
+
+
+def agreement_by_chance(
+    labels: Array, hard: Array, times: Floats, n_classes: int
+) -> tuple[float, float, float]:
+    """Number of agreements, and its mean and standard deviation under random permutations.
+
     With n_k items of class k and m_l predictions of class l, the number S of agreements under a
     random permutation has the mean sum_k n_k m_k / n and, with d_kl = [k = l] - m_k/n - n_l/n +
     sum_c n_c m_c / n^2, the variance sum_kl n_k m_l d_kl^2 / (n - 1) (Hoeffding's combinatorial
-    central limit theorem); normal, with a continuity correction.
+    central limit theorem).
 
     Parameters
     ----------
     labels, hard, times
         Class of each labeled item, the predicted one, and how many items the row stands for, (n,).
     """
-    from scipy.stats import norm
-
     n = float(times.sum())
     of_label = np.bincount(labels, weights=times, minlength=n_classes)
     of_hard = np.bincount(hard, weights=times, minlength=n_classes)
@@ -273,6 +291,53 @@ def below_chance_by_agreement(labels: Array, hard: Array, times: Floats, n_class
     mean = float(of_label @ of_hard) / n
     d = np.eye(n_classes) - of_hard[:, None] / n - of_label[None, :] / n + mean / n
     variance = float((of_label[:, None] * of_hard[None, :] * d**2).sum()) / max(n - 1, 1)
-    if variance <= 0:
-        return 1.0
-    return float(norm.cdf((agreed + 0.5 - mean) / np.sqrt(variance)))
+    return agreed, mean, float(np.sqrt(max(variance, 0.0)))
+
+
+_FEWEST_TO_TELL = 10
+"""Fewer labels beside a classifier's predictions do not tell chance from agreement."""
+
+_UNLIKE = 0.05
+"""Level of both tests for labels of other items."""
+
+
+def labels_of_other_items(predictions: Predictions) -> bool:
+    """Whether labels look as if they were of other items: joined in another order, for example.
+
+    So they look if no classifier agrees with them significantly better than chance, and all
+    together significantly less than half as far beyond chance as they do with one another (Fleiss'
+    kappa).
+    """
+    from scipy.stats import norm
+
+    known, times = np.flatnonzero(predictions.labeled), predictions.times[predictions.labeled]
+    if len(known) < _FEWEST_TO_TELL or len(predictions.models) < 2:
+        return False
+    counts = np.zeros((len(known), predictions.n_classes))
+    by_chance = 0.0
+    for j in range(len(predictions.models)):
+        rows = predictions.given_by("hard", j)
+        rows = rows[predictions.labeled[rows]]
+        if not rows.size:
+            continue
+        labels, hard = predictions.labels[rows], predictions.hard_of(rows, j)
+        counts[np.searchsorted(known, rows), hard] += 1
+        agreed, mean, deviation = agreement_by_chance(
+            labels, hard, predictions.times[rows], predictions.n_classes
+        )
+        better = norm.sf((agreed - 0.5 - mean) / deviation) if deviation else 1.0
+        if better < _UNLIKE / len(predictions.models):
+            return False
+        by_chance += mean
+    given = counts.sum(axis=1)
+    pairs, items, _ = vote_agreement(counts, times)
+    if items < _FEWEST_TO_TELL:
+        return False
+    share = times @ counts / (times @ given)
+    kappa = (pairs / items - share @ share) / max(1 - share @ share, 1e-12)
+    chance = by_chance / (times @ given)
+    agrees = counts[np.arange(len(known)), predictions.labels[known]][given > 0] / given[given > 0]
+    n = float(times[given > 0].sum())
+    mean = float(np.average(agrees, weights=times[given > 0]))
+    error = np.sqrt(np.average((agrees - mean) ** 2, weights=times[given > 0]) / n)
+    return bool(norm.isf(_UNLIKE) * error < chance + (1 - chance) * kappa / 2 - mean)
