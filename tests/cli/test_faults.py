@@ -163,7 +163,9 @@ def _content(path: Path) -> Any:
     if path.suffix == ".parquet":
         return pq.read_table(path).to_pydict()
     text = path.read_text()
-    # Whether it went on is no part of the answer.
+    # Whether it went on, and the command with its paths, are no part of the answer.
+    if path.suffix == ".html":
+        text = re.sub(r"<code>fewlabels .*?</code>", "", text)
     if path.suffix != ".json":
         return re.sub(r".*(resumed|were done already).*\n", "", text)
     found = json.loads(text)
