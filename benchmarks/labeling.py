@@ -23,7 +23,7 @@ from scipy.special import ndtri
 import fewlabels as fl
 from curves_data import SPE_LISTS, draw, sample_curve, stream
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
-from fewlabels.evaluation.anytime import Draws, anytime, confidence_sequence, pooled
+from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.lure import lure_weights
 from fewlabels.metrics.registry import resolve
@@ -389,7 +389,7 @@ def stopping_run(data: Path, share: float) -> list[Record]:
         left = n - np.arange(200)
         proxy = np.full(200, share)
         low, high = confidence_sequence(
-            Draws(values, proxy, left / n * share, 1 / left, left, n, 1.0), LEVEL
+            DrawnValues(values, proxy, left / n * share, 1 / left, left, n, 1.0), LEVEL
         )
         rules: dict[str, tuple[Ints, Floats, Floats]] = {
             "Wilson after every label, width at most .15": (2 * half <= 0.15, centre - half,

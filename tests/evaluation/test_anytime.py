@@ -8,7 +8,7 @@ from scipy.special import betaln
 from scipy.stats import beta as beta_distribution
 
 import fewlabels as fl
-from fewlabels.evaluation.anytime import Draws, _mixture, anytime, confidence_sequence
+from fewlabels.evaluation.anytime import DrawnValues, _mixture, anytime, confidence_sequence
 from fewlabels.kernels.lure import lure_weights
 from fewlabels.metrics.registry import resolve
 
@@ -31,7 +31,7 @@ def draws_of(rng, n, share, size, *, by_size=False, known=0.6):
     seen = np.concatenate([[0.0], np.cumsum(proxy[rows])[:-1]])
     expected = (proxy.sum() - seen) / n
     least = 0.5 if by_size else 1.0
-    found = Draws(values[rows], proxy[rows], expected, q, left, n, least)
+    found = DrawnValues(values[rows], proxy[rows], expected, q, left, n, least)
     return found, values.mean()
 
 
@@ -73,7 +73,7 @@ def test_the_mixture_is_that_of_coins_where_items_have_no_end():
     values = (rng.random(40) < 0.7).astype(float)
     n, grid = 10**9, np.linspace(0.05, 0.95, 19)
     left = n - np.arange(40)
-    found = _mixture(Draws(values, values, values, 1 / left, left, n, 1.0), grid)
+    found = _mixture(DrawnValues(values, values, values, 1 / left, left, n, 1.0), grid)
     ones, zeros = np.cumsum(values)[:, None], np.cumsum(1 - values)[:, None]
     coins = betaln(0.5 + ones, 0.5 + zeros) - betaln(0.5, 0.5)
     coins = coins - ones * np.log(grid) - zeros * np.log(1 - grid)

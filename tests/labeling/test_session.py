@@ -174,7 +174,7 @@ def test_estimates_come_from_the_labels_and_a_guard_beside(opened: Open) -> None
     picture = session.picture("good", "accuracy")
     assert picture["points"][-1]["n"] == 12
     assert [g["n"] for g in picture["guard"]] == list(range(1, 13))
-    drawn = session.draws()
+    drawn = session.decided()
     hard = session.items.predictions.hard[drawn.rows, 0]
     assert ((hard == drawn.labels).mean() - row["guard_low"]) > 0
     with pytest.raises(fl.UsageError, match="unknown model 'god'; did you mean 'good'"):
@@ -202,7 +202,36 @@ def test_weights_of_labels_drawn_at_random_are_one(opened: Open) -> None:
     session = opened()
     for k in range(6):
         session.decide(first(session), "fine" if k else None)
-    np.testing.assert_allclose(session.draws().weights(60), np.ones(60))
+    np.testing.assert_allclose(session.decided().weights(), np.ones(6))
+
+
+def test_the_page_weighs_labels_as_the_record_does(
+    opened: Open, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where somebody could not say the class of an item that was drawn by its gain."""
+    from fewlabels.labeling import watch as watch_module
+
+    judged = []
+
+    def estimated(predictions: fl.Predictions, *arguments: Any, **more: Any) -> fl.Estimates:
+        judged.append(predictions)
+        return fl.estimate(predictions, *arguments, **more)
+
+    monkeypatch.setattr(watch_module, "estimate", estimated)
+    record = tmp_path / "a.labels.jsonl"
+    session = opened(record, order="informative")
+    for k in range(4):
+        session.decide(first(session), ("fine", "toxic")[k % 2])
+    session._draw_more(8)
+    for k in range(7):
+        session.decide(first(session), None if k == 4 else "fine")
+    session.estimate(wait=True)
+    session.close()
+    read = fl.read_predictions(file, labels=record)
+    wanted = read.label_weight[read.labeled]
+    assert not np.allclose(wanted, 1)
+    found = judged[-1].label_weight[judged[-1].labeled]
+    np.testing.assert_allclose(found, wanted)
 
 
 def test_a_large_file_is_sampled_by_its_keys(

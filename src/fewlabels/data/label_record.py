@@ -8,15 +8,17 @@ what stands in the end is worked out when it is read. `labeling.journal` writes 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from fewlabels.checks.side_files import MOST_BYTES
 from fewlabels.data.table import told_of
 from fewlabels.errors import InputError, listed, quoted, unknown
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.lure import lure_weights
 
 ENDING = ".labels.jsonl"
@@ -106,6 +108,62 @@ class Decision(NamedTuple):
     left: int | None
 
 
+class DecidedItems(NamedTuple):
+    """Items in the order in which they were decided, (m,), and how they were drawn.
+
+    `labels` is -1 of items that nobody could say the class of. `probability` and `left` are NaN and
+    0 of items that were not drawn.
+    """
+
+    rows: Ints
+    labels: Ints
+    probability: Floats
+    left: Ints
+
+    @staticmethod
+    def of(
+        decisions: Mapping[str, Decision], place: Mapping[str, int], classes: Sequence[str]
+    ) -> DecidedItems:
+        """Those decisions whose items have a place (row) here."""
+        code = {name: k for k, name in enumerate(classes)} | {None: -1}
+        here = [(place[item], d) for item, d in decisions.items() if item in place]
+        return DecidedItems(
+            np.array([row for row, _ in here], dtype=np.int64),
+            np.array([code[d.label] for _, d in here], dtype=np.int64),
+            np.array([d.probability or np.nan for _, d in here], dtype=float),
+            np.array([d.left or 0 for _, d in here], dtype=np.int64),
+        )
+
+    def where(self, chosen: Array) -> DecidedItems:
+        """Some of them, by a mask."""
+        return DecidedItems(
+            self.rows[chosen], self.labels[chosen], self.probability[chosen], self.left[chosen]
+        )
+
+    @property
+    def labeled(self) -> DecidedItems:
+        """Those with a class."""
+        return self.where(self.labels >= 0)
+
+    @property
+    def drawn(self) -> DecidedItems:
+        """Those that were drawn with a known probability."""
+        return self.where(self.left > 0)
+
+    def first(self, size: int) -> DecidedItems:
+        """All up to the label of this number."""
+        return self.where(np.cumsum(self.labels >= 0) <= size)
+
+    def weights(self) -> Floats:
+        """What each label weighs in a mean over the items it was drawn from; 1 if not drawn.
+
+        Items that nobody could say the class of were drawn as well, and count as drawn.
+        """
+        out, drawn = np.ones(len(self.rows)), self.left > 0
+        out[drawn] = lure_weights(self.probability[drawn], self.left[drawn])
+        return out
+
+
 @dataclass(frozen=True)
 class LabelRecord:
     """A record as it was read; `size` are the bytes of whole lines, `torn` those behind them."""
@@ -128,15 +186,12 @@ class LabelRecord:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Item -> the weight of its label for a mean over the items that it was drawn from.
-
-        Items that nobody could say the class of were drawn as well, and count as drawn.
-        """
-        drawn = {i: d for i, d in self.decisions.items() if d.probability and d.left}
-        found: Floats = lure_weights(
-            [d.probability or 1.0 for d in drawn.values()], [d.left or 1 for d in drawn.values()]
-        )
-        return dict(zip(drawn, found.tolist(), strict=True))
+        """Item -> the weight of its label for a mean over the items that it was drawn from."""
+        place = {item: row for row, item in enumerate(self.decisions)}
+        found = DecidedItems.of(self.decisions, place, self.header.classes)
+        drawn = found.left > 0
+        names = np.array(list(self.decisions), dtype=object)[drawn]
+        return dict(zip(names.tolist(), found.weights()[drawn].tolist(), strict=True))
 
 
 def is_record(path: str | Path) -> bool:

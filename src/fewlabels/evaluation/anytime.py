@@ -52,7 +52,7 @@ _SHARE = 0.5
 _PRIOR = 0.5
 
 
-class Draws(NamedTuple):
+class DrawnValues(NamedTuple):
     """Items as they were drawn: value f, what the pool expected h, q and how many left, (T,) each.
 
     `expected` (T,) is the mean over the items of h of those that were left. `least` is the smallest
@@ -68,7 +68,7 @@ class Draws(NamedTuple):
     least: float
 
 
-def confidence_sequence(draws: Draws, level: float) -> tuple[Floats, Floats]:
+def confidence_sequence(draws: DrawnValues, level: float) -> tuple[Floats, Floats]:
     """Ends of the interval for the mean of f over the items, after each draw, (T,) each.
 
     They hold at all T looks together with probability `level`. Nothing of what was excluded comes
@@ -94,7 +94,7 @@ def confidence_sequence(draws: Draws, level: float) -> tuple[Floats, Floats]:
     return np.maximum.accumulate(low), np.minimum.accumulate(high)
 
 
-def _bets(draws: Draws, grid: Floats) -> Floats:
+def _bets(draws: DrawnValues, grid: Floats) -> Floats:
     """Log wealth of bets against every mean, after each draw, (T, G)."""
     n = draws.n_items
     weight = 1 / (n * draws.probability)
@@ -148,7 +148,7 @@ class _Slope:
         self.squares += h * h
 
 
-def _mixture(draws: Draws, grid: Floats) -> Floats:
+def _mixture(draws: DrawnValues, grid: Floats) -> Floats:
     """Log of prior over posterior probability of every mean, after each draw, (T, G)."""
     n, ones = draws.n_items, np.round(grid * draws.n_items)
     count = np.arange(1.0, len(draws.values) + 1)[:, None]
@@ -234,7 +234,7 @@ def anytime(
         expected = (p * value).sum(axis=1)
         seen = np.concatenate([[0.0], np.cumsum(expected[at])[:-1]])
         ends = confidence_sequence(
-            Draws(
+            DrawnValues(
                 values=value[at, predictions.labels[rows]],
                 proxy=expected[at],
                 expected=(expected.sum() - seen) / n,

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.data.label_record import Decision, Event, Kind
+from fewlabels.data.label_record import DecidedItems, Decision, Event, Kind
 from fewlabels.errors import FewlabelsError, UsageError, one_line, quoted, unknown
 from fewlabels.labeling.items import Items, now
 from fewlabels.labeling.journal import Journal
-from fewlabels.labeling.watch import Draws, Moment, Watch, draws_of
+from fewlabels.labeling.watch import Moment, Watch
 from fewlabels.questions.next_items import Order, next_items
 
 AHEAD = 4
@@ -366,14 +366,10 @@ class Session:
         asked = self.asked
         with self._lock:
             labels = np.array(self.items.predictions.labels)
-            draws = self.draws()
-            labels[draws.rows] = draws.labels
+            decided = self.decided()
+            known, unsure = decided.labeled, decided.rows[decided.labels < 0].tolist()
+            labels[known.rows] = known.labels
             waiting = [draw.row for draw in self.queue]
-            undecided = [
-                self.items.place[key]
-                for key, d in self.journal.decisions.items()
-                if d.label is None and key in self.items.place
-            ]
             version = self._version
         order: Order = "random" if uniform else asked.order
         found = next_items(
@@ -386,8 +382,8 @@ class Session:
             size=size,
             method=asked.method,
             random_state=asked.seed,
-            skip=[*waiting, *undecided],
-            before=len(draws.rows) + len(waiting),
+            skip=[*waiting, *unsure],
+            before=len(known.rows) + len(waiting),
         )
         with self._lock:
             # What was decided or drawn while these were drawn, in another window.
@@ -402,16 +398,10 @@ class Session:
 
     # Estimates -----------------------------------------------------------------------------------
 
-    def draws(self) -> Draws:
-        """The labels of this record, in their order, and how their items were drawn."""
+    def decided(self) -> DecidedItems:
+        """What was decided, in its order, and how the items were drawn."""
         with self._lock:
-            return draws_of(
-                [
-                    (self.items.place[key], self._place[d.label], d.probability, d.left)
-                    for key, d in self.journal.decisions.items()
-                    if d.label is not None and key in self.items.place
-                ]
-            )
+            return DecidedItems.of(self.journal.decisions, self.items.place, tuple(self._place))
 
     def start(self) -> None:
         """Begin to draw and to estimate beside."""
@@ -444,8 +434,8 @@ class Session:
             moment = self._moment
             if moment is None:
                 return None
-            draws = self.draws()
-            done = self._looked_at == self._version and not self.watch.missing(len(draws.rows))
+            known = self.decided().labeled
+            done = self._looked_at == self._version and not self.watch.missing(len(known.rows))
             return self.watch.report(moment) | {"fresh": done}
 
     def picture(self, model: str, metric: str) -> dict[str, Any]:
@@ -460,16 +450,16 @@ class Session:
             raise UsageError(unknown("model", model, self.items.predictions.models))
         if metric not in self.watch.metrics:
             raise UsageError(unknown("metric", metric, self.watch.metrics))
-        return dict(self.watch.picture(model, metric, self.draws()))
+        return dict(self.watch.picture(model, metric, self.decided()))
 
     def _look(self) -> None:
         with self._lock:
-            version, draws = self._version, self.draws()
-        moment = self.watch.look(draws)
+            version, decided = self._version, self.decided()
+        moment = self.watch.look(decided)
         with self._lock:
             if version >= self._looked_at:  # another thread may have looked at more labels
                 self._moment, self._looked_at = moment, version
-                self.watch.forget_after(len(draws.rows))
+                self.watch.forget_after(moment.n)
 
     def _work(self) -> None:
         """Draw items before they run out, then estimate, then fill in how it came to be."""
@@ -495,14 +485,14 @@ class Session:
             return lambda: self._draw_more(_BATCH)
         if self._looked_at != self._version:
             return self._look
-        draws = self.draws()
-        missing = self.watch.missing(len(draws.rows))
+        decided = self.decided()
+        missing = self.watch.missing(len(decided.labeled.rows))
         if missing:
-            return lambda: self._look_back(draws, missing[-1])
+            return lambda: self._look_back(decided.first(missing[-1]))
         return None
 
-    def _look_back(self, draws: Draws, n: int) -> None:
-        self.watch.look(draws.first(n))
+    def _look_back(self, decided: DecidedItems) -> None:
+        self.watch.look(decided)
 
 
 def _said(decision: Decision) -> str:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fewlabels.data.label_record import DecidedItems
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.estimating import estimate
-from fewlabels.evaluation.anytime import GUARDED, anytime
+from fewlabels.evaluation.anytime import GUARDED
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.counter_based import mix
-from fewlabels.kernels.lure import lure_weights
 from fewlabels.labeling.stopping import Row, Stop, Verdict, labels_to_width
 from fewlabels.metrics.registry import METRICS
 from fewlabels.predictions import Predictions
-from fewlabels.questions.next_items import least_share
+from fewlabels.questions.anytime import intervals
 
 WATCHED_ROWS = 5_000
 """Items without a label that an estimate beside the page is made from; more tell it little."""
@@ -32,35 +32,6 @@ _EARLIER = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_00
 """Numbers of labels whose estimates are made later, where a record is gone on with."""
 
 _SALT = 0x3A7C
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Items in the order in which they were labeled, (m,): rows, classes, and how they were drawn.
-
-    `probability` and `left` are NaN and 0 of items that were not drawn.
-    """
-
-    rows: Ints
-    labels: Ints
-    probability: Floats
-    left: Ints
-
-    def first(self, size: int) -> Draws:
-        """The first of them."""
-        return Draws(
-            self.rows[:size], self.labels[:size], self.probability[:size], self.left[:size]
-        )
-
-    def weights(self, n: int) -> Floats:
-        """What each of n items' labels weighs in a mean over the pool; 1 of one not drawn."""
-        out, drawn = np.ones(n), self.left > 0
-        out[self.rows[drawn]] = lure_weights(self.probability[drawn], self.left[drawn])
-        return out
-
-    def key(self) -> bytes:
-        """What tells them from others."""
-        return b"|".join(part.tobytes() for part in (self.rows, self.labels, self.probability))
 
 
 @dataclass(frozen=True)
@@ -105,17 +76,19 @@ class Watch:
         """The rows that estimates are made from: those with a label, and a sample of the others."""
         return np.flatnonzero(self._base | (labels >= 0))
 
-    def look(self, draws: Draws) -> Moment:
+    def look(self, decided: DecidedItems) -> Moment:
         """Estimate from the file's labels and these."""
         begun = time.perf_counter()
-        labels = np.array(self.predictions.labels)
-        labels[draws.rows] = draws.labels
+        labels, weights = np.array(self.predictions.labels), np.ones(self.predictions.n_items)
+        known = decided.labeled
+        labels[known.rows] = known.labels
+        weights[known.rows] = decided.weights()[decided.labels >= 0]
         rows = self.watched(labels)
         problem, found = None, tuple[Row, ...]()
         try:
-            known = self.predictions.with_labels(labels)
+            pool = self.predictions.with_labels(labels).with_label_weight(weights)
             made = estimate(
-                known.with_label_weight(draws.weights(known.n_items)).take(rows),
+                pool.take(rows),
                 self.method,
                 list(self.metrics),
                 confidence_level=self.level,
@@ -124,7 +97,7 @@ class Watch:
             )
             found = tuple(
                 Row(r.model, r.metric, r.value, r.low, r.high, str(r.status),
-                    self.guard(r.model, r.metric, draws))
+                    self.guard(r.model, r.metric, known))
                 for r in made.rows
             )  # fmt: skip
         except FewlabelsError as error:
@@ -132,39 +105,40 @@ class Watch:
         except Exception as error:  # the page goes on without an estimate
             traceback.print_exc()
             problem = f"the estimate failed ({type(error).__name__}: {error})"
-        moment = Moment(len(draws.rows), found, time.perf_counter() - begun, problem)
+        moment = Moment(len(known.rows), found, time.perf_counter() - begun, problem)
         self.moments[moment.n] = moment
         return moment
 
-    def guard(self, model: str, metric: str, draws: Draws) -> tuple[float, float] | None:
+    def guard(self, model: str, metric: str, decided: DecidedItems) -> tuple[float, float] | None:
         """The interval of a metric that holds at every look; None where there is none."""
-        found = self._sequence(metric, draws).get(model)
+        found = self._sequence(metric, decided).get(model)
         return None if found is None else (float(found[0][-1]), float(found[1][-1]))
 
-    def guards(self, model: str, metric: str, draws: Draws) -> list[tuple[int, float, float]]:
+    def guards(
+        self, model: str, metric: str, decided: DecidedItems
+    ) -> list[tuple[int, float, float]]:
         """The guard after each of the labels that were drawn: number, low, high."""
-        found = self._sequence(metric, draws).get(model)
+        found = self._sequence(metric, decided).get(model)
         if found is None:
             return []
-        number, (low, high) = np.flatnonzero(draws.left > 0) + 1, found
+        number, (low, high) = np.flatnonzero(decided.labeled.left > 0) + 1, found
         some = [k - 1 for k in _numbers(len(low))]
         return [(int(number[k]), float(low[k]), float(high[k])) for k in some]
 
-    def _sequence(self, metric: str, draws: Draws) -> dict[str, tuple[Floats, Floats]]:
+    def _sequence(self, metric: str, decided: DecidedItems) -> dict[str, tuple[Floats, Floats]]:
         """The intervals after every label that was drawn, of each classifier; of the last draws."""
-        used = draws.left > 0
-        if metric not in GUARDED or not used.any():
+        known = decided.labeled
+        drawn = known.drawn
+        if metric not in GUARDED or not drawn.rows.size:
             return {}
-        if self._guards.get(metric, (b"", {}))[0] != draws.key():
+        key = b"|".join(part.tobytes() for part in known)
+        if self._guards.get(metric, (b"", {}))[0] != key:
             labels = np.array(self.predictions.labels)
-            labels[draws.rows] = draws.labels
-            probability, left = draws.probability[used], draws.left[used]
-            least = least_share(probability, left)
-            found = anytime(
-                self.predictions.with_labels(labels), METRICS[metric], draws.rows[used],
-                probability, left, level=self.level, least=least,
-            )  # fmt: skip
-            self._guards[metric] = (draws.key(), found)
+            labels[known.rows] = known.labels
+            found = intervals(
+                self.predictions.with_labels(labels), METRICS[metric], drawn, self.level
+            )
+            self._guards[metric] = (key, found)
         return self._guards[metric][1]
 
     def missing(self, n: int) -> list[int]:
@@ -212,7 +186,7 @@ class Watch:
             "labels_to_width": labels_to_width(n + self.predictions.n_labeled, width, USUAL_WIDTH),
         }
 
-    def picture(self, model: str, metric: str, draws: Draws) -> Mapping[str, Any]:
+    def picture(self, model: str, metric: str, decided: DecidedItems) -> Mapping[str, Any]:
         """How an interval came to be, in plain values: what `report.labeling` draws."""
         points = []
         for n in sorted(self.moments):
@@ -223,7 +197,7 @@ class Watch:
             (s.requirement for s in self.stops if s.by_guard and s.requirement.metric == metric),
             None,
         )
-        guards = self.guards(model, metric, draws)
+        guards = self.guards(model, metric, decided)
         return {
             "model": model,
             "metric": metric,
@@ -244,16 +218,3 @@ def _numbers(n: int, most: int = 60) -> list[int]:
         return list(range(1, n + 1))
     spread = np.unique(np.round(np.geomspace(1, n, most)).astype(int))
     return [int(k) for k in spread]
-
-
-def draws_of(
-    entries: Sequence[tuple[int, int, float | None, int | None]],
-) -> Draws:
-    """Draws from (row, class, probability, left) in the order of labeling."""
-    rows, labels, chance, left = ([entry[k] for entry in entries] for k in range(4))
-    return Draws(
-        np.array(rows, dtype=np.int64),
-        np.array(labels, dtype=np.int64),
-        np.array([math.nan if q is None else q for q in chance], dtype=float),
-        np.array([k or 0 for k in left], dtype=np.int64),
-    )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from fewlabels.data.label_record import read_record
+from fewlabels.data.label_record import DecidedItems, read_record
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.anytime import GUARDED
-from fewlabels.evaluation.anytime import anytime as intervals
+from fewlabels.evaluation.anytime import anytime as confidence_sequences
+from fewlabels.kernels.arrays import Floats
+from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import METRICS
+from fewlabels.predictions import Predictions
 from fewlabels.questions.next_items import least_share
 
 LEVEL = 0.95
@@ -67,32 +68,35 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
         )
     (names,) = predictions.item_names.values()
     place = {str(name): row for row, name in enumerate(names)}
-    drawn = [
-        (place[item], d.probability, d.left)
-        for item, d in found.decisions.items()
-        if d.label is not None and d.probability and d.left and item in place
-    ]
-    if not drawn:
+    drawn = DecidedItems.of(found.decisions, place, found.header.classes).labeled.drawn
+    if not drawn.rows.size:
         raise InputError(
             f"{record}: none of its labels was drawn with a known probability, which the intervals "
             "go by; draw items with `fewlabels label`"
         )
-    rows, probability, left = map(np.array, zip(*drawn, strict=True))
     level = LEVEL if estimates.confidence_level is None else estimates.confidence_level
     ends = {
         metric: {
             model: [float(low[-1]), float(high[-1])]
-            for model, (low, high) in intervals(
-                predictions,
-                METRICS[metric],
-                rows,
-                probability,
-                left,
-                level=level,
-                least=least_share(probability, left),
-            ).items()
+            for model, (low, high) in intervals(predictions, METRICS[metric], drawn, level).items()
         }
         for metric in metrics
     }
-    said = {"labels": len(rows), "confidence_level": level, "intervals": ends}
+    said = {"labels": len(drawn.rows), "confidence_level": level, "intervals": ends}
     return replace(estimates, diagnostics={**estimates.diagnostics, "anytime": said})
+
+
+def intervals(
+    predictions: Predictions, metric: Metric, drawn: DecidedItems, level: float
+) -> dict[str, tuple[Floats, Floats]]:
+    """The interval of each classifier's metric after each draw, (T,); see `evaluation.anytime`.
+
+    Parameters
+    ----------
+    drawn
+        Labeled items, all of them drawn; `predictions` hold their labels.
+    """
+    least = least_share(drawn.probability, drawn.left)
+    return confidence_sequences(
+        predictions, metric, drawn.rows, drawn.probability, drawn.left, level=level, least=least
+    )
