@@ -376,9 +376,19 @@ class Predictions(Shown):
     @property
     def n_annotated(self) -> int:
         """Number of items without a known label that annotators labeled (histogram)."""
+        return self.size_of(self.annotated)
+
+    @computed_once
+    def annotated(self) -> Bools:
+        """Items without a known label that annotators labeled (histogram), shape (n,)."""
         if self.histogram is None:
-            return 0
-        return self.size_of(self.histogram.any(axis=1) & ~self.labeled)
+            return np.zeros(self.n_items, dtype=bool)
+        return np.asarray(self.histogram.any(axis=1) & ~self.labeled)
+
+    @property
+    def told(self) -> Bools:
+        """Items with a known label or annotators' counts, (n,); a tie of these has no evidence."""
+        return self.labeled | self.annotated
 
     @computed_once
     def named(self) -> tuple[Ints, Ints]:
@@ -386,7 +396,7 @@ class Predictions(Shown):
         rows = np.flatnonzero(self.labeled)
         if self.histogram is None:
             return rows, self.labels[rows]
-        others = np.flatnonzero(self.histogram.any(axis=1) & ~self.labeled)
+        others = np.flatnonzero(self.annotated)
         item, label = np.nonzero(self.histogram[others])
         return np.r_[rows, others[item]], np.r_[self.labels[rows], label]
 

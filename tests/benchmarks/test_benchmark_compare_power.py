@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import compare_power as recipe
 

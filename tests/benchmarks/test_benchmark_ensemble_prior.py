@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import fewlabels as fl
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
 import ensemble_prior as recipe
+import fewlabels as fl
 
 
 def made(right: int, beliefs: int = 4, sets: int = 60) -> recipe.Table:

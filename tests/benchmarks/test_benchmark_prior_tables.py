@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import prior_tables as sets
 import prior_tables_list as listing

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
 
 import stress  # noqa: E402
 from stress_worlds import WORLDS  # noqa: E402

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,8 @@ import pytest
 from page_blocks import ROOT, alike, blocks, commands, missing, run_python
 
 import fewlabels as fl
-from fewlabels.cli.app import app
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
 import readability
+from fewlabels.cli.app import app
 
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 PAGES += ["docs/benchmarks/index.md", "CONTRIBUTING.md"]

@@ -17,12 +17,9 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+import reference as reference_recipe
 from fewlabels.methods import registry as method_registry
 from fewlabels.metrics import registry as metric_registry
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import reference as reference_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from fewlabels.methods.registry import METHODS
-from fewlabels.methods.settings import settings_of
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
 import papers
 import quoted
+from fewlabels.methods.registry import METHODS
+from fewlabels.methods.settings import settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

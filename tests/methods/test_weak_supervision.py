@@ -21,19 +21,14 @@ maxima and the same posteriors. So the claim has two parts, each tested here:
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import fewlabels as fl
-from fewlabels.methods.votes.dawid_skene import DawidSkene
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
 from dependencies import dependencies
+from fewlabels.methods.votes.dawid_skene import DawidSkene
 
 K = 2
 RIGHT = np.array([0.9, 0.8, 0.75, 0.7])

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.data.sampling_test import labeled_mask
 from fewlabels.evaluation.input_facts import not_a_random_sample
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
 from fewlabels.shifts.weights import class_importance, covariate_weights
 from shift_worlds import confident_labeled, label_shifted
 
 
-def test_the_labeled_mask_is_of_labels_and_counts() -> None:
+def test_told_items_have_a_label_or_counts() -> None:
     counts = np.zeros((4, 2))
     counts[1, 0] = 2
-    known = labeled_mask(fl.Predictions(np.full((4, 1), 0.5), [0, -1, -1, -1], histogram=counts))
+    known = fl.Predictions(np.full((4, 1), 0.5), [0, -1, -1, -1], histogram=counts).told
     assert known.tolist() == [True, True, False, False]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from fewlabels import __version__, calibration
 from fewlabels.annotations import evaluate
 from fewlabels.checks.side_files import side_json
+from fewlabels.data.write import native_columns
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import filled
@@ -126,40 +127,20 @@ class Recalibrated:
         `p__<model>__<class>` calibrated probabilities; `concentration <model>`, `disagreement
         <model>` and, where items have labels, `posterior <model> <class>` with alpha-calibration;
         label, counts of annotators, domain, weight and groups as they were given.
-        """
-        items = self.predictions
-        out: dict[str, Any] = {name: list(values) for name, values in items.groups.items()}
-        if items.labeled.any():
-            names = [items.classes[y] if y >= 0 else None for y in items.labels.tolist()]
-            out["label"] = names
-        if items.domain is not None:
-            out["domain"] = list(items.domain)
-        if np.ptp(items.weight) > 0:
-            out["weight"] = items.weight
-        if items.histogram is not None:
-            for k, name in enumerate(items.classes):
-                out[f"h__{name}"] = items.histogram[:, k].astype(np.int64)
-        for j, model in enumerate(items.models):
-            out |= self._of(j, model)
-        return out
 
-    def _of(self, j: int, model: str) -> dict[str, Any]:
-        items = self.predictions
-        out: dict[str, Any] = {}
-        if items.probabilities is not None and items.has_probabilities[:, j].any():
-            for k, name in enumerate(items.classes):
-                out[f"p__{model}__{name}"] = items.probabilities[:, j, k]
-        if items.votes is not None and (items.votes[:, j] >= 0).any():
-            voted = items.votes[:, j].tolist()
-            out[f"y__{model}"] = [items.classes[v] if v >= 0 else None for v in voted]
-        if items.scores is not None and not np.isnan(items.scores[:, j]).all():
-            out[f"s__{model}"] = items.scores[:, j]
-        if self.concentration is not None and self.disagreement is not None:
-            out[f"concentration {model}"] = self.concentration[:, j]
-            out[f"disagreement {model}"] = self.disagreement[:, j]
-        if self.posterior is not None:
-            for k, name in enumerate(items.classes):
-                out[f"posterior {model} {name}"] = self.posterior[:, j, k]
+        Raises
+        ------
+        UsageError
+            If an annotator has voted on an item repeatedly.
+        """
+        out = native_columns(self.predictions)
+        for j, model in enumerate(self.predictions.models):
+            if self.concentration is not None and self.disagreement is not None:
+                out[f"concentration {model}"] = self.concentration[:, j]
+                out[f"disagreement {model}"] = self.disagreement[:, j]
+            if self.posterior is not None:
+                for k, name in enumerate(self.predictions.classes):
+                    out[f"posterior {model} {name}"] = self.posterior[:, j, k]
         return out
 
 

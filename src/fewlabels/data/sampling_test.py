@@ -24,13 +24,6 @@ _MANY = 20
 Kind = Literal["confidence", "agreement", "predicted", "score", "missing"]
 
 
-def labeled_mask(predictions: Predictions) -> Bools:
-    """Items of whose label anything is known: a label, or annotators' counts, shape (n,)."""
-    if predictions.histogram is None:
-        return predictions.labeled
-    return predictions.labeled | np.asarray(predictions.histogram.any(axis=1))
-
-
 class Split(NamedTuple):
     """The labeled and the unlabeled part of the items, between which a shift is: masks (n,).
 
@@ -43,7 +36,7 @@ class Split(NamedTuple):
     @staticmethod
     def of(predictions: Predictions) -> Split:
         """The parts of these items."""
-        mask, weighty = labeled_mask(predictions), predictions.weight > 0
+        mask, weighty = predictions.told, predictions.weight > 0
         return Split(mask & weighty, ~mask & weighty)
 
     @property

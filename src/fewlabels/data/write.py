@@ -66,6 +66,8 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
             out[f"s__{model}"] = scores
     if predictions.histogram is not None:
         counts = predictions.histogram
+        if (counts == np.round(counts)).all():
+            counts = counts.astype(np.int64)
         out |= {f"h__{c}": counts[:, k] for k, c in enumerate(predictions.classes)}
     return out
 

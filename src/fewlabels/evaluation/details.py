@@ -24,6 +24,7 @@ from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
+from fewlabels.metrics.calibration import event_of, frequency
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import plain_values
@@ -195,8 +196,7 @@ class _Bins:
     @staticmethod
     def of(p: Floats) -> _Bins:
         """The bins of a classifier's probabilities (n, K)."""
-        event = np.ones(len(p), dtype=np.int64) if p.shape[1] == 2 else np.argmax(p, axis=1)
-        confidence = np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+        event, confidence = event_of(p)
         codes = equal_width(confidence, RELIABILITY_BINS)
         return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
 
@@ -215,9 +215,8 @@ class _Frequencies:
     def add(self, weights: Floats, _: slice) -> None:
         """The label weights (n, K, D) of all items."""
         total = weights.sum(axis=1)
-        # Half a hit and half a miss keep a bin of few items from certainty.
         self.drawn = np.stack(
-            [(bins.hits(weights) + 0.5) / (bins.items.sums(total) + 1) for bins in self.classifiers]
+            [frequency(bins.hits(weights), bins.items.sums(total)) for bins in self.classifiers]
         )
 
 

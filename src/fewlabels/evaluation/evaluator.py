@@ -41,6 +41,7 @@ from fewlabels.kernels.interval_draws import (
     inflated,
     over_draws,
     point_value,
+    recentred,
 )
 from fewlabels.kernels.ranking import LOGIT_BINS
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
@@ -96,6 +97,11 @@ class Measured(NamedTuple):
     value: Floats
     draws: Floats
     undefined: Ints
+
+    @staticmethod
+    def of(value: Floats, draws: Floats) -> Measured:
+        """Of values that are defined somewhere."""
+        return Measured(value, draws, np.isnan(draws).sum(axis=0))
 
 
 def nothing_measured(metrics: Chosen, n_draws: int, n_models: int) -> dict[str, Measured]:
@@ -187,7 +193,7 @@ class Evaluator:
                 )
                 few = np.flatnonzero(crowd.sizes[0] < TOO_FEW)
                 draws[:, few] = ties_widened(metric, draws[:, few], values[name][few])
-            out[name] = Measured(values[name], draws, np.isnan(draws).sum(axis=0))
+            out[name] = Measured.of(values[name], draws)
         return out
 
     def noise(self) -> dict[str, Floats]:
@@ -309,7 +315,7 @@ def _means(
                 )
         np.clip(value, *metric.bounds, out=value)
         np.clip(draws, *metric.bounds, out=draws)
-        out[name] = Measured(value, draws, np.isnan(draws).sum(axis=0))
+        out[name] = Measured.of(value, draws)
     return out
 
 
@@ -328,7 +334,7 @@ def _of_rates(
     for name, e in metrics_of_rates(rates, metrics, rows, places).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
         drawn = draws_around(value, e[index], bounds, metrics[name].best, doubts=doubts)
-        out[name] = Measured(value, drawn, np.isnan(drawn).sum(axis=0))
+        out[name] = Measured.of(value, drawn)
     return out
 
 
@@ -400,19 +406,11 @@ class _Task:
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
         if not len(self.weights):
-            nowhere = np.full((self.evaluator.n_draws + 1, len(self.views)), np.nan)
-            return {
-                n: Measured(nowhere[0], nowhere[1:], np.zeros(len(self.views), dtype=np.int64))
-                for n in self.metrics
-            }
+            return nothing_measured(self.metrics, self.evaluator.n_draws, len(self.views))
         values = self._values()
         draws = self._draws(values) if self.evaluator.n_draws else {}
         nothing = np.empty((0, len(self.views)))
-        return {
-            name: Measured(values[name], drawn, np.isnan(drawn).sum(axis=0))
-            for name in self.metrics
-            for drawn in [draws.get(name, nothing)]
-        }
+        return {name: Measured.of(values[name], draws.get(name, nothing)) for name in self.metrics}
 
     # --- point estimates ------------------------------------------------------------------
 
@@ -528,10 +526,8 @@ class _Task:
     def _recentred(self, drawn: dict[str, Floats], chosen: Chosen) -> dict[str, Floats]:
         """Take out what noise adds to a sum of absolute gaps; the gaps (M,) that are left.
 
-        Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
-        (expected - plain), and by as much again the value is inflated already (the bootstrap's
-        estimate of its bias). What the parameters leave open inflates every draw, so that even a
-        perfect classifier shows a gap.
+        What the parameters leave open inflates every draw, so that even a perfect classifier shows
+        a gap.
         """
         if not chosen:
             return {}
@@ -547,9 +543,7 @@ class _Task:
                     plain[name][j] = np.nanmean(chosen[name].finish(digest))
                     gaps[name][j] = gap[0]
         for name in chosen:
-            middle = over_draws(np.nanmean, expected[name])
-            excess = over_draws(np.nanmean, drawn[name]) - middle
-            drawn[name] = drawn[name] - excess - 2 * (middle - plain[name])
+            drawn[name] = recentred(drawn[name], expected[name], plain[name])
         return gaps
 
     def _interval_digests(self, chosen: Chosen) -> Iterator[tuple[int, dict[str, Floats]]]:

@@ -287,7 +287,7 @@ class _Gap:
         takes = (uniform[:, None] < allowed) & np.isfinite(gaps)
         drawn = np.where(takes, found.value + gaps, found.draws)
         value = np.where(weight > 0, found.value + weight * self.value, found.value)
-        return Measured(value, drawn, np.isnan(drawn).sum(axis=0))
+        return Measured.of(value, drawn)
 
 
 def _covariance(draws: Floats) -> Floats:

@@ -22,7 +22,7 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, by_quantiles
 from fewlabels.kernels.blocks import Progress, map_blocks, silent, spans
 from fewlabels.metrics.base import ScoreView
-from fewlabels.metrics.calibration import CalibrationBins
+from fewlabels.metrics.calibration import CalibrationBins, frequency
 from fewlabels.metrics.confusion import Confusion, Margins, apart
 from fewlabels.metrics.plans import Chosen
 from fewlabels.metrics.proper import Loss
@@ -578,13 +578,10 @@ class ManyClasses:
 def frequencies(
     weights: LabelWeights, size: int, classifiers: Sequence[tuple[Ints, Indicator]]
 ) -> Floats:
-    """How often classifiers' events are right in every bin of a population's draws, (C, B, D).
-
-    Half a hit and half a miss keep a bin of few items from certainty.
-    """
+    """How often classifiers' events are right in every bin of a population's draws, (C, B, D)."""
     drawn = ManyClasses(weights, [], silent).drawn(size, "population", weights.pseudo_observation)
     out = []
     for event, items in classifiers:
         total, hit = drawn.weights_of(event)
-        out.append((items.sums(hit) + 0.5) / (items.sums(total) + 1))
+        out.append(frequency(items.sums(hit), items.sums(total)))
     return np.stack(out)

@@ -36,7 +36,7 @@ from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, by_quantiles
 from fewlabels.kernels.blocks import map_blocks, report, using_workers
-from fewlabels.kernels.interval_draws import interval, over_draws, point_value
+from fewlabels.kernels.interval_draws import interval, over_draws, point_value, recentred
 from fewlabels.metrics.base import Metric, ScoreView
 from fewlabels.metrics.calibration import CalibrationBins
 from fewlabels.metrics.confusion import Confusion
@@ -280,10 +280,9 @@ class _Task:
             middles, plains = (_finished(biased, own, weights) for weights in (expected, mass))
             for name, metric in metrics.items():
                 value, gap, found = values[name][place], None, drawings[name][0]
-                if name in biased:  # as `evaluator._Task._recentred`
-                    middle = over_draws(np.nanmean, middles[name][0])
+                if name in biased:
                     plain, gap = over_draws(np.nanmean, plains[name][0]), plains[name][1]
-                    found -= over_draws(np.nanmean, found) - middle + 2 * (middle - plain)
+                    found = recentred(found, middles[name][0], plain)
                 shift = None if doubts is None else doubts[:, [place]]
                 found = draws_around(
                     value, found, metric.bounds, metric.best, self.posterior.inflation, gap, shift
@@ -423,15 +422,9 @@ class ManyMeasurer:
                 values[name][columns] = found.value
                 drawn[name][:, columns] = found.draws
         return [
-            {
-                name: Measured(
-                    values[name][:, g], drawn[name][:, :, g],
-                    np.isnan(drawn[name][:, :, g]).sum(axis=0),
-                )
-                for name in self.metrics
-            }
+            {name: Measured.of(values[name][:, g], drawn[name][:, :, g]) for name in self.metrics}
             for g in range(n_groups)
-        ]  # fmt: skip
+        ]
 
     def _estimates(
         self, group: Group, measured: dict[str, Measured], size: int, known: int, counts: _Counts

@@ -70,6 +70,26 @@ def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
     return out
 
 
+def recentred(drawn: Floats, expected: Floats, plain: Floats) -> Floats:
+    """Draws (D, M) of a sum of absolute gaps without what noise adds to it.
+
+    Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
+    (expected - plain), and by as much again the value is inflated already (the bootstrap's estimate
+    of its bias).
+
+    Parameters
+    ----------
+    expected
+        The same draws from P(label) instead of drawn labels, (D, M).
+    plain
+        From P(label) without row weights, (M,).
+    """
+    middle = over_draws(np.nanmean, expected)
+    excess = over_draws(np.nanmean, drawn) - middle
+    out: Floats = drawn - excess - 2 * (middle - plain)
+    return out
+
+
 def inflated(drawn: Floats, value: Floats, factor: float) -> Floats:
     """Draws (D, M) moved away from the values (M,) by a factor; as they are where it is NaN."""
     moved: Floats = np.where(np.isnan(value), drawn, value + factor * (drawn - value))

@@ -177,6 +177,11 @@ def patterns(
     return Patterns(first, of_item)
 
 
+def has_evidence(evidence: Floats) -> Bools:
+    """Where labels or annotators favour one class over another, evidence (n, K) -> (n,)."""
+    return np.asarray((evidence != 0).any(axis=1))
+
+
 def agreement(histogram: Floats, times: Floats | None = None) -> tuple[float, float, int]:
     """How often two annotators of one item agree, summed over items with two; how many; classes.
 

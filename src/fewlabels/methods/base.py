@@ -11,6 +11,7 @@ import numpy as np
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -128,7 +129,7 @@ def with_evidence(
     A known label is one-hot. Softer evidence meets probabilities of at least `floor`: however
     certain the scores, it can speak against them.
     """
-    informed = np.flatnonzero((evidence != 0).any(axis=1))
+    informed = np.flatnonzero(has_evidence(evidence))
     out = probabilities.copy()
     known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
     out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)

@@ -22,6 +22,22 @@ from fewlabels.kernels.binning import (
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
 
+def event_of(p: Floats, *, top: bool = False) -> tuple[Ints, Floats]:
+    """The class in question of every item, (n,), and its probability in p (n, K).
+
+    The second of two classes; of more, or if `top`, the likeliest.
+    """
+    likeliest = top or p.shape[1] > 2
+    event = np.argmax(p, axis=1) if likeliest else np.ones(len(p), dtype=np.int64)
+    return event, np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+
+
+def frequency(hit: Floats, total: Floats) -> Floats:
+    """How often events come true; half a hit and half a miss keep few items from certainty."""
+    out: Floats = (hit + 0.5) / (total + 1)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class _BinsPlan(ScorePlan):
     """Event of each item ("class 1" or "the predicted class is right") and its probability."""
@@ -103,9 +119,7 @@ class CalibrationBins(Statistic):
         """Event (n,) and its probability (n,)."""
         p = view.probabilities
         assert p is not None
-        top = self.event == "top" or view.n_classes > 2
-        event = np.argmax(p, axis=1) if top else np.ones(len(p), dtype=np.int64)
-        return event, np.take_along_axis(p, event[:, None], axis=1)[:, 0]
+        return event_of(p, top=self.event == "top")
 
     def _plan(self, view: ScoreView, codes_of: Callable[[Floats], Ints], size: int) -> Plan:
         event, confidence = self._confidence(view)

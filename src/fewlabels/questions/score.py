@@ -245,9 +245,7 @@ class _Asked:
 
     def scored(self) -> CriterionScore:
         items = self.items
-        labeled = items.labeled
-        if items.histogram is not None:
-            labeled = labeled | items.histogram.any(axis=1)
+        labeled = items.told
         if not labeled.any():
             raise InputError(
                 "no item has a label, and a score is corrected by labels of people; label some "

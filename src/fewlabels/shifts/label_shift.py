@@ -23,7 +23,6 @@ from fewlabels.data.sampling_test import (
     distances,
     energy_distances,
     first_and_random,
-    labeled_mask,
     mean_differences,
     p_value,
     points,
@@ -209,7 +208,7 @@ class FittedLabelShift(FittedLabelModel):
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior of these items; those of whose label nothing is known are adjusted."""
         posterior = self.inner.posterior(predictions)
-        target = ~labeled_mask(predictions)
+        target = ~predictions.told
         per_model = tuple(
             own if own is None or ratios is None else _adjusted(own, ratios, target)
             for own, ratios in zip(posterior.per_model, self.per_model, strict=True)

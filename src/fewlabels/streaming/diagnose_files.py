@@ -28,7 +28,6 @@ from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
 from fewlabels.streaming.samples import HeavyRows, sampled
-from fewlabels.streaming.scan import informed_rows
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
 from fewlabels.streaming.work import Feed, Piece
@@ -133,7 +132,7 @@ class FileSummary:
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
         given = batch.predictions
-        informed = informed_rows(given)
+        informed = given.told
         notes: dict[str, int] = {}
         for note in given.notes:
             number = _NUMBER.match(note)  # of rows; what is said of these is added up

@@ -20,7 +20,6 @@ from fewlabels.streaming.scan import (
     MODEL_ROWS,
     SUPPORT_ROWS,
     Scan,
-    informed_rows,
 )
 from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
 
@@ -159,7 +158,7 @@ class _Heavy:
             self.rows = RowArrays(arrays).predictions(models, classes)
             self.members = {g.name: g.rows for g in all_and_groups(self.rows, scan.plan.by or None)}
         n_informed = scan.size.labeled + scan.size.annotated
-        informed = np.zeros(0, dtype=bool) if self.rows is None else informed_rows(self.rows)
+        informed = np.zeros(0, dtype=bool) if self.rows is None else self.rows.told
         whole = scan.informed.complete and scan.others.complete
         self.informed = self._of(informed, n_informed, scan.informed.complete)
         self.others = self._of(~informed, scan.size.items - n_informed, scan.others.complete)

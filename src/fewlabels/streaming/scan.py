@@ -122,7 +122,7 @@ class Scan:
         """Take in a batch of rows."""
         given = batch.predictions
         kept = _Kept.of(batch, self.plan.by)
-        informed = informed_rows(given)
+        informed = given.told
         self.size.add(
             Size(given.n_items, given.n_labeled, given.n_annotated, int(kept.there.sum()))
         )
@@ -149,9 +149,7 @@ class Scan:
                 sketch.update(kept.ranks, kept.rows, mine)
 
     def _update_groups(self, given: Predictions, kept: _Kept) -> None:
-        annotated = np.zeros(given.n_items, dtype=bool)
-        if given.histogram is not None:
-            annotated = given.histogram.any(axis=1) & ~given.labeled
+        annotated = given.annotated
         for column in self.plan.by:
             codes, names = values_of(given, column)
             self._refuse_many(column, len(names))
@@ -299,13 +297,6 @@ def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
     if not aside:
         return ranks
     return ranks ^ (hash_columns(aside, given.n_items) & np.uint64(2**20 - 1))
-
-
-def informed_rows(given: Predictions) -> Bools:
-    """Which rows have a label or annotators' counts, (n,)."""
-    if given.histogram is None:
-        return given.labeled
-    return np.asarray(given.labeled | given.histogram.any(axis=1))
 
 
 def frequent(ranks: UInts) -> Bools:

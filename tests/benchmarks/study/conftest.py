@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fewlabels.predictions import Predictions
-
-sys.path.append(str(Path(__file__).resolve().parents[3] / "benchmarks"))
-
 from study import sets
 
 TINY = ("tiny-1", "tiny-2")

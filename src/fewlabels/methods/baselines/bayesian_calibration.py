@@ -17,6 +17,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.kernels.simplex import CLIP
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -88,7 +89,7 @@ class BayesianCalibration(LabelModel):
         """The calibration map of one classifier."""
         p = probabilities_of(served, served.models, "bayesian-calibration")
         there = ~np.isnan(p[:, 0, 0])
-        informed = np.flatnonzero(there & (served.evidence != 0).any(axis=1))
+        informed = np.flatnonzero(there & has_evidence(served.evidence))
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
         found = sample_posterior(

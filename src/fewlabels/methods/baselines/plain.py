@@ -22,6 +22,7 @@ from fewlabels.kernels.simplex import (
     mean_probability,
     softmax,
 )
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -151,7 +152,7 @@ class PseudoLabel(LabelModel):
             If there are no labels.
         """
         served, p = with_probabilities(predictions, "pseudo-label")
-        informed = np.flatnonzero((served.evidence != 0).any(axis=1))
+        informed = np.flatnonzero(has_evidence(served.evidence))
         if not len(informed):
             raise InputError(
                 "method 'pseudo-label' learns from labels, and there are none; label some items, "

@@ -13,6 +13,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.sequential import Cloud, sequential_monte_carlo, standard_normal
 from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, LabelModel, status_of, with_scores
 from fewlabels.methods.curves.ordered_rates import (
     DOUBTED,
@@ -399,7 +400,7 @@ class _CurveDraws:
             out[:, curve.k] = one
             if len(self.curves) == 1:
                 out[:, 1 - curve.k] = rest
-        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        informed = np.flatnonzero(has_evidence(evidence))
         if len(informed):
             known = evidence[informed]
             out[informed] *= np.exp(known - known.max(axis=1, keepdims=True))[:, :, None]
@@ -415,7 +416,7 @@ class _CurveDraws:
         curve = self.curves[0]
         out[:, curve.k] = curve.mean(self.margins[:, 0])
         out[:, 1 - curve.k] = 1 - out[:, curve.k]
-        rows = np.flatnonzero((self.evidence != 0).any(axis=1))
+        rows = np.flatnonzero(has_evidence(self.evidence))
         informed = _CurveDraws(self.curves, self.margins[rows], self.evidence[rows])
         out[rows] = mean_of_draws(informed, len(rows))
         return out

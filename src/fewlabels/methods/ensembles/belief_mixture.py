@@ -27,6 +27,7 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
 from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, status_of, with_probabilities
 from fewlabels.methods.ensembles.informants import Informants
 from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
@@ -494,7 +495,7 @@ class _Evidence:
         members = _members(beliefs, index, coverage, served.n_classes)
         columns = _Columns(served.n_classes, members)
         evidence = served.evidence
-        rows = np.flatnonzero((evidence != 0).any(axis=1))
+        rows = np.flatnonzero(has_evidence(evidence))
         _refuse_fit(method, len(rows), served.n_classes, len(columns.features))
         return _Evidence(
             index,
@@ -709,7 +710,7 @@ class _Draws:
         beta = self.coefficients[index].T
         evidence = self.evidence[rows]
         out = np.empty((len(evidence), evidence.shape[1], len(index)))
-        informed = (evidence != 0).any(axis=1)
+        informed = has_evidence(evidence)
         if self.design.two:
             # The difference of two logits says it all, at half the work.
             gap = self.design.log_odds(rows, beta)

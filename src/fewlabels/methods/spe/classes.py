@@ -11,6 +11,7 @@ from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.hmc import split_r_hat
 from fewlabels.kernels.simplex import centred_log, clip, logsumexp, softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, probabilities_of, status_of
 from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
 from fewlabels.methods.spe.check import LEVEL, surprise_of_labels
@@ -70,7 +71,7 @@ def fit_classes(
 def _chosen(predictions: Predictions, p: Floats) -> Ints:
     """Items with probabilities and weight: the informed, and at most 4,000 others, by key."""
     there = ~np.isnan(p[:, 0]) & (predictions.weight > 0)
-    informed = (predictions.evidence != 0).any(axis=1)
+    informed = has_evidence(predictions.evidence)
     keys: UInts = predictions.keys
     others = np.flatnonzero(there & ~informed)
     if len(others) > _MOST_ITEMS:

@@ -18,6 +18,7 @@ from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -489,7 +490,7 @@ class PrevalenceDraws(OddsDraws):
     ) -> PrevalenceDraws:
         """Posterior of the prevalence under a uniform prior, given evidence (n, 2), on a grid."""
         grid = (np.arange(2000) + 0.5) / 2000
-        told = np.flatnonzero((evidence != 0).any(axis=1))
+        told = np.flatnonzero(has_evidence(evidence))
         first = evidence[told, 1, None] + np.log(grid)
         second = evidence[told, 0, None] + np.log1p(-grid)
         p = softmax(weight[told] @ np.logaddexp(first, second), axis=0)

@@ -23,6 +23,7 @@ from fewlabels.kernels.simplex import (
     linear_pool,
     mean_probability,
 )
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -150,7 +151,7 @@ class SSMEFlow(LabelModel):
         served, p = with_probabilities(predictions, "ssme-flow")
         salt = int(rng.integers(2**63))
         average = mean_probability(p)
-        informed = (served.evidence != 0).any(axis=1)
+        informed = has_evidence(served.evidence)
         chosen = choose_support(served.keys, informed, self.max_support, salt, served.times)
         # In the order of the keys, so that no sum depends on the order of the items.
         order = np.argsort(served.keys[chosen.rows])

@@ -23,6 +23,7 @@ from fewlabels.kernels.simplex import (
     linear_pool,
     mean_probability,
 )
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -205,7 +206,7 @@ class SSMEKDE(LabelModel):
         average = mean_probability(probabilities)
         scores = self.log_ratios(probabilities, average)
         h, failed = self._bandwidths(scores, served.times.sum())
-        informed = (served.evidence != 0).any(axis=1)
+        informed = has_evidence(served.evidence)
         support = choose_support(served.keys, informed, self.max_support, salt, served.times)
         rows = support.rows
         official = self.compat == "official"

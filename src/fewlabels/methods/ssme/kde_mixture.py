@@ -13,6 +13,7 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import with_evidence
 from fewlabels.methods.em import EMResult, expectation_maximisation
 from fewlabels.posterior import draw_labels
@@ -57,7 +58,7 @@ class KDEMixture:
     @cached_property
     def informed(self) -> Bools:
         """Which points have a label, or labels of annotators."""
-        return (self.evidence != 0).any(axis=1)
+        return has_evidence(self.evidence)
 
     @cached_property
     def kernel(self) -> KernelSums:
@@ -146,7 +147,7 @@ def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = Non
     nowhere = np.isneginf(logits.max(axis=1, keepdims=True))
     logits = np.where(nowhere, log_shares, logits)
     if evidence is not None:
-        known = np.flatnonzero((evidence != 0).any(axis=1))
+        known = np.flatnonzero(has_evidence(evidence))
         # A known label wins even where its class has no density at all.
         logits[known] = np.maximum(logits[known], -1e6) + evidence[known][:, :, None]
     return softmax(logits, out=logits)
@@ -179,7 +180,7 @@ class EMRuns:
         """
         sums = self.sums.of(points).reshape(len(points), *self.totals.shape)
         shares = self.totals / self.totals.sum(axis=0)
-        informed = np.flatnonzero((evidence != 0).any(axis=1))
+        informed = np.flatnonzero(has_evidence(evidence))
         with np.errstate(divide="ignore"):
             density = np.log(sums[informed]) - np.log(np.maximum(self.totals, _TINY))
         # Share times density is the sum of the class's kernels over the total of all weights. (A

@@ -17,6 +17,7 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import (
     by_group,
+    has_evidence,
     most_voted,
     vote_shares,
 )
@@ -103,7 +104,7 @@ class DawidSkene(LabelModel):
             table=table,
             items=items,
             start=self._starts(votes[items.first], vote_totals(served), table),
-            n_informed=served.size_of((served.evidence != 0).any(axis=1)),
+            n_informed=served.size_of(has_evidence(served.evidence)),
             doubts=not_identified(served, domain, domains),
             salt=int(rng.integers(2**63)),
         )

@@ -13,7 +13,7 @@ from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import by_item, most_voted, vote_shares
+from fewlabels.kernels.votes import by_item, has_evidence, most_voted, vote_shares
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
 from fewlabels.methods.votes.data import vote_totals
@@ -57,7 +57,7 @@ class MajorityVote(LabelModel):
         served = with_hard_votes(predictions, "majority-vote")
         votes = served.vote_counts
         salt = int(rng.integers(2**63))
-        informed = np.flatnonzero((served.evidence != 0).any(axis=1))
+        informed = np.flatnonzero(has_evidence(served.evidence))
         if not self.weighted:
             informed = informed[:0]
         told, voted = softmax(served.evidence[informed]), votes[informed]
