@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__, report
-from fewlabels.comparison import Difference, paired_interval, probability_best
+from fewlabels.comparison import paired_interval, probability_best
 from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.report.many_groups import with_some_groups
@@ -295,7 +296,7 @@ class Estimates(Estimated):
         goodness[:, [model in aside for model in self.models]] = np.nan
         return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
 
-    def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Difference:
+    def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Interval:
         """Metric of `a` minus metric of `b`, with the interval of paired draws.
 
         Not quite the difference of the two values: labels say more of a difference than of each.

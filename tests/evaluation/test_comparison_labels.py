@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 
 import fewlabels as fl
-from fewlabels.comparison import Difference, LabelsNeeded, labels_needed
+from fewlabels.comparison import LabelsNeeded, labels_needed
 from fewlabels.evaluation.differences import comparison
 from fewlabels.evaluation.item_variance import item_variance
+from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import Fixed, LabelPosterior
 
 Z = stats.norm.ppf(0.975)
@@ -20,7 +21,7 @@ Z = stats.norm.ppf(0.975)
 
 def needed(gap: float, sd: float, v: float | None, n: int, **more: int) -> LabelsNeeded:
     return labels_needed(
-        Difference(gap, gap - Z * sd, gap + Z * sd), sd, v, level=0.95, n_labeled=n, **more
+        Interval(gap, gap - Z * sd, gap + Z * sd), sd, v, level=0.95, n_labeled=n, **more
     )
 
 

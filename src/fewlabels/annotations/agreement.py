@@ -8,8 +8,9 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,21 +18,13 @@ from fewlabels.checks.arguments import label_counts, level_of, seed_of
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.kernels.arrays import Array, Floats
-from fewlabels.kernels.interval_draws import interval
+from fewlabels.kernels.interval_draws import Interval, interval, spelled
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import plain_values
 
 Scale = Literal["nominal", "ordinal", "interval"]
 
 DRAWS = 2_000
-
-
-class Coefficient(NamedTuple):
-    """A value and its interval; NaN where it is undefined."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -52,9 +45,9 @@ class Agreement:
         As asked.
     """
 
-    alpha: Coefficient
-    fleiss_kappa: Coefficient
-    pairs: Coefficient
+    alpha: Interval
+    fleiss_kappa: Interval
+    pairs: Interval
     n_items: int
     n_labels: int
     scale: str
@@ -62,11 +55,7 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        named = {
-            name: value._asdict() if isinstance(value, Coefficient) else value
-            for name, value in vars(self).items()
-        }
-        out: dict[str, Any] = plain_values(named)
+        out: dict[str, Any] = plain_values(asdict(self, dict_factory=spelled))
         return out
 
 
@@ -132,20 +121,12 @@ def agreement(
         drawn = np.random.default_rng(seed_of(random_state)).exponential(size=(len(counts), DRAWS))
         weights = np.hstack([weights, drawn / drawn.mean(axis=0)])
     same = _same(counts)
-    found = (
-        _alpha(counts, weights, scale),
-        _fleiss(counts, weights, same),
-        weights.T @ same / weights.sum(axis=0),
-    )
-    alpha, kappa, pairs = (_coefficient(values, level) for values in found)
+    agreed = weights.T @ same / weights.sum(axis=0)
+    each = np.stack([_alpha(counts, weights, scale), _fleiss(counts, weights, same), agreed])
+    value, stated = each[:, 0], math.nan if level is None else level
+    low, high = interval(value, each[:, 1:].T, stated, (-1.0, 1.0))
+    alpha, kappa, pairs = (Interval(*map(float, of)) for of in zip(value, low, high, strict=True))
     return Agreement(alpha, kappa, pairs, len(counts), int(counts.sum()), scale, confidence_level)
-
-
-def _coefficient(values: Floats, level: float | None) -> Coefficient:
-    if level is None or np.isnan(values[0]):
-        return Coefficient(float(values[0]), float("nan"), float("nan"))
-    low, high = interval(values[0], values[1:][~np.isnan(values[1:])], level, (-1.0, 1.0))
-    return Coefficient(float(values[0]), float(low), float(high))
 
 
 def _same(counts: Array) -> Floats:
@@ -189,4 +170,4 @@ def _fleiss(counts: Array, weights: Floats, same: Floats) -> Floats:
     return out
 
 
-__all__ = ["Agreement", "Coefficient", "agreement"]
+__all__ = ["Agreement", "agreement"]

@@ -10,7 +10,6 @@ from fewlabels.comparison.compare import (
     LabelsNeeded,
     Pair,
     PairErrors,
-    Rate,
     Standing,
     Together,
     compare,
@@ -18,7 +17,6 @@ from fewlabels.comparison.compare import (
 )
 from fewlabels.comparison.discrepancy import Residuals, with_discrepancy
 from fewlabels.comparison.draws import (
-    Difference,
     GroupGap,
     group_gap,
     paired_interval,
@@ -27,12 +25,10 @@ from fewlabels.comparison.draws import (
 
 __all__ = [
     "Comparison",
-    "Difference",
     "GroupGap",
     "LabelsNeeded",
     "Pair",
     "PairErrors",
-    "Rate",
     "Residuals",
     "Standing",
     "Together",

@@ -6,12 +6,11 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from fewlabels.comparison.draws import (
-    Difference,
     Family,
     Ranks,
     expected_loss,
@@ -21,6 +20,7 @@ from fewlabels.comparison.draws import (
 )
 from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.interval_draws import Interval, spelled
 from fewlabels.kernels.simplex import crossing
 
 
@@ -225,7 +225,7 @@ def compare(
         means = paired[order[i]] - paired[order[i + 1 :]]
         ends = np.stack([means, *paired_ends(means, gaps, level)], axis=1).tolist()
         for j, gap, end in zip(range(i + 1, len(names)), gaps.T, ends, strict=True):
-            found = Difference(*end)
+            found = Interval(*end)
             gap = gap[np.isfinite(gap)]
             needed = labels_needed(
                 found,
@@ -271,7 +271,7 @@ class LabelsNeeded:
 
 
 def labels_needed(
-    difference: Difference,
+    difference: Interval,
     spread: float,
     variance: float | None,
     *,
@@ -338,14 +338,6 @@ def _ratio(a: float, z: float, chance: float) -> float:
     return crossing(short_of, -30.0, 30.0)
 
 
-class Rate(NamedTuple):
-    """A rate (or a function of rates) with its interval; NaN where it is undefined."""
-
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True)
 class PairErrors:
     """How two classifiers err, over the items on which both have a hard prediction.
@@ -358,11 +350,11 @@ class PairErrors:
 
     a: str
     b: str
-    both_wrong: Rate
-    same_wrong: Rate
-    disagreement: Rate
-    correlation: Rate
-    excess: Rate
+    both_wrong: Interval
+    same_wrong: Interval
+    disagreement: Interval
+    correlation: Interval
+    excess: Interval
 
 
 @dataclass(frozen=True)
@@ -384,12 +376,12 @@ class Together:
     models: tuple[str, ...]
     n_items: int
     confidence_level: float
-    all_wrong: Rate
-    oracle: Rate
-    majority: Rate
-    best_single: Rate
+    all_wrong: Interval
+    oracle: Interval
+    majority: Interval
+    best_single: Interval
     best_model: str | None
-    effective_voters: Rate
+    effective_voters: Interval
     pairs: tuple[PairErrors, ...]
     warnings: tuple[str, ...] = ()
 
@@ -408,15 +400,4 @@ class Together:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; a rate is an object of value, low and high."""
-        return _spelled(asdict(self))
-
-
-def _spelled(value: Any) -> Any:
-    # `asdict` keeps named tuples as they are, which JSON would turn into lists.
-    if isinstance(value, Rate):
-        return value._asdict()
-    if isinstance(value, dict):
-        return {name: _spelled(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_spelled(part) for part in value]
-    return value
+        return asdict(self, dict_factory=spelled)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.interval_draws import interval, nearer_zero
+from fewlabels.kernels.interval_draws import Interval, interval, nearer_zero
 
 
 def probability_best(goodness: Floats) -> Floats:
@@ -128,23 +128,15 @@ def runs_of(separated: Bools) -> list[slice]:
     return runs
 
 
-class Difference(NamedTuple):
-    """Metric of one classifier minus that of another, on the same draws."""
-
-    value: float
-    low: float
-    high: float
-
-
 def paired_ends(value: Any, gap: Floats, level: float) -> tuple[Any, Any]:
     """Ends (...) of differences (...) from their draws (D, ...): infinite ones say nothing."""
     return interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
 
 
-def paired_interval(value: float, gap: Floats, level: float) -> Difference:
-    """The interval of a difference from its draws (D,)."""
+def paired_interval(value: float, gap: Floats, level: float) -> Interval:
+    """A difference with its interval from its draws (D,)."""
     low, high = paired_ends(value, gap, level)
-    return Difference(value, float(low), float(high))
+    return Interval(value, float(low), float(high))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import numpy as np
 
 from fewlabels.comparison import (
     Comparison,
-    Difference,
     GroupGap,
     Residuals,
     Together,
@@ -29,6 +28,7 @@ from fewlabels.estimates import MOST_COMPARED, Estimates, Paired
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.evaluation.joint_errors import Accuracies, joint_errors
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.interval_draws import Interval
 
 
 def allowing_for_discrepancy(
@@ -121,7 +121,7 @@ def comparisons(estimates: Estimates) -> dict[str, Comparison]:
     return out
 
 
-def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: str) -> Interval:
     """Metric of a classifier in one group minus that in another, with the interval.
 
     Draw d of both groups has the same parameters of the label model, so what these leave open for

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fewlabels.comparison import PairErrors, Rate, Together, paired_interval
+from fewlabels.comparison import PairErrors, Together, paired_interval
 from fewlabels.comparison.draws import paired_ends
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
@@ -27,7 +27,7 @@ from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import silent, spans
-from fewlabels.kernels.interval_draws import point_value
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval, point_value
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -125,7 +125,7 @@ def joint_errors(
     stated = level if n_draws else math.nan
 
     low, high = paired_ends(values, drawn, stated)
-    rates = [Rate(*map(float, rate)) for rate in zip(values, low, high, strict=True)]
+    rates = [Interval(*map(float, rate)) for rate in zip(values, low, high, strict=True)]
     if accuracy is None or len(whole) < len(rows):
         evaluator = Evaluator(
             predictions, posterior, resolve("accuracy"), "population" if population else "sample",
@@ -168,14 +168,14 @@ def _accuracies(evaluator: Evaluator, whole: Group, method: str) -> Accuracies:
     return Accuracies(value, draws, contradicted)
 
 
-def _best(accuracy: Accuracies, columns: Ints, level: float) -> tuple[int | None, Rate]:
+def _best(accuracy: Accuracies, columns: Ints, level: float) -> tuple[int | None, Interval]:
     """The best of some classifiers whom the labels do not contradict, and its accuracy."""
     value, draws, contradicted = accuracy
     able = np.isfinite(value) & np.isin(np.arange(len(value)), columns) & ~contradicted
     if not able.any():
-        return None, Rate(*[math.nan] * 3)
+        return None, UNDEFINED
     best = int(np.argmax(np.where(able, value, -np.inf)))
-    return best, Rate(*paired_interval(float(value[best]), draws[:, best], level))
+    return best, paired_interval(float(value[best]), draws[:, best], level)
 
 
 def _pairs(m: int) -> tuple[Ints, Ints]:

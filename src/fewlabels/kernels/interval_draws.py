@@ -6,7 +6,7 @@ And the pseudo-observation of each, for what has not been seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -49,6 +49,22 @@ def interval(
     return np.minimum(np.maximum(low, bounds[0]), value), np.maximum(
         np.minimum(high, bounds[1]), value
     )
+
+
+class Interval(NamedTuple):
+    """A value with low <= value <= high; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+UNDEFINED = Interval(math.nan, math.nan, math.nan)
+
+
+def spelled(parts: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What `asdict` makes of a record's parts: intervals by name, which JSON would make lists."""
+    return {name: part._asdict() if isinstance(part, Interval) else part for name, part in parts}
 
 
 def above_noise_floor(drawn: Floats, value: Floats, gap: Floats) -> Floats:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fewlabels import report
-from fewlabels.comparison import Comparison, Difference, GroupGap, Together
+from fewlabels.comparison import Comparison, GroupGap, Together
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.estimates import Estimates
@@ -22,6 +22,7 @@ from fewlabels.evaluation.differences import (
 )
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import using_workers
+from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Question, aligned_reference, check_settings
@@ -64,7 +65,7 @@ class Comparisons(Shown):
             raise UsageError(f"no comparison by {quoted(metric)} {of}; compared by: {metrics}")
         return found
 
-    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Difference:
+    def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Interval:
         """Metric of a classifier in one group minus that in another, with the interval.
 
         Raises

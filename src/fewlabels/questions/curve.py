@@ -16,6 +16,7 @@ from fewlabels.evaluation.draws import DRAWS_AT_ONCE
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, index_blocks, map_blocks, using_workers
+from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.questions.counts import (
     GRID,
@@ -30,7 +31,6 @@ from fewlabels.questions.counts import (
 )
 from fewlabels.questions.question import (
     Answer,
-    Interval,
     IntervalKind,
     OneClassifier,
     band,

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in
 from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import Progress, silent
-from fewlabels.kernels.interval_draws import ends
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval, ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.registry import resolve as resolve_method
@@ -53,14 +53,6 @@ _EQUAL = 1e-8
 """Intervals whose lengths differ by less are equally long."""
 
 IntervalKind = Literal["shortest", "equal-tailed"]
-
-
-class Interval(NamedTuple):
-    """A value with low <= value <= high; NaN where it is undefined."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -106,7 +98,7 @@ def summarise(
     """Median of the values and interval of the draws (both one-dimensional) that are defined."""
     values, draws = values[~np.isnan(values)], draws[~np.isnan(draws)]
     if not len(values) or not len(draws):
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return UNDEFINED
     low, value, high = band(values[:, None], draws[:, None], level, top, kind)
     return Interval(float(value[0]), float(low[0]), float(high[0]))
 

@@ -21,9 +21,10 @@ from fewlabels.errors import Status, UsageError, quoted, unknown
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import Progress, using_workers
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.questions.counts import FORMULAS, Counts, Points, Rates, points_of
-from fewlabels.questions.question import Answer, Interval, OneClassifier, summarise
+from fewlabels.questions.question import Answer, OneClassifier, summarise
 from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
 
@@ -475,7 +476,7 @@ def _rates(
     about = [one.rate for one in conditions if isinstance(one, Inequality)]
     names = [*SHOWN, *(["cost"] if "cost" in about or costs != (1.0, 1.0) else [])]
     if math.isnan(best):
-        return dict.fromkeys(names, Interval(math.nan, math.nan, math.nan))
+        return dict.fromkeys(names, UNDEFINED)
     cut = int(np.flatnonzero(points.thresholds == best)[0])
 
     def at_best(counts: Counts) -> list[Floats]:

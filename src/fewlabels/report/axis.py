@@ -29,6 +29,24 @@ class Axis:
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
+@dataclass(frozen=True)
+class Scale:
+    """An axis, of the value or of its logarithm."""
+
+    axis: Axis
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """Position from 0 to 1."""
+        return self.axis.at(math.log10(value) if self.logarithmic else value)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Position and label of each tick."""
+        marks = zip(self.axis.ticks, self.axis.labels, strict=True)
+        return [(self.axis.at(tick), label) for tick, label in marks]
+
+
 def fit_axis(
     values: Iterable[float | None], bounds: tuple[float | None, float | None], ticks: int = 5
 ) -> Axis:

@@ -1,8 +1,4 @@
-"""Panels of a benchmark's figures: where every line, marker and label stands.
-
-Across, positions are fractions of the plot's width, so that a plot can be narrow while its text
-keeps its size; up and down they are pixels.
-"""
+"""Panels of a benchmark's figures: where every line, marker and label stands."""
 
 from __future__ import annotations
 
@@ -14,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report import benchmark_words as bw
-from fewlabels.report.axis import Axis, fit_axis
+from fewlabels.report.axis import Axis, Scale, fit_axis
+from fewlabels.report.panel import Panel
 from fewlabels.report.words import count
-
-Panel = Mapping[str, Any]
 
 LABEL_STEP = 15
 """Pixels from one direct label to the next, at least: their lines of text are 14 high."""
@@ -81,24 +76,6 @@ def styles(summary: bw.Summary) -> dict[str, Style]:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """An axis, of the value or of its logarithm."""
-
-    axis: Axis
-    logarithmic: bool = False
-
-    def at(self, value: float) -> float:
-        """Position from 0 to 1."""
-        return self.axis.at(math.log10(value) if self.logarithmic else value)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """Position and label of each tick."""
-        marks = zip(self.axis.ticks, self.axis.labels, strict=True)
-        return [(self.axis.at(tick), label) for tick, label in marks]
-
-
-@dataclass(frozen=True)
 class Line:
     """A method in a panel. Points and outlines are in percent of the width and in pixels."""
 
@@ -115,9 +92,8 @@ class Line:
     @property
     def extension(self) -> str:
         """From the last point to the right edge of the plot, where it is not there; else ""."""
-        if self.end[0] > 99.5:
-            return ""
-        return _path([self.end, (100.0, self.end[1])])
+        x, y = self.end
+        return "" if x > 99.5 else f"M{x:.2f} {y:.2f}L100.00 {y:.2f}"
 
     @property
     def leader(self) -> str:
@@ -125,9 +101,9 @@ class Line:
         return f"M0 {self.end[1]:.1f}L4 {self.end[1]:.1f}L{LEADER - 8} {self.label:.1f}"
 
 
-@dataclass(frozen=True)
-class View:
-    """A panel with its scales and lines; `height` is that of the plot in pixels.
+@dataclass(frozen=True, kw_only=True)
+class View(Panel):
+    """A panel with its lines.
 
     `notes` says in words what stands behind the names, for screens that have no room there.
     """
@@ -135,9 +111,6 @@ class View:
     title: str
     x_name: str
     y_name: str
-    height: int
-    x: Scale
-    y: Scale
     lines: tuple[Line, ...]
     description: str
     notes: str
@@ -153,19 +126,19 @@ def views(figure: Mapping[str, Any], summary: bw.Summary) -> list[View]:
 
 def _view(
     figure: Mapping[str, Any],
-    panel: Panel,
+    source: Mapping[str, Any],
     summary: bw.Summary,
     drawn: Mapping[str, Style],
     height: int,
 ) -> View:
-    unit = bw.error_unit(summary, panel["metric"])
+    unit = bw.error_unit(summary, source["metric"])
     levels = figure.get("levels")
     places = _places(levels)
-    x = _x_scale(figure, panel, places, levels)
-    tops = [p["y"] + (p["se"] or 0.0) for s in panel["series"] for p in s["points"]]
-    y = Scale(fit_axis([0.0, *tops, *(m["y"] for m in panel["marks"])], (0.0, None), ticks=6))
-    entries = [_series(entry, x, y, places, height, figure, unit) for entry in panel["series"]]
-    entries += [_mark(mark, x, y, height, unit) for mark in panel["marks"]]
+    tops = [p["y"] + (p["se"] or 0.0) for s in source["series"] for p in s["points"]]
+    y = Scale(fit_axis([0.0, *tops, *(m["y"] for m in source["marks"])], (0.0, None), ticks=6))
+    panel = Panel(_x_scale(figure, source, places, levels), y, height, digits=2)
+    entries = [_series(entry, panel, places, figure, unit) for entry in source["series"]]
+    entries += [_mark(mark, panel, unit) for mark in source["marks"]]
     names = bw.labels([bw.method_name(e["method"]) for e in entries], LABEL_COLUMNS)
     labels = spread([e["end"][1] for e in entries], LABEL_STEP, 0.0, float(height))
     lines = tuple(
@@ -182,20 +155,18 @@ def _view(
         )
         for e, label in zip(entries, labels, strict=True)
     )
-    title = panel["metric"]
-    if panel.get("level"):
-        title += f", {bw.level_name(figure['factor'], panel['level'])}"
+    title = source["metric"]
+    if source.get("level"):
+        title += f", {bw.level_name(figure['factor'], source['level'])}"
     y_name = "mean absolute error" + (", points" if unit == "points" else "")
     return View(
-        title,
-        bw.axis_name(figure["x"]),
-        y_name,
-        height,
-        x,
-        y,
-        lines,
-        _described(entries, unit),
-        _noted(figure["kind"], lines),
+        **vars(panel),
+        title=title,
+        x_name=bw.axis_name(figure["x"]),
+        y_name=y_name,
+        lines=lines,
+        description=_described(entries, unit),
+        notes=_noted(figure["kind"], lines),
     )
 
 
@@ -207,22 +178,16 @@ def _noted(kind: str, lines: Sequence[Line]) -> str:
 
 def _series(
     entry: Mapping[str, Any],
-    x: Scale,
-    y: Scale,
+    panel: Panel,
     places: Mapping[str, float],
-    height: int,
     figure: Mapping[str, Any],
     unit: str,
 ) -> dict[str, Any]:
     """A line with a band of one standard error to both sides."""
     known = sorted((places.get(p["x"], p["x"]), p) for p in entry["points"])
-
-    def point(at: float, value: float) -> tuple[float, float]:
-        return 100 * x.at(at), height * (1 - y.at(value))
-
-    middle = [point(at, p["y"]) for at, p in known]
-    above = [point(at, p["y"] + (p["se"] or 0.0)) for at, p in known]
-    below = [point(at, p["y"] - (p["se"] or 0.0)) for at, p in known]
+    middle = [(at, p["y"]) for at, p in known]
+    ends = [(at, p["y"] - (p["se"] or 0.0), p["y"] + (p["se"] or 0.0)) for at, p in known]
+    points = [panel.at(*point) for point in middle]
     named = bw.axis_name(figure["x"])
     texts = [
         f"{bw.method_name(entry['method'])}, {named} {_plain(p['x'])}: "
@@ -234,25 +199,25 @@ def _series(
     rho = entry.get("rank_correlation")
     return {
         "method": entry["method"],
-        "path": _path(middle) if len(middle) > 1 else "",
-        "band": _path([*above, *reversed(below)]) + "Z" if len(middle) > 1 else "",
-        "points": tuple((*p, t) for p, t in zip(middle, texts, strict=True)) if few else (),
-        "end": middle[-1],
+        "path": panel.path(middle),
+        "band": panel.outline(ends),
+        "points": tuple((*p, t) for p, t in zip(points, texts, strict=True)) if few else (),
+        "end": points[-1],
         "note": "" if rho is None else bw.correlation_text(rho),
         "range": (known[0][1]["y"], known[-1][1]["y"]),
     }
 
 
-def _mark(mark: Mapping[str, Any], x: Scale, y: Scale, height: int, unit: str) -> dict[str, Any]:
+def _mark(mark: Mapping[str, Any], panel: Panel, unit: str) -> dict[str, Any]:
     """The level of a method, from where it meets the curve to the right edge."""
-    at = 100 * x.at(mark["x"]), height * (1 - y.at(mark["y"]))
+    at = panel.at(mark["x"], mark["y"])
     text = (
         f"{bw.method_name(mark['method'])}: error {bw.error_text(mark['y'], unit)}, that of "
         f"{mark['bound']}{count(mark['x'])} labels"
     )
     return {
         "method": mark["method"],
-        "path": _path([at, (100.0, at[1])]),
+        "path": panel.level(mark["y"], at[0]),
         "band": "",
         "points": ((*at, text),),
         "end": (100.0, at[1]),
@@ -305,7 +270,7 @@ def _places(levels: Sequence[str] | None) -> dict[str, float]:
 
 def _x_scale(
     figure: Mapping[str, Any],
-    panel: Panel,
+    source: Mapping[str, Any],
     places: Mapping[str, float],
     levels: Sequence[str] | None,
 ) -> Scale:
@@ -313,7 +278,7 @@ def _x_scale(
         return _through(
             {places[level]: level for level in levels}, _NUMBER.fullmatch(levels[0]) is not None
         )
-    values = {p["x"] for s in panel["series"] for p in s["points"]}
+    values = {p["x"] for s in source["series"] for p in s["points"]}
     if figure["x"] != "n_labeled":
         return Scale(_thinned(fit_axis(values, (None, None), ticks=5)))
     if len(values) <= 6:
@@ -367,10 +332,6 @@ def _thinned(axis: Axis) -> Axis:
     return Axis(
         axis.low, axis.high, tuple(axis.ticks[k] for k in kept), tuple(axis.labels[k] for k in kept)
     )
-
-
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in points)
 
 
 def _plain(value: Any) -> str:

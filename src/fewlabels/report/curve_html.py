@@ -1,8 +1,6 @@
 """Curves and thresholds as pages of HTML, and their figures as one file of SVG.
 
-A view is a panel: where every line, band, marker and tooltip stands. Across, positions are percent
-of the plot's width, so that a plot can be narrow while its text keeps its size; up and down they
-are pixels.
+A view is a panel: where every line, band, marker and tooltip stands.
 """
 
 from __future__ import annotations
@@ -12,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fewlabels.report.axis import Axis, fit_axis
-from fewlabels.report.benchmark_plot import Scale
+from fewlabels.report.axis import Axis, Scale, fit_axis
 from fewlabels.report.blocks import Report
 from fewlabels.report.curves import (
     CurveBlock,
@@ -27,6 +24,7 @@ from fewlabels.report.curves import (
     who,
 )
 from fewlabels.report.html import render
+from fewlabels.report.panel import Panel, Strip, strips
 from fewlabels.report.words import clean, fit, percent, probability, score_text
 
 HEIGHT = 300
@@ -39,6 +37,7 @@ _MOST_STRIPS = 120  # Tooltips of a panel; more could not be told apart with a m
 _MOST_TICKS = 12  # Labeled items in a bin that are drawn one by one.
 _MOST_POINTS = 600  # Of a line; no screen shows the difference.
 _UNIT = Scale(Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1")))
+_DIAGONAL = [(0.0, 0.0), (1.0, 1.0)]
 
 # Pixels of the figures in a file of their own, panels side by side: its margins, what stands above
 # all panels, and between them; of a panel, the scale at its side, the plot, and what is above it.
@@ -46,17 +45,9 @@ _MARGIN, _TOP, _GAP = 24, 84, 32
 _SIDE, _PLOT, _ABOVE = 46, 380, 14
 
 
-class Strip(NamedTuple):
-    """A column of the plot with what it says when it is pointed at; positions in percent."""
-
-    left: float
-    width: float
-    text: str
-
-
-@dataclass(frozen=True)
-class View:
-    """A panel. Outlines are SVG paths, "" where there is nothing to draw.
+@dataclass(frozen=True, kw_only=True)
+class View(Panel):
+    """A panel with what is drawn on it. Outlines are SVG paths, "" where there is nothing to draw.
 
     `reference` is a dashed line (chance, or perfect calibration); `marks` are points to be seen,
     as (percent across, pixels down, text).
@@ -65,15 +56,12 @@ class View:
     title: str
     x_name: str
     y_name: str
-    x: Scale
-    y: Scale
     band: str
     line: str
     reference: str
     strips: tuple[Strip, ...]
     description: str
     marks: tuple[tuple[float, float, str], ...] = ()
-    height: int = HEIGHT
 
 
 class Bars(NamedTuple):
@@ -101,21 +89,18 @@ def curve_view(block: CurveBlock, report: Report) -> View:
         cut = point.threshold
         return text if cut is None else f"{text}, threshold {score_text(cut, scored)}"
 
-    known = [(point.x, point.y) for point in block.points]
+    points, panel = block.points, Panel(_UNIT, _UNIT, HEIGHT)
     read_off = "; ".join(map(said, block.read_off))
-    diagonal = _path(_UNIT, [(0.0, 0.0), (1.0, 1.0)])
+    chance = Interval.of(report.get("prevalence")).value
     return View(
+        **vars(panel),
         title=kind.title,
         x_name=kind.x_name,
         y_name=kind.y_name,
-        x=_UNIT,
-        y=_UNIT,
-        band=_band(_UNIT, known),
-        line=_line(_UNIT, known),
-        reference=diagonal
-        if kind.name == "roc"
-        else _level(Interval.of(report.get("prevalence")).value),
-        strips=_strips(_UNIT, [point.x for point in block.points], map(said, block.points)),
+        band=panel.outline((p.x, p.y.low, p.y.high) for p in points),
+        line=panel.path((p.x, p.y.value) for p in points),
+        reference=panel.path(_DIAGONAL) if kind.name == "roc" else panel.level(chance),
+        strips=_strips(panel, [p.x for p in points], map(said, points)),
         description=f"{kind.y_name.capitalize()} (up) against {kind.x_name} (right), {read_off}.",
     )
 
@@ -125,10 +110,9 @@ def threshold_rate_views(report: Report) -> list[View]:
     found = report.get("by_threshold")
     if not found or len(found["threshold"]) < 2:
         return []
-    scored = report["unit"] == "probability"
     cuts = found["threshold"]
-    x = Scale(fit_axis(cuts, (0.0, 1.0) if scored else (None, None)))
-    return [_line_view(f"{name.capitalize()} by threshold", name, x, cuts, found[name], report)
+    panel = _over_scores(cuts, report)
+    return [_line_view(f"{name.capitalize()} by threshold", name, panel, cuts, found[name], report)
             for name in ("precision", "recall")]  # fmt: skip
 
 
@@ -143,7 +127,7 @@ def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
     counts = [sum(k or 0 for k in bins) for bins in zip(*sides, strict=True)]
     shares = [count / max(sum(counts), 1) for count in counts]
     top = max([*shares, *(v or 0.0 for band in found.values() for v in band["high"])]) or 1.0
-    x = Scale(fit_axis(edges, (0.0, 1.0) if report["unit"] == "probability" else (None, None)))
+    panel = _over_scores(edges, report)
     views = []
     for name in ("positive", "negative"):
         parts = {
@@ -151,15 +135,21 @@ def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
             for key, values in found[name].items()
         }
         view = _line_view(
-            f"Scores of the {name} class", "share of items", x, middles, parts, report
+            f"Scores of the {name} class", "share of items", panel, middles, parts, report
         )
-        reference = _path(x, [(m, s / top) for m, s in zip(middles, shares, strict=True)])
+        reference = panel.path((m, s / top) for m, s in zip(middles, shares, strict=True))
         views.append(replace(view, reference=reference, strips=()))
     return views
 
 
+def _over_scores(values: Iterable[float], report: Report) -> Panel:
+    """Scores across that hold all values, and up what lies between 0 and 1."""
+    bounds = (0.0, 1.0) if report["unit"] == "probability" else (None, None)
+    return Panel(Scale(fit_axis(values, bounds)), _UNIT, HEIGHT)
+
+
 def _line_view(
-    title: str, y_name: str, x: Scale, places: Sequence[float], band: Mapping[str, Any],
+    title: str, y_name: str, panel: Panel, places: Sequence[float], band: Mapping[str, Any],
     report: Report,
 ) -> View:  # fmt: skip
     """Medians at scores with their band, between 0 and 1."""
@@ -168,15 +158,14 @@ def _line_view(
     known = [(at, Interval(*numbers)) for at, *numbers in zip(places, *lists, strict=True)]
     texts = [f"{score_text(at, scored)}: {y_name} {number.text}" for at, number in known]
     return View(
+        **vars(panel),
         title=title,
         x_name=_score_name(report),
         y_name=y_name,
-        x=x,
-        y=_UNIT,
-        band=_band(x, known),
-        line=_line(x, known),
+        band=panel.outline((at, number.low, number.high) for at, number in known),
+        line=panel.path((at, number.value) for at, number in known),
         reference="",
-        strips=_strips(x, list(places), texts),
+        strips=_strips(panel, places, texts),
         description=f"{y_name.capitalize()} (up) by {_score_name(report)} (right), from {texts[0]} "
         f"to {texts[-1]}.",
     )
@@ -185,8 +174,7 @@ def _line_view(
 def recalibration_view(report: Report, picture: Mapping[str, Any]) -> tuple[View, Bars]:
     """P(positive | score) with its band, and the histogram of scores on the same scale."""
     scored = report["unit"] == "probability"
-    edges = picture["histogram"]["edges"]
-    x = Scale(fit_axis(edges, (0.0, 1.0) if scored else (None, None)))
+    panel = _over_scores(picture["histogram"]["edges"], report)
     source = picture["recalibration"]
     lists = (source[key] for key in ("score", "probability", "low", "high"))
     known = [(s, Interval(*numbers)) for s, *numbers in zip(*lists, strict=True) if s is not None]
@@ -194,18 +182,17 @@ def recalibration_view(report: Report, picture: Mapping[str, Any]) -> tuple[View
     texts = [f"score {score_text(s, scored)}: probability {number.text}" for s, number in known]
     told = f": from {texts[0]} to {texts[-1]}." if texts else "; it is not known."
     view = View(
+        **vars(panel),
         title="From score to probability",
         x_name=_score_name(report),
         y_name="probability",
-        x=x,
-        y=_UNIT,
-        band=_band(x, known),
-        line=_line(x, known),
-        reference=_path(x, [(0.0, 0.0), (1.0, 1.0)]) if scored else "",
-        strips=_strips(x, [s for s, _ in known], texts),
+        band=panel.outline((s, number.low, number.high) for s, number in known),
+        line=panel.path((s, number.value) for s, number in known),
+        reference=panel.path(_DIAGONAL) if scored else "",
+        strips=_strips(panel, [s for s, _ in known], texts),
         description=f"Probability of {clean(report['positive'])} (up) against score (right){told}",
     )
-    return view, _bars(picture["histogram"], x)
+    return view, _bars(picture["histogram"], panel.x)
 
 
 def _score_name(report: Report) -> str:
@@ -245,27 +232,24 @@ def threshold_view(block: ThresholdBlock) -> View:
     best, at_best = report["best"], probability(report["best_probability"])
     pairs = zip(report["thresholds"], report["probability"], strict=True)
     shown = _of_interest([(cut, p or 0.0) for cut, p in pairs], best)
-    x = Scale(fit_axis([cut for cut, _ in shown], (0.0, 1.0) if scored else (None, None)))
+    panel = _over_scores((cut for cut, _ in shown), report)
     step = max(1, -(-len(shown) // _MOST_POINTS))
     kept = {*range(0, len(shown), step), len(shown) - 1}
-    drawn = [
-        (cut, Interval(p, 0.0, p)) for k, (cut, p) in enumerate(shown) if k in kept or cut == best
-    ]
+    drawn = [(cut, p) for k, (cut, p) in enumerate(shown) if k in kept or cut == best]
     texts = [f"threshold {score_text(cut, scored)}: {probability(p)}" for cut, p in shown]
     marks: tuple[tuple[float, float, str], ...] = ()
     if best is not None:
-        down = HEIGHT * (1 - _UNIT.at(report["best_probability"]))
-        marks = ((100 * x.at(best), down, f"best: {block.best}, {at_best}"),)
+        place = panel.at(best, report["best_probability"])
+        marks = ((*place, f"best: {block.best}, {at_best}"),)
     return View(
+        **vars(panel),
         title="Probability that the conditions hold",
         x_name=f"threshold on the {_score_name(report)}",
         y_name="probability",
-        x=x,
-        y=_UNIT,
-        band=_band(x, drawn),
-        line=_line(x, drawn),
-        reference=_level(0.5),
-        strips=_strips(x, [cut for cut, _ in shown], texts),
+        band=panel.outline((cut, 0.0, p) for cut, p in drawn),
+        line=panel.path(drawn),
+        reference=panel.level(0.5),
+        strips=_strips(panel, [cut for cut, _ in shown], texts),
         description=f"Probability that {block.conditions} (up) against the threshold (right); at "
         f"{block.best} it is {at_best}.",
         marks=marks,
@@ -285,41 +269,12 @@ def _of_interest(
     return inside if len(inside) > 1 else pairs
 
 
-def _band(x: Scale, known: Iterable[tuple[float, Interval]]) -> str:
-    both = [(at, n.low, n.high) for at, n in known if n.low is not None and n.high is not None]
-    lower = [(at, low) for at, low, _ in reversed(both)]
-    outline = _path(x, [*((at, high) for at, _, high in both), *lower])
-    return outline + "Z" if len(both) > 1 else ""
-
-
-def _line(x: Scale, known: Iterable[tuple[float, Interval]]) -> str:
-    return _path(x, [(at, n.value) for at, n in known if n.value is not None])
-
-
-def _level(value: float | None) -> str:
-    """A line across the whole plot."""
-    return "" if value is None else _path(_UNIT, [(0.0, value), (1.0, value)])
-
-
-def _path(x: Scale, points: Sequence[tuple[float, float]]) -> str:
-    if len(points) < 2:
-        return ""
-    pixels = (f"{100 * x.at(at):.2f} {HEIGHT * (1 - _UNIT.at(y)):.1f}" for at, y in points)
-    return "M" + "L".join(pixels)
-
-
-def _strips(x: Scale, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
+def _strips(panel: Panel, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
     """A strip per point, to the middles of its neighbours."""
     step = max(1, -(-len(places) // _MOST_STRIPS))
-    kept = [(100 * x.at(at), text) for at, text in zip(places, texts, strict=True)][::step]
-    middles = [(a + b) / 2 for (a, _), (b, _) in itertools.pairwise(kept)]
-    # Without a point there is one edge more than ends, and no strip.
-    return tuple(
-        Strip(left, right - left, text)
-        for (left, right), (_, text) in zip(
-            itertools.pairwise([0.0, *middles, 100.0]), kept, strict=bool(kept)
-        )
-    )
+    kept = [100 * panel.x.at(at) for at in places[::step]]
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(kept)]
+    return strips([0.0, *middles, 100.0] if kept else [], itertools.islice(texts, 0, None, step))
 
 
 def render_curves_html(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fewlabels.report.axis import fit_axis
-from fewlabels.report.benchmark_plot import Scale
-from fewlabels.report.curve_html import Strip, View
+from fewlabels.report.axis import Scale, fit_axis
+from fewlabels.report.curve_html import View
 from fewlabels.report.html import render
+from fewlabels.report.panel import Panel, strips
 from fewlabels.report.words import clean, number_format, percent, plural
 
 HEIGHT = 170
@@ -32,7 +31,7 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
     values += [g[key] for g in guard if g["n"] >= last / 3 for key in ("low", "high")]
     values += [] if picture["target"] is None else [picture["target"]]
     y = Scale(fit_axis(values or [0.0, 1.0], (0.0, 1.0) if _unit(values) else (None, None)))
-    x = Scale(fit_axis([0, max(last, 5)], (0, None), 4))
+    panel = Panel(Scale(fit_axis([0, max(last, 5)], (0, None), 4)), y, HEIGHT)
     write = number_format([*values, *(p["value"] for p in points)])
     texts = [
         f"{plural(p['n'], 'label')}: {write(p['value'])} ({write(p['low'])} to {write(p['high'])})"
@@ -40,61 +39,26 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
     ]
     told = f" After {texts[-1]}." if texts else ""
     view = View(
+        **vars(panel),
         title=f"{clean(picture['metric'])} of {clean(picture['model'])}",
         x_name="labels",
         y_name=picture["metric"],
-        x=x,
-        y=y,
-        band=_outline(x, y, points),
-        line=_path(x, y, [(p["n"], p["value"]) for p in points]),
-        reference=_path(x, y, [(g["n"], g["low"]) for g in guard])
-        + _path(x, y, [(g["n"], g["high"]) for g in guard]),
-        strips=_strips(x, [p["n"] for p in points], texts),
+        band=panel.outline((p["n"], p["low"], p["high"]) for p in points),
+        line=panel.path((p["n"], p["value"]) for p in points),
+        reference=panel.path((g["n"], g["low"]) for g in guard)
+        + panel.path((g["n"], g["high"]) for g in guard),
+        # From each point to the next.
+        strips=strips([*(100 * panel.x.at(p["n"]) for p in points), 100.0], texts),
         description=f"{percent(picture['level'])} interval (up) against labels (right).{told}",
-        marks=_last(x, y, points, texts),
-        height=HEIGHT,
+        marks=tuple((*panel.at(p["n"], p["value"]), texts[-1]) for p in points[-1:]),
     )
     target = picture["target"]
     return render(
         "labeling.svg.j2",
         view=view,
-        target=None if target is None else HEIGHT * (1 - y.at(target)),
+        target=None if target is None else panel.down(target),
     ).strip()
 
 
 def _unit(values: Sequence[float]) -> bool:
     return all(-1e-9 <= v <= 1 + 1e-9 for v in values)
-
-
-def _at(x: Scale, y: Scale, n: float, value: float) -> str:
-    return f"{100 * x.at(n):.2f} {HEIGHT * (1 - y.at(value)):.1f}"
-
-
-def _path(x: Scale, y: Scale, points: Sequence[tuple[float, float]]) -> str:
-    if len(points) < 2:
-        return ""
-    return "M" + "L".join(_at(x, y, n, value) for n, value in points)
-
-
-def _outline(x: Scale, y: Scale, points: Sequence[Mapping[str, float]]) -> str:
-    lower = [(p["n"], p["low"]) for p in reversed(points)]
-    outline = _path(x, y, [*((p["n"], p["high"]) for p in points), *lower])
-    return outline + "Z" if len(points) > 1 else ""
-
-
-def _strips(x: Scale, places: Sequence[float], texts: Sequence[str]) -> tuple[Strip, ...]:
-    """A strip per point, from it to the next."""
-    ends = [100 * x.at(n) for n in [*places[1:], math.inf]][: len(places)]
-    return tuple(
-        Strip(100 * x.at(n), end - 100 * x.at(n), text)
-        for n, end, text in zip(places, ends, texts, strict=True)
-    )
-
-
-def _last(
-    x: Scale, y: Scale, points: Sequence[Mapping[str, float]], texts: Sequence[str]
-) -> tuple[tuple[float, float, str], ...]:
-    if not points:
-        return ()
-    p = points[-1]
-    return ((100 * x.at(p["n"]), HEIGHT * (1 - y.at(p["value"])), texts[-1]),)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fewlabels.report.words import (
+    UNDEFINED,
     as_text,
     clean,
     count,
@@ -15,6 +16,7 @@ from fewlabels.report.words import (
     percent,
     plural,
     warning_lines,
+    with_interval,
     wrap,
 )
 
@@ -81,11 +83,7 @@ def _people(one: Mapping[str, Any]) -> str:
     people = one["people"]
 
     def figures(name: str) -> str:
-        found = people[name]
-        if found["value"] is None:
-            return "undefined"
-        ends = "" if found["low"] is None else f" [{found['low']:.2f}, {found['high']:.2f}]"
-        return f"{found['value']:.2f}{ends}"
+        return with_interval(people[name], lambda n: UNDEFINED if n is None else f"{n:.2f}")
 
     said = ", ".join(f"{clean(n)} {v:.2f}" for n, v in one["judge_pairs"].items())
     return (
