@@ -106,8 +106,12 @@ def random_world(seed: int, n: int = 40, *, scores: bool = False) -> fl.Predicti
     return fl.Predictions(**given, labels=labels, weight=weight, models=["a"])
 
 
-def label_weights(q: OneClassifier, size: int, kind: str) -> np.ndarray:
-    """Weight of (not positive, positive) of every item that counts, (n, 2, size), draw by draw."""
+def label_weights(q: OneClassifier, size: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the items that count, and the weight of (not positive, positive), draw by draw.
+
+    Shapes (n,) and (n, 2, size). Of the bootstrap two more items follow, above and below all
+    thresholds: one of them is the pseudo-observation, whose mass is not on any other.
+    """
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
     if q.posterior.observed is not None:
         rows = rows[q.posterior.observed[rows]]
@@ -126,13 +130,22 @@ def label_weights(q: OneClassifier, size: int, kind: str) -> np.ndarray:
             w = np.eye(q.predictions.n_classes)[y] * q.predictions.weight[rows, None]
         out[:, 1, d] = w[:, q.positive]
         out[:, 0, d] = w.sum(axis=1) - w[:, q.positive]
-    return out
+    if kind != "bootstrap":
+        return q.scores[rows], out
+    out = np.concatenate([out, np.zeros((2, 2, size))])
+    for d, (item, called, mass) in enumerate(
+        zip(*own.pseudo_observation(np.arange(size)), strict=True)
+    ):
+        mass = np.array([mass.sum() - mass[q.positive], mass[q.positive]])
+        out[item, :, d] -= mass
+        out[len(rows) + (called != q.positive), :, d] += mass
+    return np.append(q.scores[rows], [np.inf, -np.inf]), np.maximum(out, 0)
 
 
 def counts(scores: np.ndarray, w: np.ndarray) -> list[tuple[float, float, float]]:
     """Threshold, TP, FP of one draw (n, 2), from the highest threshold down."""
     out = []
-    for t in sorted(set(scores.tolist()), reverse=True):
+    for t in sorted(set(scores[np.isfinite(scores)].tolist()), reverse=True):
         above = scores >= t
         out.append((t, w[above, 1].sum(), w[above, 0].sum()))
     return out
@@ -143,7 +156,7 @@ def precision_at_recall(scores: np.ndarray, w: np.ndarray) -> list[float] | None
     positives = w[:, 1].sum()
     if positives <= 0:
         return None
-    every = counts(scores, w)
+    every = [*counts(scores, w), (-np.inf, positives, w[:, 0].sum())]
     return [next(tp / (tp + fp) for _, tp, fp in every if tp / positives >= r - NEAR) for r in GRID]
 
 
@@ -153,6 +166,7 @@ def tpr_at_fpr(scores: np.ndarray, w: np.ndarray) -> list[float] | None:
     if positives <= 0 or negatives <= 0:
         return None
     path = [(0.0, 0.0), *((fp / negatives, tp / positives) for _, tp, fp in counts(scores, w))]
+    path.append((1.0, 1.0))
     out = []
     for x in GRID:
         left = max(i for i, (a, _) in enumerate(path) if a <= x + NEAR)
@@ -178,12 +192,9 @@ def naive_curve(
     q: OneClassifier, kind: str, size: int, value: str, interval: str, level: float = 0.9
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Low, median and high, and how many of the interval's draws are undefined."""
-    rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    if q.posterior.observed is not None:
-        rows = rows[q.posterior.observed[rows]]
-    scores, drawn = q.scores[rows], {}
+    drawn = {}
     for name in {value, interval}:
-        w = label_weights(q, size, name)
+        scores, w = label_weights(q, size, name)
         drawn[name] = [READ[kind](scores, w[:, :, d]) for d in range(size)]
     fine = {name: np.array([c for c in each if c is not None]) for name, each in drawn.items()}
     middle = np.median(fine[value], axis=0)

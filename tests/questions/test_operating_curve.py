@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ import fewlabels as fl
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.questions import counts
 from fewlabels.questions.counts import KINDS, Counts, precision_at_recall
+from fewlabels.questions.question import misfitting_tail
 
 # The values compared here are of 90% and of these very items.
 _OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
@@ -400,3 +402,55 @@ def test_densities_are_drawn_where_a_method_has_them():
     seen = sum(np.array(picture["histogram"][k]) for k in ("unlabeled", "negative", "positive"))
     assert np.abs(np.cumsum(total) - np.cumsum(seen) / seen.sum()).max() < 0.1
     assert "densities" not in curves(predictions, method="monotone-curves").picture()
+
+
+def _scored(share: Callable[[np.ndarray], np.ndarray], seed: int, n_labeled: int) -> fl.Predictions:
+    """Uniform scores of 1,000 items, with P(positive | score) as said."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(1000)
+    truth = rng.random(1000) < share(score)
+    labels = np.where(np.arange(1000) < n_labeled, truth, -1)
+    return fl.Predictions(scores=np.round(score, 3)[:, None], labels=labels)
+
+
+TURNED = {
+    "the highest scores are bad": lambda s: np.where(s > 0.85, 0.1, 0.95 * (s > 0.4)),
+    "both ends are positive": lambda s: 0.1 + 0.8 * np.abs(2 * s - 1),
+}
+
+
+@pytest.mark.parametrize("world", TURNED)
+def test_labels_that_do_not_rise_with_the_score_contradict_the_method(world):
+    found = [fl.curve(_scored(TURNED[world], seed, 200)) for seed in range(4)]
+    assert sum(one.status == "contradicted" for one in found) >= 3
+    said = next(one.warnings[0] for one in found if one.status == "contradicted")
+    assert said.startswith("contradicted: of the ")
+    assert "are positive, and the method" in said
+    alone = fl.curve(_scored(TURNED[world], 0, 200), method="labeled")
+    assert alone.status == "ok"
+
+
+RISING = {
+    "steep": lambda s: 1 / (1 + np.exp(-30 * (s - 0.5))),
+    "a step": lambda s: np.where(s > 0.6, 0.9, 0.1),
+    "hardly": lambda s: 0.3 + 0.2 * s,
+}
+
+
+@pytest.mark.parametrize("world", RISING)
+@pytest.mark.parametrize("n_labeled", [20, 200])
+def test_labels_that_rise_with_the_score_contradict_nothing(world, n_labeled):
+    for seed in range(3):
+        assert fl.curve(_scored(RISING[world], seed, n_labeled)).status == "ok"
+
+
+def test_the_level_of_the_test_of_tails():
+    """Of 400 sets of labels drawn from P itself, 1% and three standard errors: 10."""
+    rng = np.random.default_rng(5)
+    found = 0
+    for k in range(400):
+        scores = np.round(rng.random((20, 40, 200)[k % 3]), 2)
+        p = 1 / (1 + np.exp(-12 * (scores - 0.5)))
+        labels = (rng.random(len(p)) < p).astype(np.int64)
+        found += misfitting_tail(scores, labels, p) is not None
+    assert found <= 10

@@ -60,8 +60,7 @@ def rates_of(tp: float, fp: float, positives: float, negatives: float) -> dict[s
 
 def naive_probability(q, asked: dict[str, tuple[str, float]], kind: str) -> dict[float, float]:
     """Threshold -> share of 400 draws that satisfy all of the conditions."""
-    rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    scores, w = q.scores[rows], label_weights(q, 400, kind)
+    scores, w = label_weights(q, 400, kind)
     met: dict[float, int] = {}
     for d in range(400):
         negatives, positives = w[:, :, d].sum(axis=0)
@@ -73,6 +72,22 @@ def naive_probability(q, asked: dict[str, tuple[str, float]], kind: str) -> dict
             )
             met[t] = met.get(t, 0) + good
     return {t: m / 400 for t, m in met.items()}
+
+
+def test_few_items_called_positive_are_not_certain() -> None:
+    """All 150 items are labeled, and of the top ones 87% are positive in truth."""
+    rng = np.random.default_rng(804)
+    score = rng.beta(0.6, 0.9, 150)
+    labels = rng.random(150) < 0.12 + 0.76 / (1 + np.exp(-8 * (score - 0.5)))
+    predictions = fl.Predictions(scores=np.round(score, 3)[:, None], labels=labels)
+    found = fl.threshold(predictions, min_precision=0.95)
+    assert found.best_probability < 0.9
+    precision = found.rates["precision"]
+    assert precision.low < 0.866 < precision.high
+    band = fl.curves(predictions, kinds="precision-recall")
+    assert (band.by_threshold.precision.high > band.by_threshold.precision.low).all()
+    curve = band.curves["precision-recall"]
+    assert (curve.high > curve.low).all()
 
 
 EVERY = [
@@ -107,7 +122,7 @@ def test_rates_at_the_best_threshold_against_loops():
     found = threshold(predictions, min_f1=0.3, method=method, cost=COST)
     q = question_of(predictions, method, "sample")
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    w, drawn = label_weights(q, 400, "interval"), []
+    (_, w), drawn = label_weights(q, 400, "interval"), []
     for d in range(400):
         negatives, positives = w[:, :, d].sum(axis=0)
         tp, fp = w[q.scores[rows] >= found.best, :, d].sum(axis=0)[::-1]

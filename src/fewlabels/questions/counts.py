@@ -39,24 +39,56 @@ _ROOM = 2**23
 _T = TypeVar("_T")
 
 
+class Unseen(NamedTuple):
+    """The pseudo-observations of D draws: the first cut that counts each, its weights by class.
+
+    `called` is whether it is taken to be called positive where a cut does not depend on the scores.
+    """
+
+    cut: Ints
+    called: Bools
+    positive: Floats
+    negative: Floats
+
+
 class Counts(NamedTuple):
     """Weighted counts of D draws: of the items at or above each of G cuts, and of all items.
 
     true_positives, false_positives (G, D), from the highest cut down; positives, negatives (D,).
+    `unseen` are the pseudo-observations among them, where there are any.
     """
 
     true_positives: Floats
     false_positives: Floats
     positives: Floats
     negatives: Floats
+    unseen: Unseen | None = None
 
     @staticmethod
-    def of(positive: Floats, negative: Floats) -> Counts:
+    def of(positive: Floats, negative: Floats, unseen: Unseen | None = None) -> Counts:
         """From weights (G+1, D) of the positive and the negative items at or above each cut.
 
         The last row is of all items.
         """
-        return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1])
+        return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1], unseen)
+
+    def at_fixed_cuts(self) -> Counts:
+        """The same for rates at cuts, where what is unseen may be on either side of every cut.
+
+        A pseudo-observation with the score of some item hardly ever lies above a cut that few items
+        reach: if these are all positive, precision would be 1 in every draw. As for the precision
+        of hard predictions, it is above all cuts in half of the draws, and below in the others.
+        """
+        if self.unseen is None:
+            return self
+        cut, called, positive, negative = self.unseen
+        there = cut <= np.arange(len(self.true_positives))[:, None]
+        moves: Floats = called[None] - there.astype(np.float64)
+        return self._replace(
+            true_positives=np.maximum(self.true_positives + moves * positive, 0.0),
+            false_positives=np.maximum(self.false_positives + moves * negative, 0.0),
+            unseen=None,
+        )
 
     def at(self, cut: int) -> Counts:
         """The same draws at one of the cuts."""
@@ -238,12 +270,16 @@ class CutCounts:
                 weights = np.stack([own, np.maximum(weights.sum(axis=1) - own, 0.0)], axis=1)
             return weights
 
-        return self._draws(
-            self.n_draws,
-            one_and_rest,
-            lambda sums: Counts.of(sums[:, place], sums[:, 1 - place]),
-            (2,),
-        )
+        def counts(sums: Floats, index: Ints) -> Counts:
+            if not len(self.weights):
+                return Counts.of(sums[:, place], sums[:, 1 - place])
+            item, predicted, mass = self.weights.pseudo_observation(index)
+            unseen = Unseen(
+                self.cuts.codes[item], predicted == k, mass[:, k], mass.sum(axis=1) - mass[:, k]
+            )
+            return Counts.of(sums[:, place], sums[:, 1 - place], unseen)
+
+        return self._draws(self.n_draws, one_and_rest, counts, (2,))
 
     def _of_labels(self, size: int, labels: Callable[[Ints, slice], Ints]) -> Draws:
         def own(draws: Ints, block: slice) -> Floats:
@@ -260,16 +296,19 @@ class CutCounts:
         """
         whole = np.cumsum(self.items.sums(self.weights.weight[:, None]), axis=0)
         # Subtraction can leave -1e-17 where there is nothing.
-        return self._draws(size, own, lambda sums: Counts.of(sums, np.maximum(whole - sums, 0.0)))
+        return self._draws(
+            size, own, lambda sums, _: Counts.of(sums, np.maximum(whole - sums, 0.0))
+        )
 
     def _draws(
-        self, size: int, make: Make, counts: Callable[[Floats], Counts], shape: tuple[int, ...] = ()
-    ) -> Draws:
+        self, size: int, make: Make, counts: Callable[[Floats, Ints], Counts],
+        shape: tuple[int, ...] = (),
+    ) -> Draws:  # fmt: skip
         """Draws 0 .. size-1 of a statistic of label weights: sums (G+1, ...) down the ranking."""
 
         def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
             def of_chunk(sums: _Down, index: Ints) -> _T:
-                return finish(counts(sums.finish((*shape, len(index)))))
+                return finish(counts(sums.finish((*shape, len(index))), index))
 
             begin = partial(_Down, self.items)
             return self.weights.summed(size, make, begin, of_chunk, progress=progress)

@@ -356,14 +356,15 @@ def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]
     with np.errstate(invalid="ignore", divide="ignore"):
         out = [counts.positives / (counts.positives + counts.negatives)]
     beyond = np.concatenate([points.thresholds, [-np.inf, np.inf]])
+    at_cuts = counts.at_fixed_cuts()
     for kind in kinds:
-        y, cut = kind.read(counts)
+        y, cut = kind.read(at_cuts)
         out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=points.exact)]
     some = _places(points)
     rates = Rates(
-        counts._replace(
-            true_positives=counts.true_positives[some],
-            false_positives=counts.false_positives[some],
+        at_cuts._replace(
+            true_positives=at_cuts.true_positives[some],
+            false_positives=at_cuts.false_positives[some],
         ),
         (0.0, 0.0),
     )

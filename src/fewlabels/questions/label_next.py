@@ -346,7 +346,7 @@ class Design:
         kind, unit = self.kind, self.unit
 
         def effects(counts: Counts) -> Moments:
-            tp, fp, positives, negatives = counts
+            tp, fp, positives, negatives, _ = counts
             value, cut = kind.read(counts)
             fewer = np.maximum(negatives - unit, 0.0)
             above = Counts(tp + unit, np.maximum(fp - unit, 0.0), positives + unit, fewer)

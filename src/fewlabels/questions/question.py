@@ -277,7 +277,35 @@ class OneClassifier:
         verdict = judge(self.binary, self.posterior, everything, METRICS[metric], self.model, value)
         if verdict.status is Status.OK and not self._informed:
             return Verdict(Status.ASSUMPTION)  # `warnings` say why
+        if verdict.status is Status.OK and self.misfit is not None:
+            return Verdict(Status.CONTRADICTED)
         return verdict
+
+    @cached_property
+    def misfit(self) -> str | None:
+        """What the labels of the highest or lowest scores say against P(positive | score).
+
+        P at the score of a labeled item is that of the unlabeled ones beside it. It has seen the
+        labels, so that the test, of labels drawn from it, errs to the side of silence.
+        """
+        known, scores = self.labels >= 0, self.scores[self.rows]
+        alone = self.predictions.n_models == 1 and self.posterior.observed is None
+        if not alone or known.sum() < _FEWEST_TO_TEST or known.all():
+            return None
+        p = self.posterior.probabilities[self.rows, self.positive]
+        places, at = np.unique(scores[~known], return_inverse=True)
+        expected = np.interp(scores[known], places, np.bincount(at, p[~known]) / np.bincount(at))
+        found = misfitting_tail(scores[known], self.labels[known], expected)
+        if found is None:
+            return None
+        inside = (scores[known] >= found[0]) & (scores[known] <= found[1])
+        positive, wanted = int(self.labels[known][inside].sum()), float(expected[inside].sum())
+        return (
+            f"contradicted: of the {int(inside.sum())} labeled items with scores from "
+            f"{found[0]:.4g} to {found[1]:.4g}, {positive} are positive, and the method expects "
+            f"{wanted:.1f}; perhaps a higher score does not always make an item likelier positive. "
+            "Method 'labeled' assumes nothing of the scores"
+        )
 
     @property
     def _informed(self) -> bool:
@@ -302,8 +330,40 @@ class OneClassifier:
         if labels_only and binary.n_labeled:
             notes.append("only the labeled items are used")
         notes += extreme_ends(self.level)
+        notes += [] if self.misfit is None else [self.misfit]
         gravest = gravest_first([*notes, *self.posterior.warnings])
         return tuple(dict.fromkeys([*gravest, *filter(None, more)]))
+
+
+_FEWEST_TO_TEST = 10
+_MISFIT_LEVEL = 0.01
+_SIMULATIONS = 999
+
+
+def misfitting_tail(scores: Floats, labels: Ints, expected: Floats) -> tuple[float, float] | None:
+    """Lowest and highest score of the tail whose labels are least like draws from `expected`.
+
+    For a tail S of the ranking (all labeled items from a score up, or down) z_S =
+    |sum_S (y - p)| / sqrt(1/4 + sum_S p (1 - p)); the quarter keeps a single label from being much.
+    The largest z is compared with those of simulated labels; None where it is not beyond 99% of
+    them. Arguments (n,).
+    """
+    order = np.argsort(scores, kind="stable")
+    y, p, s = labels[order], expected[order], scores[order]
+    last = np.flatnonzero(np.append(np.diff(s) > 0, True))  # items of one score stay together
+    rng = np.random.default_rng(0)  # a warning does not come and go with the seed of estimates
+    drawn = np.vstack([y, rng.random((_SIMULATIONS, len(p))) < p])
+    gap, variance = np.cumsum(drawn - p, axis=1), np.cumsum(p * (1 - p))
+    below = np.abs(gap[:, last]) / np.sqrt(0.25 + variance[last])
+    above = np.abs(gap[:, -1:] - gap[:, last]) / np.sqrt(0.25 + variance[-1] - variance[last])
+    z = np.hstack([below, above[:, :-1]])
+    top = z.max(axis=1)
+    if (top[1:] >= top[0]).sum() + 1 > _MISFIT_LEVEL * (_SIMULATIONS + 1):
+        return None
+    place = int(z[0].argmax())
+    if place < len(last):
+        return float(s[0]), float(s[last[place]])
+    return float(s[last[place - len(last)] + 1]), float(s[-1])
 
 
 def _classifier(predictions: Predictions, model: str | None) -> str:

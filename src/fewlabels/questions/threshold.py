@@ -447,7 +447,7 @@ def _tally(
     """Probability that the conditions hold, and their mean shortfall, at the cuts upwards, (G,)."""
 
     def tally(counts: Counts) -> tuple[Floats, Floats]:
-        rates = Rates(counts, costs)
+        rates = Rates(counts.at_fixed_cuts(), costs)
         holds: Bools = np.logical_and.reduce([one.holds(rates) for one in conditions])
         lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in conditions], axis=0)
         return holds.sum(axis=1).astype(np.float64), lacks
@@ -480,7 +480,7 @@ def _rates(
     cut = int(np.flatnonzero(points.thresholds == best)[0])
 
     def at_best(counts: Counts) -> list[Floats]:
-        rates = Rates(counts.at(cut), costs)
+        rates = Rates(counts.at_fixed_cuts().at(cut), costs)
         return [rates[name][0] for name in names]
 
     values, drawn = points.measure(at_best, question.progress)
