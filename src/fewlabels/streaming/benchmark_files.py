@@ -20,7 +20,7 @@ from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
-from fewlabels.streaming.passes import Passes
+from fewlabels.streaming.passes import Passes, State
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import HEAVY, frequent
@@ -81,17 +81,13 @@ def draw_rows(
     passes = Passes(open_executor("threads", workers), layout.units)
     empty = partial(_Pools.empty, tuple(fits), most)
     with passes:
-        pools: _Pools = passes.run("reading", partial(_draw, feed, fits, empty), empty, _nothing)
+        pools: _Pools = passes.run("reading", partial(_draw, feed, fits, empty), empty)
         heavy = _heavy(passes, feed, fits, pools)
     found = {
         name: pool.drawn(reader, most, heavy.get(name, HeavyRows.none()))
         for name, pool in pools.by_name.items()
     }
     return found, pools.n_rows
-
-
-def _nothing(value: object) -> Any:
-    raise AssertionError("a sample keeps no checkpoints")
 
 
 @dataclass(eq=False)
@@ -127,7 +123,7 @@ class _Pool:
 
 
 @dataclass(eq=False)
-class _Pools:
+class _Pools(State):
     """A pool by each condition."""
 
     by_name: dict[str, _Pool]
@@ -143,12 +139,9 @@ class _Pools:
         self.n_rows += result.n_rows
         return result.n_rows
 
-    def to_dict(self) -> dict[str, Any]:
-        return {}
-
 
 @dataclass(eq=False)
-class _Counted:
+class _Counted(State):
     """How often some rows occur so far, by condition."""
 
     counts: dict[str, Ints] = field(default_factory=dict)
@@ -157,9 +150,6 @@ class _Counted:
         for name, counts in result.items():
             self.counts[name] = self.counts.get(name, 0) + counts
         return 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {}
 
 
 def _ranks(given: Predictions) -> UInts:
@@ -194,7 +184,7 @@ def _heavy(
     if not asked:
         return {}
     count = partial(_count, feed, fits, asked)
-    counted: _Counted = passes.run("counting repeated rows", count, _Counted, _nothing)
+    counted: _Counted = passes.run("counting repeated rows", count, _Counted)
     out = {}
     for name, counts in counted.counts.items():
         pool = pools.by_name[name]

@@ -48,7 +48,8 @@ class State(Protocol):
         """Add the result of the next unit; how many rows it has."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a checkpoint."""
+        """Everything, for a checkpoint; nothing where there is to be none."""
+        return {}
 
 
 S = TypeVar("S", bound=State)
@@ -106,12 +107,22 @@ class Passes:
         """The units of files that are not left out."""
         return [unit for unit in self.units if unit.path not in self.bad]
 
+    def facts(self, engine: str, skipped: Sequence[BadFile]) -> dict[str, Any]:
+        """Diagnostics of files: who did the work, of what, and without what."""
+        return {
+            "engine": engine,
+            "files": len({unit.path for unit in self.used}),
+            "parts": len(self.used),
+            "skipped_files": len(skipped),
+            "resumed": list(self.resumed),
+        }
+
     def run(
         self,
         step: str,
         function: Callable[[Piece], R],
         empty: Callable[[], S],
-        restored: Callable[[Mapping[str, Any]], S],
+        restored: Callable[[Mapping[str, Any]], S | None] = lambda _: None,
         n_rows: Sequence[int] | None = None,
         begin: Callable[[int], bool] | None = None,
     ) -> S:
@@ -122,7 +133,7 @@ class Passes:
         step
             What the pass is called.
         restored
-            Makes a state of what its `to_dict` gave.
+            Makes a state of what its `to_dict` gave; None, as it is unless said, begins anew.
         n_rows
             How many rows each unit has, where that is known.
         begin
@@ -254,7 +265,9 @@ class Passes:
         return saved if done == used[: len(done)] else None
 
     @staticmethod
-    def _restored(saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S]) -> S | None:
+    def _restored(
+        saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S | None]
+    ) -> S | None:
         """The state of a checkpoint; None where it holds something else, whoever wrote it."""
         try:
             return restored(saved["state"])
