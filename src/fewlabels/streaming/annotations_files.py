@@ -26,22 +26,22 @@ from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.data.options import column_options
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import Checkpoint, key_of
 from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress
+from fewlabels.streaming.passes import COUNT, Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import frequent
-from fewlabels.streaming.sketch import BottomSample, RowArrays, counts_of
+from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out, skipped_words
 from fewlabels.streaming.work import Feed, Piece
 
-ASSESS, AGAIN, COUNT = "assessing", "assessing again", "counting repeated rows"
+ASSESS, AGAIN = "assessing", "assessing again"
 STEPS = (ASSESS, AGAIN, COUNT)
 
 
@@ -174,30 +174,8 @@ class _Run:
         ranks = sums.repeated.ranks
         if self.asked.level is None or sums.all.kept.complete or not len(ranks):
             return HeavyRows.none()
-        counted = passes.run(
-            COUNT,
-            partial(count_unit, self.feed, sums.plan, ranks),
-            lambda: _Counted(np.zeros(len(ranks), dtype=np.int64)),
-            lambda value: _Counted(value["counts"]),
-        ).counts
-        every = np.ones(len(ranks), dtype=bool)
-        return HeavyRows.of(sums.repeated, counted, every, sums.all.n_judged)
-
-
-@dataclass(eq=False)
-class _Counted:
-    """How often some rows occur so far."""
-
-    counts: Ints
-
-    def take(self, result: Ints) -> int:
-        """Add a unit's; how many rows it had is told by the first pass."""
-        self.counts += result
-        return 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"counts": self.counts}
+        counts = passes.counts(self.feed, sums.plan.ranked, ranks)
+        return HeavyRows.of(sums.repeated, counts, True, sums.all.n_judged)
 
 
 INTERVAL_ROWS = 100_000
@@ -222,6 +200,11 @@ class AnnotationPlan:
     def rows(self, read: Predictions) -> Predictions:
         """A batch with annotators as annotators, and the classifiers that are asked for."""
         return read.with_annotators(np.array(self.silent)).select_models(self.models)
+
+    def ranked(self, batch: Batch) -> UInts:
+        """Ranks of the rows of a batch that are judged."""
+        some = _Some.of(self.rows(batch.predictions), batch.weight)
+        return some.ranks[some.judged]
 
 
 @dataclass(eq=False)
@@ -304,10 +287,7 @@ class AnnotationSums:
         some = _Some.of(given, batch.weight)
         self.facts = self.facts.plus(AnnotationCounts.of(given, some.rows.counts))
         self.all.update(self.plan.asked, some, np.ones(given.n_items, dtype=bool))
-        often = some.judged.copy()
-        often[often] = frequent(some.ranks[often])
-        if often.any():
-            self.repeated.update(some.ranks, some.kept, often)
+        self.repeated.update(some.ranks, some.kept, frequent(some.ranks, some.judged))
         for column in self.plan.by:
             codes, names = values_of(given, column)
             for code, name in enumerate(names):
@@ -410,12 +390,3 @@ def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:
     for batch in feed.batches(piece.unit):
         sums.update(batch)
     return sums
-
-
-def count_unit(feed: Feed, plan: AnnotationPlan, ranks: UInts, piece: Piece) -> Ints:
-    """How often judged rows of these ranks, which ascend, occur in a unit, (r,)."""
-    out = np.zeros(len(ranks), dtype=np.int64)
-    for batch in feed.batches(piece.unit):
-        some = _Some.of(plan.rows(batch.predictions), batch.weight)
-        out += counts_of(some.ranks[some.judged], ranks)
-    return out

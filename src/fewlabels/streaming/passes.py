@@ -8,17 +8,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from fewlabels.data.sources import BadFile
 from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
 from fewlabels.streaming.objects import object_of, plain_of
+from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.units import Unit
-from fewlabels.streaming.work import Piece, pieces
+from fewlabels.streaming.work import BatchSource, Counts, Piece, count_unit, pieces
 
 R = TypeVar("R")
+
+COUNT = "counting repeated rows"
 
 SECONDS_BETWEEN = 1.0
 """Seconds between checkpoints, at least."""
@@ -163,6 +168,14 @@ class Passes:
         self._fold(step, function, state, done, n_rows)
         self._before = _digest(self.used)
         return state
+
+    def counts(self, rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts) -> Ints:
+        """How often rows of which there may be very many occur in all: it takes a pass of its own.
+
+        `ranks` (r,) ascend, `ranked` gives those of the rows that count.
+        """
+        function, empty = partial(count_unit, rows, ranked, ranks), partial(Counts.none, len(ranks))
+        return self.run(COUNT, function, empty, Counts.from_dict).counts
 
     def fitted(self, step: str) -> Any:
         """What was fitted to what the passes so far found; None if it has not been kept."""
