@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__
 from fewlabels.annotations.assessment import (
     AnnotationCounts,
     Assessment,
@@ -25,26 +23,25 @@ from fewlabels.annotations.assessment import (
     assessed,
 )
 from fewlabels.annotations.statistics import LabelStatistic
-from fewlabels.data.options import ColumnOptions, column_options
-from fewlabels.data.roles import Roles
+from fewlabels.data.options import column_options
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.checkpoint import Checkpoint, default_folder
+from fewlabels.streaming.checkpoint import Checkpoint, key_of
 from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress
+from fewlabels.streaming.passes import COUNT, Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import frequent
-from fewlabels.streaming.sketch import BottomSample, RowArrays, counts_of
+from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out, skipped_words
 from fewlabels.streaming.work import Feed, Piece
 
-ASSESS, AGAIN, COUNT = "assessing", "assessing again", "counting repeated rows"
+ASSESS, AGAIN = "assessing", "assessing again"
 STEPS = (ASSESS, AGAIN, COUNT)
 
 
@@ -96,25 +93,23 @@ def assess_files(
     asked = asked_for(bins, statistics, confidence_level, random_state)
     options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
-    groups = _groups(by, layout.roles)
+    groups = layout.groups([by] if isinstance(by, str) else by or ())
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
-    kept = tuple(g for g in groups if g in layout.roles.groups)
-    feed = Feed(Reader(layout, classes, kept), positive=classes.positive_name)
+    feed = Feed(Reader(layout, classes, groups), positive=classes.positive_name)
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
-    folder = default_folder() if checkpoints is None else Path(checkpoints)
     run = _Run(feed, asked, groups, None if select is None else tuple(select))
-    key = _key(source, run, options)
+    said = (asked, groups, run.select, options, classes.names, feed.positive)
+    key = key_of(Path(source).resolve(), *said)
     notes: list[str] = []
     passes = Passes(
         open_executor(engine, workers, scheduler), layout.units,
-        lambda step: Checkpoint(folder, f"{key}-{STEPS.index(step)}", notes.append),
+        lambda step: Checkpoint(checkpoints, f"{key}-{STEPS.index(step)}", notes.append),
         resume, skip_bad_files, progress,
     )  # fmt: skip
     with passes, using_workers(workers):
         sums, heavy = passes.whole(partial(run.sums, passes))
         skipped = [*layout.skipped, *passes.bad.values()]
-        remarks = [skipped_words(skipped, "the losses are")] if skipped else []
-        remarks += feed.notes
+        remarks = [*skipped_words(skipped, "the losses are"), *feed.notes]
         judged, most = sums.all.n_judged, sums.all.kept.size
         if asked.level is not None and judged > most:
             remarks.append(
@@ -126,39 +121,8 @@ def assess_files(
         models = sums.plan.models
         found = assessed(asked, sums.facts, sums.cells(heavy), models, named, remarks)
         passes.clear(STEPS)
-    stream = {
-        "engine": engine,
-        "files": len({unit.path for unit in passes.used}),
-        "parts": len(passes.used),
-        "skipped_files": len(skipped),
-        "resumed": list(passes.resumed),
-    }
+    stream = passes.facts(engine, skipped)
     return replace(found, diagnostics={**found.diagnostics, "stream": stream})
-
-
-def _groups(by: str | Sequence[str] | None, roles: Roles) -> tuple[str, ...]:
-    """Columns to assess by, each once.
-
-    Raises
-    ------
-    UsageError
-        If one is no group.
-    """
-    groups = tuple(dict.fromkeys([by] if isinstance(by, str) else by or ()))
-    known = [*roles.groups, *([] if roles.domain is None else ["domain"])]
-    for name in groups:
-        if name not in known:
-            raise UsageError(unknown("group", name, known, "the files have none"))
-    return groups
-
-
-def _key(source: str | Path, run: _Run, options: ColumnOptions) -> str:
-    """What tells a run's checkpoints from those of others."""
-    said = (__version__, "assess", str(Path(source).resolve()), run.asked, run.by, run.select)
-    return hashlib.blake2b(
-        repr((*said, options, run.feed.reader.classes.names, run.feed.positive)).encode(),
-        digest_size=12,
-    ).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,30 +174,8 @@ class _Run:
         ranks = sums.repeated.ranks
         if self.asked.level is None or sums.all.kept.complete or not len(ranks):
             return HeavyRows.none()
-        counted = passes.run(
-            COUNT,
-            partial(count_unit, self.feed, sums.plan, ranks),
-            lambda: _Counted(np.zeros(len(ranks), dtype=np.int64)),
-            lambda value: _Counted(value["counts"]),
-        ).counts
-        every = np.ones(len(ranks), dtype=bool)
-        return HeavyRows.of(sums.repeated, counted, every, sums.all.n_judged)
-
-
-@dataclass(eq=False)
-class _Counted:
-    """How often some rows occur so far."""
-
-    counts: Ints
-
-    def take(self, result: Ints) -> int:
-        """Add a unit's; how many rows it had is told by the first pass."""
-        self.counts += result
-        return 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"counts": self.counts}
+        counts = passes.counts(self.feed, sums.plan.ranked, ranks)
+        return HeavyRows.of(sums.repeated, counts, True, sums.all.n_judged)
 
 
 INTERVAL_ROWS = 100_000
@@ -258,6 +200,11 @@ class AnnotationPlan:
     def rows(self, read: Predictions) -> Predictions:
         """A batch with annotators as annotators, and the classifiers that are asked for."""
         return read.with_annotators(np.array(self.silent)).select_models(self.models)
+
+    def ranked(self, batch: Batch) -> UInts:
+        """Ranks of the rows of a batch that are judged."""
+        some = _Some.of(self.rows(batch.predictions), batch.weight)
+        return some.ranks[some.judged]
 
 
 @dataclass(eq=False)
@@ -340,10 +287,7 @@ class AnnotationSums:
         some = _Some.of(given, batch.weight)
         self.facts = self.facts.plus(AnnotationCounts.of(given, some.rows.counts))
         self.all.update(self.plan.asked, some, np.ones(given.n_items, dtype=bool))
-        often = some.judged.copy()
-        often[often] = frequent(some.ranks[often])
-        if often.any():
-            self.repeated.update(some.ranks, some.kept, often)
+        self.repeated.update(some.ranks, some.kept, frequent(some.ranks, some.judged))
         for column in self.plan.by:
             codes, names = values_of(given, column)
             for code, name in enumerate(names):
@@ -446,12 +390,3 @@ def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:
     for batch in feed.batches(piece.unit):
         sums.update(batch)
     return sums
-
-
-def count_unit(feed: Feed, plan: AnnotationPlan, ranks: UInts, piece: Piece) -> Ints:
-    """How often judged rows of these ranks, which ascend, occur in a unit, (r,)."""
-    out = np.zeros(len(ranks), dtype=np.int64)
-    for batch in feed.batches(piece.unit):
-        some = _Some.of(plan.rows(batch.predictions), batch.weight)
-        out += counts_of(some.ranks[some.judged], ranks)
-    return out

@@ -8,7 +8,7 @@ occur; rows that make up a large part of all are counted by themselves, in a sec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.data.options import column_options
-from fewlabels.kernels.arrays import Bools, Ints, UInts
+from fewlabels.kernels.arrays import Bools, UInts
 from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
-from fewlabels.streaming.passes import Passes
+from fewlabels.streaming.passes import Passes, State
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
-from fewlabels.streaming.scan import HEAVY, frequent
-from fewlabels.streaming.sketch import BottomSample, RowArrays, counts_of
+from fewlabels.streaming.scan import frequent
+from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
 from fewlabels.streaming.work import Feed, Piece
 
 Fits = Callable[[Predictions], Bools]
-"""Which rows of a batch may be drawn, (n,)."""
+"""Which rows of a batch may be drawn, (n,), by what each says."""
 
 
 class Drawn(NamedTuple):
@@ -81,17 +81,13 @@ def draw_rows(
     passes = Passes(open_executor("threads", workers), layout.units)
     empty = partial(_Pools.empty, tuple(fits), most)
     with passes:
-        pools: _Pools = passes.run("reading", partial(_draw, feed, fits, empty), empty, _nothing)
-        heavy = _heavy(passes, feed, fits, pools)
+        pools: _Pools = passes.run("reading", partial(_draw, feed, fits, empty), empty)
+        heavy = _heavy(passes, feed, pools)
     found = {
         name: pool.drawn(reader, most, heavy.get(name, HeavyRows.none()))
         for name, pool in pools.by_name.items()
     }
     return found, pools.n_rows
-
-
-def _nothing(value: object) -> Any:
-    raise AssertionError("a sample keeps no checkpoints")
 
 
 @dataclass(eq=False)
@@ -103,13 +99,10 @@ class _Pool:
     n_fit: int = 0
 
     def update(self, batch: Batch, fits: Fits) -> None:
-        which, ranks = np.asarray(fits(batch.predictions)), _ranks(batch.predictions)
+        which, ranks = np.asarray(fits(batch.predictions)), _ranks(batch)
         rows = RowArrays.of(batch.predictions, None)
         self.kept.update(ranks, rows, which)
-        often = which.copy()
-        often[which] = frequent(ranks[which])
-        if often.any():
-            self.repeated.update(ranks, rows, often)
+        self.repeated.update(ranks, rows, frequent(ranks, which))
         self.n_fit += int(which.sum())
 
     def merge(self, other: _Pool) -> None:
@@ -127,7 +120,7 @@ class _Pool:
 
 
 @dataclass(eq=False)
-class _Pools:
+class _Pools(State):
     """A pool by each condition."""
 
     by_name: dict[str, _Pool]
@@ -143,27 +136,10 @@ class _Pools:
         self.n_rows += result.n_rows
         return result.n_rows
 
-    def to_dict(self) -> dict[str, Any]:
-        return {}
 
-
-@dataclass(eq=False)
-class _Counted:
-    """How often some rows occur so far, by condition."""
-
-    counts: dict[str, Ints] = field(default_factory=dict)
-
-    def take(self, result: dict[str, Ints]) -> int:
-        for name, counts in result.items():
-            self.counts[name] = self.counts.get(name, 0) + counts
-        return 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {}
-
-
-def _ranks(given: Predictions) -> UInts:
+def _ranks(batch: Batch) -> UInts:
     """A hash of a row's content, (n,), its groups among it."""
+    given = batch.predictions
     groups = [hash_strings(group) for group in given.groups.values()]
     return hash_columns([given.identity, *groups], given.n_items)
 
@@ -179,39 +155,24 @@ def _draw(
     return pools
 
 
-def _heavy(
-    passes: Passes, feed: Feed, fits: Mapping[str, Fits], pools: _Pools
-) -> dict[str, HeavyRows]:
+def _heavy(passes: Passes, feed: Feed, pools: _Pools) -> dict[str, HeavyRows]:
     """Rows that make up much of all: a sample of distinct rows takes or leaves all of their copies.
 
-    They are counted in a pass of their own, where not all distinct rows are held anyway.
+    They are counted in a pass of their own, where not all distinct rows are held anyway; equal rows
+    fit alike.
     """
     asked = {
-        name: pool.repeated.ranks
+        name: pool
         for name, pool in pools.by_name.items()
         if len(pool.repeated.ranks) and not pool.kept.complete
     }
     if not asked:
         return {}
-    count = partial(_count, feed, fits, asked)
-    counted: _Counted = passes.run("counting repeated rows", count, _Counted, _nothing)
-    out = {}
-    for name, counts in counted.counts.items():
-        pool = pools.by_name[name]
-        found = np.flatnonzero(counts * HEAVY >= pool.n_fit)
-        rows = pool.repeated.rows
-        out[name] = HeavyRows(
-            pool.repeated.ranks[found], counts[found], None if rows is None else rows.take(found)
+    ranks = np.unique(np.concatenate([pool.repeated.ranks for pool in asked.values()]))
+    counts = passes.counts(feed, _ranks, ranks)
+    return {
+        name: HeavyRows.of(
+            pool.repeated, counts[np.searchsorted(ranks, pool.repeated.ranks)], True, pool.n_fit
         )
-    return out
-
-
-def _count(
-    feed: Feed, fits: Mapping[str, Fits], asked: Mapping[str, UInts], piece: Piece
-) -> dict[str, Ints]:
-    out = {name: np.zeros(len(ranks), dtype=np.int64) for name, ranks in asked.items()}
-    for batch in feed.batches(piece.unit):
-        found = _ranks(batch.predictions)
-        for name, ranks in asked.items():
-            out[name] += counts_of(found[np.asarray(fits[name](batch.predictions))], ranks)
-    return out
+        for name, pool in asked.items()
+    }

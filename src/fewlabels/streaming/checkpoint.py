@@ -1,12 +1,13 @@
 """Checkpoints: what a long run knows so far, in a file that is whole or not there.
 
-One is good for a run of the same version and key (`load`; the key is made of the question, in
-`stream`), whose parts done, files left out and earlier passes are as they were (`passes._saved`).
+One is good for a run of the same version and key (`load`, `key_of`), whose parts done, files left
+out and earlier passes are as they were (`passes._saved`).
 """
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -41,13 +42,18 @@ def default_folder() -> Path:
     return Path(cache) / "fewlabels" / "checkpoints"
 
 
+def key_of(*said: object) -> str:
+    """What tells a run's checkpoints from those of others, by all that its answer depends on."""
+    return hashlib.blake2b(repr((__version__, *said)).encode(), digest_size=12).hexdigest()
+
+
 class Checkpoint:
     """One file of a folder, replaced as a whole whenever something is saved.
 
     Parameters
     ----------
     folder
-        Made when the first value is saved.
+        Made when the first value is saved; None: `default_folder`.
     key
         Tells this run from others: a name that a file can have, such as a digest of all that the
         answer depends on.
@@ -60,12 +66,14 @@ class Checkpoint:
         If `key` cannot be the name of a file.
     """
 
-    def __init__(self, folder: Path, key: str, warn: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self, folder: str | Path | None, key: str, warn: Callable[[str], object] | None = None
+    ) -> None:
         if not key or Path(key).name != key or key.startswith("."):
             raise UsageError(
                 f"`key` must be the name of a file without a folder; got {quoted(key)}"
             )
-        self.path = folder / f"{key}.checkpoint"
+        self.path = (default_folder() if folder is None else Path(folder)) / f"{key}.checkpoint"
         self._key = key
         self._warn = warn
 

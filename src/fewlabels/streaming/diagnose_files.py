@@ -25,7 +25,7 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress
+from fewlabels.streaming.passes import Passes, Progress, State
 from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.sketch import BottomSample, RowArrays
@@ -98,9 +98,7 @@ def diagnose_files(
         return case.diagnosis()
     passes = Passes(open_executor(engine, workers, scheduler), layout.units, progress=progress)
     with passes, using_workers(workers):
-        seen = passes.run(
-            "looking", partial(see_unit, Feed(reader)), FileSummary, lambda _: FileSummary()
-        )
+        seen = passes.run("looking", partial(see_unit, Feed(reader)), FileSummary)
     _look(case, reader, seen)
     return case.diagnosis()
 
@@ -110,7 +108,7 @@ def _bottom() -> BottomSample:
 
 
 @dataclass(eq=False)
-class FileSummary:
+class FileSummary(State):
     """Facts of all rows, and some rows: the sum over any parts of the data.
 
     `informed` are rows with a label or annotators' counts, `others` the rest, `copies` counts rows
@@ -172,10 +170,6 @@ class FileSummary:
         """Add a unit's; how many rows it has."""
         self.merge(result)
         return 0 if result.facts is None else result.facts.n_items
-
-    def to_dict(self) -> dict[str, Any]:
-        """Nothing: a diagnosis keeps no checkpoints."""
-        return {}
 
     def evidence(self, facts: Facts, reader: Reader) -> Evidence:
         """What the checks look at: facts of all rows, and some rows.

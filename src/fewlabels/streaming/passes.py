@@ -8,17 +8,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from fewlabels.data.sources import BadFile
 from fewlabels.errors import FewlabelsError, InputError
+from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
 from fewlabels.streaming.objects import object_of, plain_of
+from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.units import Unit
-from fewlabels.streaming.work import Piece, pieces
+from fewlabels.streaming.work import BatchSource, Counts, Piece, count_unit, pieces
 
 R = TypeVar("R")
+
+COUNT = "counting repeated rows"
 
 SECONDS_BETWEEN = 1.0
 """Seconds between checkpoints, at least."""
@@ -48,7 +53,8 @@ class State(Protocol):
         """Add the result of the next unit; how many rows it has."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a checkpoint."""
+        """Everything, for a checkpoint; nothing where there is to be none."""
+        return {}
 
 
 S = TypeVar("S", bound=State)
@@ -106,12 +112,22 @@ class Passes:
         """The units of files that are not left out."""
         return [unit for unit in self.units if unit.path not in self.bad]
 
+    def facts(self, engine: str, skipped: Sequence[BadFile]) -> dict[str, Any]:
+        """Diagnostics of files: who did the work, of what, and without what."""
+        return {
+            "engine": engine,
+            "files": len({unit.path for unit in self.used}),
+            "parts": len(self.used),
+            "skipped_files": len(skipped),
+            "resumed": list(self.resumed),
+        }
+
     def run(
         self,
         step: str,
         function: Callable[[Piece], R],
         empty: Callable[[], S],
-        restored: Callable[[Mapping[str, Any]], S],
+        restored: Callable[[Mapping[str, Any]], S | None] = lambda _: None,
         n_rows: Sequence[int] | None = None,
         begin: Callable[[int], bool] | None = None,
     ) -> S:
@@ -122,7 +138,7 @@ class Passes:
         step
             What the pass is called.
         restored
-            Makes a state of what its `to_dict` gave.
+            Makes a state of what its `to_dict` gave; None, as it is unless said, begins anew.
         n_rows
             How many rows each unit has, where that is known.
         begin
@@ -152,6 +168,14 @@ class Passes:
         self._fold(step, function, state, done, n_rows)
         self._before = _digest(self.used)
         return state
+
+    def counts(self, rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts) -> Ints:
+        """How often rows of which there may be very many occur in all: it takes a pass of its own.
+
+        `ranks` (r,) ascend, `ranked` gives those of the rows that count.
+        """
+        function, empty = partial(count_unit, rows, ranked, ranks), partial(Counts.none, len(ranks))
+        return self.run(COUNT, function, empty, Counts.from_dict).counts
 
     def fitted(self, step: str) -> Any:
         """What was fitted to what the passes so far found; None if it has not been kept."""
@@ -254,7 +278,9 @@ class Passes:
         return saved if done == used[: len(done)] else None
 
     @staticmethod
-    def _restored(saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S]) -> S | None:
+    def _restored(
+        saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S | None]
+    ) -> S | None:
         """The state of a checkpoint; None where it holds something else, whoever wrote it."""
         try:
             return restored(saved["state"])

@@ -22,7 +22,7 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.read import build, told_by_rows
 from fewlabels.data.roles import Roles
 from fewlabels.data.table import Place, Table, readable, refuse_mixed, row_place, told_of
-from fewlabels.errors import InputError, UsageError, quoted, unknown
+from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.units import Layout, Unit
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads units of a layout; `groups` are the other columns to keep as groups.
+    """Reads units of a layout; `groups` are the columns to tell groups apart by (`Layout.groups`).
 
     Raises
     ------
@@ -58,10 +58,7 @@ class Reader:
     groups: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = self.layout.roles.groups
-        for name in self.groups:
-            if name not in known:
-                raise UsageError(unknown("group", name, known))
+        self.layout.groups(self.groups)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -104,8 +101,10 @@ class Reader:
 
     @property
     def _roles(self) -> Roles:
-        # Asked for by the caller: a column that cannot be a group is no longer left out.
-        return replace(self.layout.roles, groups=self.groups, groups_asked=True)
+        # Asked for by the caller: a column that cannot be a group is no longer left out. The domain
+        # is read anyway.
+        kept = tuple(name for name in self.groups if name in self.layout.roles.groups)
+        return replace(self.layout.roles, groups=kept, groups_asked=True)
 
     def _batches(self, tables: Iterable[Table]) -> Iterator[Batch]:
         roles, first = self._roles, 0

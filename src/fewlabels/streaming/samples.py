@@ -35,8 +35,8 @@ class HeavyRows:
     rows: RowArrays | None
 
     @staticmethod
-    def of(repeated: BottomSample, counts: Ints, which: Bools, total: int) -> HeavyRows:
-        """Those of some repeated rows that are heavy among `total`, by their counts."""
+    def of(repeated: BottomSample, counts: Ints, which: Bools | bool, total: int) -> HeavyRows:
+        """Those of some repeated rows, or all, that are heavy among `total`, by their counts."""
         found = np.flatnonzero(which & (counts * HEAVY >= total))
         rows = None if repeated.rows is None else repeated.rows.take(found)
         return HeavyRows(repeated.ranks[found], counts[found], rows)

@@ -138,8 +138,7 @@ class Scan:
         if self.plan.confidences:
             self.confidences += histograms(given)
         self._update_groups(given, kept)
-        if kept.often.any():
-            kept.into(self.repeated, kept.often)
+        kept.into(self.repeated, kept.often)
 
     def _update_models(self, given: Predictions, kept: _Kept) -> None:
         says = (given.has_hard | given.provides("ranking")) & kept.there[:, None]
@@ -281,8 +280,7 @@ class _Kept:
         """Take some rows into a sketch, and mark those that make up much of them."""
         which = which & self.there
         sketch.update(self.ranks, self.rows, which)
-        if which.any():
-            self.often[which] |= frequent(self.ranks[which])
+        self.often |= frequent(self.ranks, which)
 
 
 def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
@@ -299,15 +297,16 @@ def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
     return ranks ^ (hash_columns(aside, given.n_items) & np.uint64(2**20 - 1))
 
 
-def frequent(ranks: UInts) -> Bools:
-    """Rows that make up one in `HEAVY` of these, or more, (n,).
+def frequent(ranks: UInts, which: Bools) -> Bools:
+    """Which of some rows of a batch make up one in `HEAVY` of these, or more, (n,).
 
     Whatever makes up one in so many of all rows does so in some batch.
     """
-    least = max(2, -(-len(ranks) // HEAVY))
-    bucket = (ranks >> np.uint64(52)).astype(np.int64)
+    least = max(2, -(-int(which.sum()) // HEAVY))
+    bucket = (ranks[which] >> np.uint64(52)).astype(np.int64)
     full = np.bincount(bucket, minlength=_BUCKETS) >= least
-    out = full[bucket]
+    out = which.copy()
+    out[which] = full[bucket]
     if out.any():
         there = np.flatnonzero(out)
         _, place, counts = np.unique(ranks[there], return_inverse=True, return_counts=True)

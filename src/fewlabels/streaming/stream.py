@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import __version__
-from fewlabels.data.classes import Classes
 from fewlabels.data.gaps import gaps_of_files
 from fewlabels.data.inputs import cut_at
-from fewlabels.data.options import ColumnOptions, column_options
-from fewlabels.data.roles import Roles
-from fewlabels.errors import UsageError, unknown
+from fewlabels.data.options import column_options
+from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Against, Question, aligned_reference
-from fewlabels.streaming.checkpoint import Checkpoint, default_folder
+from fewlabels.streaming.checkpoint import Checkpoint, key_of
 from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Progress
@@ -119,21 +115,20 @@ def estimate_files(
     question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
     options = column_options(positive=positive, **columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
+    kept, item = layout.groups(groups), layout.roles.item
+    if posterior is not None and item in layout.roles.groups:
+        kept = layout.groups((*kept, item))
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
-    kept = _kept_groups(groups, layout.roles)
-    if posterior is not None and layout.roles.item in layout.roles.groups:
-        kept = tuple(dict.fromkeys((*kept, layout.roles.item or "")))
-    reader = Reader(layout, classes, kept)
     chosen = None if select is None else tuple(select)
-    feed = Feed(reader, chosen, threshold, thresholds, classes.positive_name)
-    probe = example_of(layout.roles, classes.names)
-    rows = feed.chosen(probe)
+    said = (chosen, threshold, thresholds, classes.positive_name)
+    feed = Feed(Reader(layout, classes, kept), *said)
+    rows = feed.chosen(example_of(layout.roles, classes.names))
     aligned = aligned_reference(reference, rows, method, **columns)
     if aligned is not None:
         aligned = cut_at(aligned, threshold, thresholds)
     question = question.about(rows, aligned)
-    key = _key(source, question, options, feed, classes)
-    folder = default_folder() if checkpoints is None else Path(checkpoints)
+    references = _references(question)
+    key = key_of(Path(source).resolve(), question, references, options, said, classes.names)
     written, notes = _written(posterior, layout), list[str]()
     if written is not None:
         written.check(key if resume else None)
@@ -144,21 +139,14 @@ def estimate_files(
             # It also says which files are written, which those of another folder are not.
             place = os.path.realpath(written.name).encode(errors="surrogateescape")
             name = f"{name}-{hashlib.blake2b(place, digest_size=6).hexdigest()}"
-        return Checkpoint(folder, name, notes.append)
+        return Checkpoint(checkpoints, name, notes.append)
 
     def provenance(scan: Scan) -> Provenance:
         skipped = [*layout.skipped, *passes.bad.values()]
-        warnings = [skipped_words(skipped, "the estimates are")] if skipped else []
         return Provenance(
-            {
-                "engine": engine,
-                "files": len({unit.path for unit in passes.used}),
-                "parts": len(passes.used),
-                "skipped_files": len(skipped),
-                "resumed": list(passes.resumed),
-            },
+            passes.facts(engine, skipped),
             (*feed.notes, *_gaps(passes.used, scan, rows.models)),
-            (*warnings, *dict.fromkeys(notes)),
+            (*skipped_words(skipped, "the estimates are"), *dict.fromkeys(notes)),
             layout.reading,
         )
 
@@ -225,26 +213,8 @@ def _written(
     return folder
 
 
-def _kept_groups(groups: Sequence[str], roles: Roles) -> tuple[str, ...]:
-    """The columns to read for the groups asked for; the domain is read anyway."""
-    known = [*roles.groups, *(["domain"] if roles.domain is not None else [])]
-    for name in groups:
-        if name not in known:
-            raise UsageError(unknown("group", name, known, "the files have none"))
-    return tuple(dict.fromkeys(name for name in groups if name in roles.groups))
-
-
-def _key(
-    source: str | Path, question: Question, options: ColumnOptions, feed: Feed, classes: Classes
-) -> str:
-    """What tells a run's checkpoints from those of others."""
-    said = [
-        __version__, str(Path(source).resolve()), repr(question), repr(options),
-        repr((feed.models, feed.threshold, feed.thresholds, feed.positive, classes.names)),
-    ]  # fmt: skip
-    # A reference is not shown in what holds it.
-    for reference in (question.reference, getattr(question.method, "reference", None)):
-        if reference is not None:
-            items = reference.identity.tobytes() + reference.weight.tobytes()
-            said.append(hashlib.blake2b(items, digest_size=12).hexdigest())
-    return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
+def _references(question: Question) -> list[str]:
+    """Digests of labeled items from elsewhere, which are not shown in what holds them."""
+    held = (question.reference, getattr(question.method, "reference", None))
+    items = [r.identity.tobytes() + r.weight.tobytes() for r in held if r is not None]
+    return [hashlib.blake2b(each, digest_size=12).hexdigest() for each in items]

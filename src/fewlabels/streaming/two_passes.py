@@ -31,15 +31,14 @@ from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answ
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import Measurer
-from fewlabels.streaming.passes import Passes
+from fewlabels.streaming.passes import COUNT, Passes
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of, with_keys
-from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size
+from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size, ranks_of
 from fewlabels.streaming.tally import Scorer, Tally
-from fewlabels.streaming.work import BatchSource, Counts, count_unit, scan_unit, tally_unit
+from fewlabels.streaming.work import BatchSource, scan_unit, tally_unit
 
-SCAN, COUNT, TALLY, FIT = "reading", "counting repeated rows", "estimating", "fitting"
-MEASURE = "measuring"
+SCAN, TALLY, FIT, MEASURE = "reading", "estimating", "fitting", "measuring"
 STEPS = (SCAN, COUNT, TALLY, FIT, MEASURE)
 
 
@@ -87,17 +86,9 @@ def _in_two_passes(
     scan = passes.run(
         SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
     )
-    n_rows = scan.n_rows
     counts, ranks = None, scan.repeated.ranks
     if not scan.complete and len(ranks):
-        # How often rows occur of which there may be very many takes a pass of its own.
-        counts = passes.run(
-            COUNT,
-            partial(count_unit, rows, plan.by, ranks),
-            lambda: Counts(np.zeros(len(ranks), dtype=np.int64)),
-            Counts.from_dict,
-            n_rows,
-        ).counts
+        counts = passes.counts(rows, partial(ranks_of, by=plan.by), ranks)
     fitted = fit_to(question, scan, counts, example, passes)
     if isinstance(fitted, FewRows):
         if files is not None:
@@ -112,7 +103,7 @@ def _in_two_passes(
         partial(tally_unit, rows, fitted.scorer, written),
         Tally,
         Tally.from_dict,
-        n_rows,
+        scan.n_rows,
         None if written is None else written.start,
     )
     return fitted, fitted.estimates(tally, provenance(scan), workers, passes)

@@ -22,7 +22,7 @@ from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, readable, told_of
-from fewlabels.errors import InputError, UsageError, listed, one_line
+from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
 
 IN_PARTS = ("CSV", "Parquet")
 """Kinds of files that can be divided; the others are read whole."""
@@ -147,6 +147,21 @@ class Layout:
     def n_bytes(self) -> int:
         """Size of all units."""
         return sum(unit.n_bytes for unit in self.units)
+
+    def groups(self, asked: Iterable[str]) -> tuple[str, ...]:
+        """Columns to tell groups apart by, each once.
+
+        Raises
+        ------
+        UsageError
+            If one is neither a group nor the domain.
+        """
+        known = [*self.roles.groups, *([] if self.roles.domain is None else ["domain"])]
+        names = tuple(dict.fromkeys(asked))
+        for name in names:
+            if name not in known:
+                raise UsageError(unknown("group", name, known, "the files have none"))
+        return names
 
 
 def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool = False) -> Layout:
@@ -341,12 +356,14 @@ def _fit(
     return replace(roles, groups=kept, ignored=(*roles.ignored, *unfit)), tuple(unfit.values())
 
 
-def skipped_words(skipped: Sequence[BadFile], without: str) -> str:
-    """Which files were skipped and why, and what is without them, such as "the losses are"."""
+def skipped_words(skipped: Sequence[BadFile], without: str) -> list[str]:
+    """Which files were skipped, if any, and why, and what is without them ("the losses are")."""
+    if not skipped:
+        return []
     named = listed([f"{bad.name} ({bad.reason})" for bad in skipped], 3)
     many = len(skipped) > 1
     what = f"{len(skipped)} files were" if many else "1 file was"
-    return f"{what} skipped, and {without} without {'them' if many else 'it'}: {named}"
+    return [f"{what} skipped, and {without} without {'them' if many else 'it'}: {named}"]
 
 
 _HEAD = 1 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.reading import Batch, Reader
-from fewlabels.streaming.scan import Scan, ScanPlan, ranks_of
+from fewlabels.streaming.scan import Scan, ScanPlan
 from fewlabels.streaming.sketch import counts_of
 from fewlabels.streaming.tally import Scorer, Tally
 from fewlabels.streaming.units import Unit
@@ -75,6 +75,11 @@ class Counts:
     counts: Ints
     n_rows: int = 0
 
+    @staticmethod
+    def none(size: int) -> Counts:
+        """No row yet."""
+        return Counts(np.zeros(size, dtype=np.int64))
+
     def take(self, other: Counts) -> int:
         """Add those among other rows; how many these are."""
         self.counts += other.counts
@@ -99,12 +104,13 @@ def scan_unit(rows: BatchSource, plan: ScanPlan, piece: Piece) -> Scan:
     return scan
 
 
-def count_unit(rows: BatchSource, by: Sequence[str], ranks: UInts, piece: Piece) -> Counts:
-    """How often rows of these ranks, which ascend, occur in a unit."""
-    out = Counts(np.zeros(len(ranks), dtype=np.int64))
+def count_unit(
+    rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts, piece: Piece
+) -> Counts:
+    """How often rows of these ranks, which ascend, are among the ranked rows of a unit."""
+    out = Counts.none(len(ranks))
     for batch in rows.batches(piece.unit):
-        found = ranks_of(batch, by)
-        out.take(Counts(counts_of(found, ranks), len(found)))
+        out.take(Counts(counts_of(ranked(batch), ranks), batch.predictions.n_items))
     return out
 
 
