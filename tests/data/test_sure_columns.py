@@ -87,6 +87,16 @@ def test_the_largest_probability_is_how_sure_the_classifier_is(hard, name):
     np.testing.assert_allclose(found.probabilities[:, 0, 1], np.where(SAID, SURE, 1 - SURE))
 
 
+@pytest.mark.parametrize("hard", [True, False])
+def test_the_largest_of_the_probabilities_is_no_second_classifier(hard):
+    data = spam(p_ham=1 - P, p_spam=P, max_prob=np.maximum(P, 1 - P))
+    data["prediction"] = words(P > 0.5, "ham", "spam")
+    data = data if hard else data.drop(columns="prediction")
+    found = fl.read_predictions(data)
+    assert "max" not in found.models
+    assert "not used: 'max_prob'" in lines(data)
+
+
 def test_whose_confidence_it_is_is_asked():
     data = spam(max_prob=SURE, claude=words(SAID, "ham", "spam"))
     with pytest.raises(InputError, match=r"--hard claude=claude --confidence"):

@@ -761,14 +761,16 @@ class _Recognition:
                 continue
             also = OF_ITSELF if p.of_itself else ()
             name = without_role(p.name, also)
-            bare = is_role(name, also) and not self.probabilities
+            nobody = is_role(name, also)
+            bare = nobody and not self.probabilities
             never_below_half = p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
             if bare and self.nameless is not None:
                 name = self.nameless  # y_pred and y_prob are of one classifier
             elif bare and len(self.hard) == 1 and (p.of_itself or never_below_half):
                 name = next(iter(self.hard))  # and so are gpt and max_prob
-            if p.of_itself and (name in self.confidence or names_truth(p.name)):
-                continue
+            known = nobody and self.probabilities and never_below_half
+            if p.of_itself and (known or name in self.confidence or names_truth(p.name)):
+                continue  # the largest of the probabilities; said twice; how sure the expert is
             if name in self.hard and name not in self.probabilities and never_below_half:
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
