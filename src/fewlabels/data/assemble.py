@@ -195,7 +195,9 @@ def _probabilities(
             column, hard = roles.confidence[model], texts[roles.votes[model]]
             sure = attempt(partial(table.numbers, column))
             one = {"predicted": column}
-            attempt(partial(_to_shares, table, model, one, {"predicted": sure}))
+            # As shares they would be from .5 to 1.
+            percent = not np.isnan(sure).all() and np.nanmin(sure) >= 50
+            attempt(partial(_to_shares, table, model, one, {"predicted": sure}, percent))
             last = np.where(hard == 1, sure, 1 - sure)
             p[:, j, 1] = np.where(hard < 0, np.nan, last)
             p[:, j, 0] = 1 - p[:, j, 1]
@@ -219,12 +221,17 @@ def _probabilities(
 
 
 def _to_shares(
-    table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
+    table: Table,
+    model: str,
+    columns: Mapping[str, str],
+    read: Mapping[str, Floats],
+    percent: bool = False,
 ) -> Floats:
     """Check the probabilities of one classifier as they stand in its columns, and scale them.
 
-    All rows that sum to 100 are percentages. Rows whose sum is off 1 by at most half a unit of the
-    last digit per class are rounded. Both are mended in place, with a note.
+    All rows that sum to 100 are percentages; one column is where its name says so, or `percent`.
+    Rows whose sum is off 1 by at most half a unit of the last digit per class are rounded. Both
+    are mended in place, with a note.
 
     Raises
     ------
@@ -235,7 +242,7 @@ def _to_shares(
     total = np.sum(each, axis=0)
     known = total[~np.isnan(total)]
     several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
-    if not several:
+    if not several and (percent or names_percentages(next(iter(columns.values())))):
         _from_percentages(table, next(iter(columns.values())), each[0])
     # Rounded percentages are off 100 by half a unit per class; of hundreds of classes, shares would
     # be near 100 by that as well.
@@ -292,7 +299,7 @@ _FEW_BEYOND = 0.05
 
 
 def _from_percentages(table: Table, column: str, values: Floats) -> None:
-    """Divide a column by 100, in place, whose name says that it holds percentages.
+    """Divide a column of percentages by 100, in place.
 
     Raises
     ------
@@ -300,7 +307,7 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
         If hardly any value is above 1, as they may be shares, or a few are beyond 0 and 100.
     """
     known = values[~np.isnan(values)]
-    if column in table.scaled or not names_percentages(column) or not len(known):
+    if column in table.scaled or not len(known):
         return
     beyond = np.flatnonzero((values < 0) | (values > 100))
     if len(beyond) and len(beyond) < _FEW_BEYOND * len(known):

@@ -173,8 +173,12 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
                 )
     known = set(given) | set(declared)
     none = _texts_for_none(seen, roles, known, options)
+    notes: list[str] = []
     if not given:
         _refuse_in_both(seen, roles, options)
+        label = roles.label or ""
+        if said := of_two_signs(label, seen.get(label, {}), options):
+            notes += _of_contract(said, roles, seen)
     start = Classes((), given=given, none=none, same=options.same)
     # The texts that are classes, those of `same` under the class they mean.
     counts: dict[str, Counter[str]] = {column: Counter() for column in seen}
@@ -183,7 +187,6 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
             meant = options.same.get(text, text)
             if meant in known or folded(meant) not in none:
                 counts[column][meant] += rows
-    notes: list[str] = []
     if given:
         texts = given
     elif len(declared) > 1:
@@ -279,6 +282,34 @@ def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
                     f"{quoted(roles.label)} and {quoted(column)} both hold it: if it is none, say "
                     f"--no-label={text}; if it is a class, say {mend}"
                 )
+
+
+def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) -> str:
+    """What to say of labels that are 1 and -1 alone, unless the caller says what -1 is."""
+    texts = {t for t in held if t == "-1" or folded(t) not in NO_LABEL}
+    if texts != {"-1", "1"} or "-1" in {*options.no_label, *options.same}:
+        return ""
+    return (
+        f"column {quoted(label)} holds 1 ({held['1']:,} rows) and -1 ({held['-1']:,} rows), and -1 "
+        "stands for an unknown label: if these rows are unlabeled, say --no-label=-1; if it is the "
+        "other class, name that: --same=-1=NAME"
+    )
+
+
+def _of_contract(said: str, roles: Roles, seen: Counts) -> list[str]:
+    """A note on native labels of 1 and -1, which is unlabeled by contract; else an error.
+
+    Raises
+    ------
+    InputError
+        If a column that is not native holds them, or a classifier predicts both as well.
+    """
+    predicted = [set(seen.get(c, {})) - {""} for c in roles.votes.values()]
+    native = any(split_native(column) for column in (*roles.text, *roles.numeric))
+    if roles.label != "label" or not native or {"-1", "1"} in predicted:
+        raise InputError(said)
+    declared = len({c for by in roles.probabilities.values() for c in by}) > 1
+    return [] if declared or any("0" in texts for texts in predicted) else [said]
 
 
 _FEW = 10

@@ -170,7 +170,19 @@ _RIGHT = _words("correct match matches right wrong error errors acc accuracy agr
 _NO_TRUTH = _RIGHT | _words(
     "pseudo weak silver noisy auto automatic heuristic previous prior earlier old"
 )
-_SURENESS = _words("conf confidence sure certainty")
+_SURENESS = _words("conf confidence sure sureness certain certainty")
+_LOGPROB = _words("logprob logprobs")
+_TOP = _words("max maximum top top1 winning best")
+OF_ITSELF = _LOGPROB | _TOP | _words("softmax self own level")
+"""Words around a score of what a classifier itself predicts, not of which classifier: max_prob."""
+
+_AGREES = _words("agree agrees agreed agreement disagree disagrees disagreed disagreement")
+_CONFIRMED = _words("confirmed verified validated")
+_DONE = _CONFIRMED | _words(
+    "reviewed checked processed audited seen done labeled labelled annotated inspected completed"
+)
+_BY_WHOM = _words("is was has been by human humans manual manually hand expert person already")
+_YES_OR_NO = _words("1 0 yes no y n true false t f ja nein oui non")
 _PERCENT = _words("pct percent percentage percentages")
 _FEATURE = _words(
     "age length len count n num number size time latency tokens token words chars characters price "
@@ -221,9 +233,9 @@ def names_truth(name: str) -> bool:
     return bool(set(name_words(name)) & _TRUTH)
 
 
-def is_role(name: str) -> bool:
+def is_role(name: str, also: Collection[str] = ()) -> bool:
     """Whether a name says what a column holds, and not of which classifier."""
-    return all(folded(word) in _ROLE_WORDS for word in tokens(name))
+    return all(folded(word) in _ROLE_WORDS or folded(word) in also for word in tokens(name))
 
 
 def truth_in_name(name: str) -> int:
@@ -235,6 +247,8 @@ def truth_in_name(name: str) -> int:
     [3, 2, 1, 0]
     """
     words = name_words(name)
+    if set(words) & _AGREES:
+        return 0
     if set(words) & _TRUTH and not set(words) & {"pred", "predicted", "prediction"}:
         return 3
     if predicts_in_name(words):
@@ -337,6 +351,32 @@ class Profile:
         return len(self.words) > 1 and self.words[-1] in _RIGHT
 
     @property
+    def yes_or_no(self) -> bool:
+        """Whether all its values are plain words for yes and no."""
+        return bool(self.counts) and all(folded(t) in _YES_OR_NO for t in self.counts or ())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether yes and no say, by its name, that somebody agrees."""
+        return self.yes_or_no and self.says(_AGREES)
+
+    @property
+    def done(self) -> bool:
+        """Whether yes and no say, by its name, what was done with an item: reviewed, is_labeled."""
+        return self.yes_or_no and self.says(_DONE) and set(self.words) <= _DONE | _BY_WHOM
+
+    @property
+    def confirms(self) -> bool:
+        """Whether yes and no say perhaps that a verdict is right: human_agrees, verified."""
+        return self.agrees or (self.done and self.says(_CONFIRMED))
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether its name is that of how sure a classifier is of what it predicts."""
+        top = self.says(_TOP) and self.says(_SCORE | {"softmax"})
+        return self.says(_SURENESS) or self.says(_LOGPROB) or top
+
+    @property
     def not_truth(self) -> bool:
         """Whether its name says that it judges something else, or labels of another kind."""
         said = set(self.words)
@@ -359,6 +399,11 @@ class Profile:
     def like_item(self) -> bool:
         """Whether its name is that of an item."""
         return self.says(_ITEM) or not self.words or self.words[0] == "unnamed"
+
+    @property
+    def asks(self) -> bool:
+        """Whether it holds texts, by its name those that are judged: a question, a prompt."""
+        return self.says(_ITEM | _words("prompt input query instruction passage title headline"))
 
     @property
     def like_annotator(self) -> bool:
@@ -414,8 +459,10 @@ def names_percentages(name: str) -> bool:
     return "%" in name or bool(_PERCENT & set(name_words(name)))
 
 
-def without_role(name: str) -> str:
+def without_role(name: str, also: Collection[str] = ()) -> str:
     """A classifier's name: that of its column without the words for what the column holds.
+
+    `also` are further such words.
 
     Examples
     --------
@@ -423,12 +470,13 @@ def without_role(name: str) -> str:
     ('gpt4', 'rf', 'a')
     """
     words = list(WORD.finditer(name))
+    role = [folded(word[0]) in _ROLE_WORDS or folded(word[0]) in also for word in words]
     first, last = 0, len(words) - 1
-    while first < last and folded(words[last][0]) in _ROLE_WORDS:
+    while first < last and role[last]:
         last -= 1
-    while first < last and folded(words[first][0]) in _ROLE_WORDS:
+    while first < last and role[first]:
         first += 1
-    if not words or folded(words[first][0]) in _ROLE_WORDS:
+    if not words or role[first]:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
@@ -438,5 +486,6 @@ def without_role(name: str) -> str:
 _ROLE_WORDS = _words(
     "y p pr pred preds predicted prediction predictions verdict label vote votes hard score scores "
     "prob proba probs probability probabilities conf confidence class judgment judgement decision "
-    "rating grade output logit logits answer is of pct percent percentage"
+    "rating grade output logit logits answer is of pct percent percentage classification certainty "
+    "sureness"
 )

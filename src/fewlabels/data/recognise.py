@@ -15,9 +15,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, polarity, same_answer
+from fewlabels.checks.class_words import (
+    MAYBE_NO_LABEL,
+    folded,
+    polarity,
+    positive_index,
+    same_answer,
+)
+from fewlabels.data.classes import of_two_signs
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
+    OF_ITSELF,
     Profile,
     class_of_name,
     class_of_one,
@@ -32,7 +40,7 @@ from fewlabels.data.profiles import (
     without_role,
 )
 from fewlabels.data.roles import LIKE_LABELS, missing_column, split_native
-from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.table import Names, Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
 
@@ -207,7 +215,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     if len(alike) != 1:
         return Reading(options)
     found = profile(source.read((), alike), alike[0], options)
-    if found.counts is None or not found.filled:
+    if found.counts is None or not found.filled or found.confirms:
         return Reading(options)
     classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
     hard = [n for n in names if (parts := split_native(n)) and parts[0] == "y"]
@@ -218,11 +226,14 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
-    return Reading(replace(options, label=alike[0]), (_label_line(found),))
+    line = _label_line(found, source.read((), alike))
+    return Reading(replace(options, label=alike[0]), (line,))
 
 
-def _label_line(label: Profile) -> str:
-    return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows)"
+def _label_line(label: Profile, table: Table) -> str:
+    held = Names.of(table, label.name).counts()
+    none = f"; -1 is unlabeled, {held['-1']:,} rows" if held.get("-1") else ""
+    return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
 
 
 def _ranked_apart(numbers: Array, labels: Array) -> float | None:
@@ -252,6 +263,7 @@ class _Recognition:
     taken: set[str] = field(default_factory=set)
     claimed: frozenset[str] = frozenset()
     doubted: list[Profile] = field(default_factory=list)
+    flags: list[Profile] = field(default_factory=list)
     nameless: str | None = None
 
     def __post_init__(self) -> None:
@@ -280,8 +292,13 @@ class _Recognition:
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
-        self._numbers(classes)
+        self._numbers(label, classes)
         if not (self.probabilities or self.hard or self.scores):
+            held = {} if label is None else Names.of(self.table, label.name).counts()
+            if label is not None and (said := of_two_signs(label.name, held, self.options)):
+                raise InputError(said)
+            if spoiled := list(self._spoiled()):
+                raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
             self._refuse_alike(label)
             return Reading(self.options)  # `assign_roles` says that there are no predictions
         self._drop_shared_prefix()
@@ -314,7 +331,7 @@ class _Recognition:
             return Reading(self.options, tuple(self._doubts()))
         item = self._item()
         options = replace(self.options, label=label.name, item=item)
-        lines = [_label_line(label)]
+        lines = [_label_line(label, self.table)]
         if item is not None:
             lines.append(f"items: named by column {quoted(item)}")
         return Reading(options, tuple(lines))
@@ -362,7 +379,12 @@ class _Recognition:
             if p.counts and p.name not in self.claimed and not (p.like_group and p.like_truth < 2)
             and (p.numbers is None or p.whole) and (p.like_truth or p.sparse) and not p.not_truth
         ]  # fmt: skip
-        unlike = [p for p in candidates if p.like_truth < 3 and self._goes_with(p) is False]
+        if any(p.like_truth == 3 and not p.done for p in candidates):
+            candidates = [p for p in candidates if not p.done]
+        unlike = [
+            p for p in candidates
+            if (p.like_truth < 3 and self._goes_with(p) is False) or self._is_of_judge(p)
+        ]  # fmt: skip
         self.doubted += unlike
         candidates = [p for p in candidates if p not in unlike]
         held = {p.name: self._recurs(p) for p in candidates}
@@ -397,6 +419,13 @@ class _Recognition:
         self.taken.add(best[0].name)
         return best[0]
 
+    def _is_of_judge(self, p: Profile) -> bool:
+        """Whether yes and no say perhaps that the one judge is right, not what the class is."""
+        judges = [q for q in self.columns.values() if q.yes_or_no or not q.like_score]
+        judges = [q for q in judges if q.counts and len(q.counts) > 1 and q.like_prediction]
+        one = len(judges) - (p in judges) == 1
+        return p.agrees or (p.confirms and one and self._goes_with(p) is not True)
+
     def _goes_with(self, label: Profile) -> bool | None:
         """Whether known labels go with some prediction beyond chance; None: nothing tells.
 
@@ -421,6 +450,7 @@ class _Recognition:
         alike = [
             p for p in free
             if p in self.doubted
+            or p.agrees
             or (p.counts and len(p.counts) > 1 and p.sparse and not p.like_group)
         ]  # fmt: skip
         if alike:
@@ -583,10 +613,15 @@ class _Recognition:
             values = tuple(named[0] or ()) if named else values
         alike: list[Profile] = []
         unsure: list[Profile] = []
-        for p in self.free():
+        further: set[str] = set()
+        for p in sorted(self.free(), key=lambda p: not p.like_prediction):
             if p.name in families or p.counts is None or not values:
                 continue
             if p.judges_another and any(q.words == p.words[:-1] for q in self.columns.values()):
+                continue
+            if p.agrees or p.done:
+                as_labels = all(same_answer(text, values) for text in p.counts)
+                self.flags += [p] if as_labels and p not in self.doubted else []
                 continue
             if p.like_annotator and len(p.counts) == 1:
                 continue
@@ -595,8 +630,11 @@ class _Recognition:
                 known = [rows for t, rows in p.counts.items() if same_answer(t, values)]
                 shown = len(known) > 1 and len(p.counts) == len(known) + 1
                 often = sum(known) > 0.5 * p.filled
-                if not (shown and often and p.like_prediction and p.numbers is None):
+                new = {folded(t) for t in p.counts if not same_answer(t, values)}
+                usual = p.like_prediction or new <= further
+                if not (shown and often and usual and p.numbers is None):
                     continue
+                further |= new
             if p.like_prediction and not (p.like_score and self._has_finer(p)):
                 alike.append(p)
             elif self._measures(p):
@@ -623,6 +661,7 @@ class _Recognition:
                     [*said, "--by", first.name],
                 ],
             )
+        alike.sort(key=lambda p: self.names.index(p.name))
         names = [without_role(p.name) for p in alike]
         self.nameless = names[0] if len(alike) == 1 and is_role(names[0]) else None
         for p, name in zip(alike, names, strict=True):
@@ -685,6 +724,13 @@ class _Recognition:
 
     def _refuse_alike(self, label: Profile | None) -> None:
         """Say of columns with the same values that one of them may hold the labels."""
+        for p in self.free() if label is None else ():
+            if p.agrees or (p.confirms and p in self.doubted):
+                raise InputError(
+                    f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
+                    "what the class is: write the right classes in a column of their own; if it "
+                    f"does hold the known labels, say --label {shlex.quote(p.name)}"
+                )
         few = [p for p in self.free() if p.counts and len(p.counts) > 1 and not p.like_group]
         for p in few if label is None else ():
             alike = [
@@ -699,7 +745,7 @@ class _Recognition:
 
     # Scores -------------------------------------------------------------------------------------
 
-    def _numbers(self, classes: tuple[str, ...]) -> None:
+    def _numbers(self, label: Profile | None, classes: tuple[str, ...]) -> None:
         """Other numbers: probabilities where the name says so, else scores; never features.
 
         Raises
@@ -713,14 +759,25 @@ class _Recognition:
         for p in self.free():
             if p.numbers is None or p.distinct < 3 or p.name in self.taken or self._measures(p):
                 continue
-            name = without_role(p.name)
-            if self.nameless is not None and is_role(name) and not self.probabilities:
-                name = self.nameless  # y_pred and y_prob are of one classifier
+            also = OF_ITSELF if p.of_itself else ()
+            name = without_role(p.name, also)
+            nobody = is_role(name, also)
+            bare = nobody and not self.probabilities
             never_below_half = p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
+            if bare and self.nameless is not None:
+                name = self.nameless  # y_pred and y_prob are of one classifier
+            elif bare and len(self.hard) == 1 and (p.of_itself or never_below_half):
+                name = next(iter(self.hard))  # and so are gpt and max_prob
+            known = nobody and self.probabilities and never_below_half
+            if p.of_itself and (known or name in self.confidence or names_truth(p.name)):
+                continue  # the largest of the probabilities; said twice; how sure the expert is
             if name in self.hard and name not in self.probabilities and never_below_half:
                 self.confidence[name] = p.name
                 self.taken.add(p.name)
                 continue
+            if p.of_itself and p.known.max() <= 0 and name in self.hard:
+                continue  # logarithms of how probable its own prediction is
+            self._refuse_sureness(p, name, bare, label)
             others = bool(self.probabilities or self.hard)
             if not (p.like_prediction or p.like_score or name in self.hard) and (
                 others or not p.in_unit
@@ -730,7 +787,6 @@ class _Recognition:
             if p.like_annotator and not p.like_score and not p.in_unit:
                 continue
             likely = p.like_probability or (names_percentages(p.name) and names_chance(p.name))
-            self._refuse_sureness(p)
             likely = likely and self._like_shares([p])
             if likely and name not in self.probabilities:
                 self.probabilities[name] = (p.name,)
@@ -747,26 +803,58 @@ class _Recognition:
             + " ".join(f"--score {option}" for option in options[:3])
         )
 
-    def _refuse_sureness(self, p: Profile) -> None:
-        """Refuse percentages beside hard predictions that are perhaps how sure these are."""
-        if not self.hard or p.known.min() < 50 or p.known.max() > 100:
+    def _refuse_sureness(self, p: Profile, name: str, bare: bool, label: Profile | None) -> None:
+        """Refuse numbers beside hard predictions that are perhaps how sure these are.
+
+        Raises
+        ------
+        AmbiguousError
+            Unless the predictions are the numbers, cut somewhere.
+        """
+        low, high = float(p.known.min()), float(p.known.max())
+        half = 50 if high > 1 else 0.5
+        sure = low >= half and high <= 2 * half
+        own = name in self.hard
+        asked = own or bare or sure if p.of_itself else low >= 50 and sure
+        if not self.hard or not asked or not (p.of_itself or own or names_percentages(p.name)):
             return
-        own = without_role(p.name)
-        if own not in self.hard and not names_percentages(p.name):
+        name = name if own else next(iter(self.hard))
+        if self._cuts(p, self.columns[self.hard[name]]):
             return
-        name = own if own in self.hard else next(iter(self.hard))
-        said = shlex.quote(f"{name}={p.name}")
-        raise InputError(
-            f"column {quoted(p.name)} is never below 50: perhaps how sure {name} is of its own "
-            f"prediction, in percent. If so, say --confidence {said}; if it is a score of the "
-            f"positive class, say --score {said}"
+        pair = f"{name}={p.name}"
+        said = [] if label is None else ["--label", label.name]
+        said += [w for m, column in self.hard.items() for w in ("--hard", f"{m}={column}")]
+        range_of = f"never below {half:g}" if sure else f"from {low:g} to {high:g}"
+        what = f"how sure {name} is of its own prediction{', in percent' * (sure and half == 50)}"
+        first = [*said, "--confidence", pair]
+        if high > 1 and not sure:
+            first = said
+            what += (
+                f", which --confidence {shlex.quote(pair)} takes as a share (rescale the column, "
+                "or leave it out)"
+            )
+        raise AmbiguousError(
+            f"column {quoted(p.name)} is {range_of}: perhaps {what}, perhaps a score of the "
+            "positive class",
+            [first, [*said, "--score", pair]],
         )
+
+    def _cuts(self, p: Profile, hard: Profile) -> bool:
+        """Whether two predicted classes are numbers below and above some value."""
+        words = list(hard.counts or ())
+        if len(words) != 2 or p.numbers is None:
+            return False
+        predicted = np.where(np.isnan(p.numbers), -1, self._indices(hard, words))
+        above = p.numbers[predicted == positive_index(words)]
+        below = p.numbers[predicted == 1 - positive_index(words)]
+        enough = min(len(above), len(below)) > 1 and len(above) + len(below) >= _LEAST_TOGETHER
+        return bool(enough and below.max() <= above.min())
 
     # Words --------------------------------------------------------------------------------------
 
     def _lines(self, label: Profile | None, item: str | None) -> Iterable[str]:
         if label is not None:
-            yield _label_line(label)
+            yield _label_line(label, self.table)
         else:
             yield from list(self._doubts()) or ["labels: none recognised"]
         for what, mapped in (
@@ -792,6 +880,8 @@ class _Recognition:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
             often = {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled
+            if item is None and p.asks and not p.like_group and p.numbers is None:
+                often = often or _MANY_ITEMS / 2 <= p.distinct <= 0.6 * p.filled
             slips = p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled
             if often or slips:
                 yield (
@@ -801,13 +891,97 @@ class _Recognition:
         constant = [p.name for p in self.free() if p.distinct == 1 and p.filled > 0.9 * p.rows]
         if constant:
             yield f"not used: {listed(map(quoted, constant))} (one value only)"
+        flags = [p for p in self.flags if label is not None or not p.agrees]
+        if flags:
+            yield (
+                f"not used: {listed(quoted(p.name) for p in flags)} (by the name what was "
+                "done with an item, or whether somebody agrees; if a classifier said it, add "
+                "--hard NAME=COL to the command that `fewlabels doctor` shows)"
+            )
+        yield from (f"not used: {said}" for said in self._spoiled(constant=False))
+        yield from self._other_words(label)
         numbers = [
             p.name
             for p in self.free()
-            if p.numbers is not None and (p.counts is None or not p.whole) and p.distinct > 1
-        ]
+            if p.numbers is not None and p.distinct > 1
+            and (p.counts is None or not p.whole or p.of_itself)
+        ]  # fmt: skip
         if numbers:
             yield (
                 f"not used: {listed(map(quoted, numbers))} (numbers; if a classifier gave them, "
                 "add --model or --score NAME=COL to the command that `fewlabels doctor` shows)"
             )
+
+    def _spoiled(self, *, constant: bool = True) -> Iterable[str]:
+        """What keeps columns that are named as scores from being read as numbers."""
+        for p in self.free():
+            if p.name in self.claimed or not (p.like_score or p.like_prediction):
+                continue
+            if p.numbers is not None and constant and p.distinct == 1 < p.filled:
+                yield f"column {quoted(p.name)} holds one value only"
+            bad = [] if p.numbers is not None else [t for t in p.texts if not _is_finite(t)]
+            rows = int(np.isin(p.codes, [p.texts.index(text) for text in bad[:_SLIPS]]).sum())
+            if 0 < len(bad) <= _SLIPS and rows <= (1 - _NEARLY_ALL) * p.filled:
+                cells = "1 cell" if rows == 1 else f"{rows} cells"
+                yield (
+                    f"column {quoted(p.name)} holds numbers but for {cells} "
+                    f"({listed(map(quoted, bad), 3)}): correct or empty them, or drop the rows"
+                )
+
+    def _other_words(self, label: Profile | None) -> Iterable[str]:
+        """Lines on columns that go with the labels or predictions, in other words than these."""
+        known = [self.columns[c].codes for c in self.hard.values()]
+        for columns in self.probabilities.values():
+            p = np.stack([self.columns[c].numbers for c in columns])  # type: ignore[misc]
+            said = p.argmax(0) if len(p) > 1 else p[0] > 0.5
+            known.append(np.where(np.isnan(p).any(0), -1, said))
+        known += [] if label is None else [label.codes]
+        told = [*self.flags, *self.doubted]
+        for q in self.free():
+            words = in_order(q.counts or ())
+            few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= _FEW_WORDS
+            if not few or q.wordy or q in told or q.like_group or q.judges_another or q.of_itself:
+                continue
+            if any(_go_together(q.codes + 1, codes) for codes in known):
+                ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
+                empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
+                yield (
+                    f"not used: {quoted(q.name)} ({listed(map(quoted, words))}) goes with the "
+                    f"labels or predictions; if a classifier gave it, say what its words mean: "
+                    f"{ways}{empty}"
+                )
+
+
+_SLIPS = 5
+"""Different cells that are no numbers, from which a column is none of numbers."""
+
+_FEW_WORDS = 12
+"""Different values beyond which a column is not compared with the classes."""
+
+_TOGETHER = 0.4
+"""Cramer's V, corrected for its bias (Bergsma 2013), from which two columns go together."""
+
+
+def _go_together(one: Array, other: Array) -> bool:
+    """Whether codes (0 is an empty cell) go with known codes (-1 unknown) beyond chance."""
+    known = other >= 0
+    n, k = int(known.sum()), int(other.max(initial=0)) + 1
+    seen = np.bincount(one[known] * k + other[known], minlength=(one.max(initial=0) + 1) * k)
+    table = seen.reshape(-1, k)
+    table = table[table.any(1)][:, table.any(0)]
+    if n < _LEAST_TOGETHER or min(table.shape) < 2:
+        return False
+    chance = table.sum(1, keepdims=True) * table.sum(0) / n
+    squared = float(((table - chance) ** 2 / chance).sum())
+    sizes = np.array(table.shape)
+    free = float((sizes - 1).prod())
+    most = float((sizes - (sizes - 1) ** 2 / (n - 1)).min()) - 1
+    beyond = max(squared - free * n / (n - 1), 0) / n
+    return beyond > _TOGETHER**2 * most and squared > free + _APART * np.sqrt(2 * free)
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
