@@ -66,14 +66,9 @@ _MESSAGES = {
 }
 
 _DECIDE = (
-    "contradicted",
-    "reversed",
-    "unrelated",
-    "not-converged",
-    "shift",
-    "few-labels",
+    "contradicted", "reversed", "unrelated", "seen", "not-converged", "shift", "few-labels",
     "assumption",
-)
+)  # fmt: skip
 """How warnings begin that decide how far to trust an answer, the gravest first; "shift": the
 labeled items are no random sample. What begins otherwise is good to know, and decides nothing."""
 

@@ -66,6 +66,7 @@ def facts(
             "classifiers agree with one another; are the labels in the order of the items, and "
             "from the right column? If so, all classifiers err alike"
         )
+    sentences += _seen(predictions)
     sentences += _copies(predictions)
     # Where annotators' distributions are judged there is no correction to point to.
     tested = not (corrected or distribution)
@@ -195,6 +196,53 @@ def _copies(predictions: Predictions) -> list[str]:
         if twin != model:
             sentences.append(
                 f"{model} predicts the same as {twin} on every item; leave one of them out"
+            )
+    return sentences
+
+
+_NEARLY_ALL = 0.97
+_FEWEST_SEEN = 20
+_MORE_OFTEN = 0.02
+"""Level at which agreement is called more frequent on the labeled items than on the others."""
+
+
+def _seen(predictions: Predictions) -> list[str]:
+    """Classifiers that look as if they had been given the labels, as examples or for training.
+
+    They are right on nearly all labeled items, and agree with the others more often there than
+    elsewhere: where they had to guess they err like everybody.
+    """
+    from scipy.stats import norm
+
+    sentences: list[str] = []
+    n_models, known = len(predictions.models), predictions.labeled
+    if predictions.is_sparse or known.sum() < _FEWEST_SEEN or known.all() or n_models < 2:
+        return sentences
+    hard, labels = predictions.hard, predictions.labels
+    right = [(hard[:, j] == labels)[known & (hard[:, j] >= 0)] for j in range(n_models)]
+    suspects = [
+        j for j, own in enumerate(right) if len(own) >= _FEWEST_SEEN and own.mean() >= _NEARLY_ALL
+    ]
+    if 2 * len(suspects) > n_models:
+        return sentences  # the items are easy
+    for j in suspects:
+        same, size = np.zeros((2, predictions.n_items))
+        for other in range(n_models):
+            both = (hard[:, j] >= 0) & (hard[:, other] >= 0) & (other != j)
+            same += both & (hard[:, j] == hard[:, other])
+            size += both
+        there, elsewhere = ((same[part & (size > 0)] / size[part & (size > 0)]) for part in
+                            (known, ~known))  # fmt: skip
+        if min(len(there), len(elsewhere)) < _FEWEST_SEEN:
+            continue
+        gap = there.mean() - elsewhere.mean()
+        error = np.sqrt(elsewhere.var() * (1 / len(there) + 1 / len(elsewhere)))
+        if gap > 0 and norm.sf(gap / max(error, 1e-12)) < _MORE_OFTEN:
+            sentences.append(
+                f"seen: {predictions.models[j]} is right on {right[j].mean():.0%} of "
+                f"{len(right[j]):,} labeled items, and agrees with the others more often there "
+                f"({there.mean():.0%}) than elsewhere ({elsewhere.mean():.0%}); if it was given "
+                "these labels, in training or as examples, it looks better than it is"
             )
     return sentences
 

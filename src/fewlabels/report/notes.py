@@ -16,7 +16,7 @@ ADVICE = {
 }
 """What to do, by how a warning begins; the other kinds say it themselves."""
 
-_KINDS = {status.value for status in Status} | {"reversed", "unrelated", "shift"}
+_KINDS = {status.value for status in Status} | {"reversed", "unrelated", "seen", "shift"}
 
 
 class Notes(NamedTuple):
