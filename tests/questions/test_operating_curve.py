@@ -425,7 +425,7 @@ def test_labels_that_do_not_rise_with_the_score_contradict_the_method(world):
     assert sum(one.status == "contradicted" for one in found) >= 3
     said = next(one.warnings[0] for one in found if one.status == "contradicted")
     assert said.startswith("contradicted: of the ")
-    assert "are positive, and the method" in said
+    assert " positive, and the method expects " in said
     alone = fl.curve(_scored(TURNED[world], 0, 200), method="labeled")
     assert alone.status == "ok"
 

@@ -300,9 +300,10 @@ class OneClassifier:
             return None
         inside = (scores[known] >= found[0]) & (scores[known] <= found[1])
         positive, wanted = int(self.labels[known][inside].sum()), float(expected[inside].sum())
+        seen = f"{positive} are" if positive > 1 else ("none is", "one is")[positive]
         return (
             f"contradicted: of the {int(inside.sum())} labeled items with scores from "
-            f"{found[0]:.4g} to {found[1]:.4g}, {positive} are positive, and the method expects "
+            f"{found[0]:.4g} to {found[1]:.4g}, {seen} positive, and the method expects "
             f"{wanted:.1f}; perhaps a higher score does not always make an item likelier positive. "
             "Method 'labeled' assumes nothing of the scores"
         )

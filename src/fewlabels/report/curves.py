@@ -210,7 +210,7 @@ def status_note(report: Report) -> str:
     status = report["status"]
     if status == Status.OK.value or status not in {known.value for known in Status}:
         return ""
-    return Status(status).message
+    return Status(status).message.partition(", so it is not ranked")[0]  # there is but one
 
 
 class Rate(NamedTuple):
