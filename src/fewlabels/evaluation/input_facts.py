@@ -342,8 +342,8 @@ def agreement_by_chance(
     return agreed, mean, float(np.sqrt(max(variance, 0.0)))
 
 
-_FEWEST_TO_TELL = 10
-"""Fewer labels beside a classifier's predictions do not tell chance from agreement."""
+_FEWEST_TO_TELL, _MOST_TO_TELL = 10, 20_000
+"""Fewer labels beside predictions do not tell chance from agreement; more are not needed."""
 
 _UNLIKE = 0.05
 """Level of both tests for labels of other items."""
@@ -358,14 +358,19 @@ def labels_of_other_items(predictions: Predictions) -> bool:
     """
     from scipy.stats import norm
 
-    known, times = np.flatnonzero(predictions.labeled), predictions.times[predictions.labeled]
+    known = np.flatnonzero(predictions.labeled)
     if len(known) < _FEWEST_TO_TELL or len(predictions.models) < 2:
         return False
+    most = min(_MOST_TO_TELL, 2**23 // predictions.n_classes)  # the counts must fit
+    if len(known) > most:
+        known = np.sort(known[np.argsort(predictions.keys[known])[:most]])
+    chosen, times = np.zeros(predictions.n_items, dtype=bool), predictions.times[known]
+    chosen[known] = True
     counts = np.zeros((len(known), predictions.n_classes))
     by_chance = 0.0
     for j in range(len(predictions.models)):
         rows = predictions.given_by("hard", j)
-        rows = rows[predictions.labeled[rows]]
+        rows = rows[chosen[rows]]
         if not rows.size:
             continue
         labels, hard = predictions.labels[rows], predictions.hard_of(rows, j)
