@@ -144,7 +144,11 @@ def _start(tmp_path: Path, words: list[str], kill: int = 0, **how: Any) -> subpr
         text=True,
         # joblib asks for semaphores, which are files, when scikit-learn loads it.
         env=os.environ
-        | {"FEWLABELS_CHECKPOINTS": str(tmp_path / "saved"), "JOBLIB_MULTIPROCESSING": "0"},
+        | {
+            "FEWLABELS_CHECKPOINTS": str(tmp_path / "saved"),
+            "JOBLIB_MULTIPROCESSING": "0",
+            "SOURCE_DATE_EPOCH": "0",  # pages say when they were made
+        },
         **how,
     )
 
