@@ -88,19 +88,29 @@ def test_ten_kills(engine: Any, tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="reads processes from /proc")
 def test_frozen_workers_are_replaced(tmp_path: Path) -> None:
     """One that is stopped (SIGSTOP) would keep the run waiting for good."""
-    expected = [work.tell_and_sleep(tmp_path, 0.0, x) for x in range(30)]
+    expected = [work.tell_and_sleep(tmp_path, 0.0, x) for x in range(60)]
     (tmp_path / str(os.getpid())).unlink()
     with open_executor("processes", 2) as executor:
-        results = executor.map(partial(work.tell_and_sleep, tmp_path, 0.1), range(30))
+        results = executor.map(partial(work.tell_and_sleep, tmp_path, 0.1), range(60))
         found = [next(results) for _ in range(4)]
+        while len(os.listdir(tmp_path)) < 2:  # until both have begun
+            found.append(next(results))
         victims = [int(name) for name in os.listdir(tmp_path)]
         for victim in victims:
             os.kill(victim, signal.SIGSTOP)
-        rescue = threading.Timer(60, lambda: [os.kill(v, signal.SIGCONT) for v in victims])
-        rescue.start()
+        waited = threading.Event()
+
+        def rescue() -> None:
+            waited.set()
+            for victim in filter(_alive, victims):
+                os.kill(victim, signal.SIGCONT)
+
+        timer = threading.Timer(120, rescue)
+        timer.start()
         found += results
-        assert not any(map(_alive, victims)), "they were waited for"
-        rescue.cancel()
+        timer.cancel()
+        assert not waited.is_set(), "they were waited for"
+    assert not any(map(_alive, victims))
     assert found == expected
 
 
