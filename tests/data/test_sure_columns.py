@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -277,3 +278,13 @@ def test_what_keeps_a_score_from_being_read_is_said(row, said):
         fl.read_predictions(data)
     data["model"] = words(SAID, "ham", "spam")
     assert "'score'" in lines(data)
+
+
+def test_native_minus_one_is_missing_where_another_column_names_0(tmp_path: Path) -> None:
+    """By contract: y__a is 1 or missing, and y__b names the other class."""
+    file = tmp_path / "a.csv"
+    file.write_text("label,y__a,y__b\n1,1,1\n-1,-1,0\n1,1,0\n-1,1,1\n", encoding="utf-8")
+    read = fl.read_predictions(file)
+    assert read.classes == (0, 1)
+    assert read.labels.tolist() == [1, -1, 1, -1]
+    assert read.votes[:, 0].tolist() == [1, -1, 1, 1]

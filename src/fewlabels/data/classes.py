@@ -297,19 +297,20 @@ def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) ->
 
 
 def _of_contract(said: str, roles: Roles, seen: Counts) -> list[str]:
-    """A note on native labels of 1 and -1, which is unlabeled by contract; else an error.
+    """A note on native labels of 1 and -1, by contract unlabeled; none where 0 is named elsewhere.
 
     Raises
     ------
     InputError
-        If a column that is not native holds them, or a classifier predicts both as well.
+        If a column that is not native holds them, or all that classifiers predict is 1 and -1.
     """
     predicted = [set(seen.get(c, {})) - {""} for c in roles.votes.values()]
-    native = any(split_native(column) for column in (*roles.text, *roles.numeric))
-    if roles.label != "label" or not native or {"-1", "1"} in predicted:
-        raise InputError(said)
+    native = roles.label == "label" and any(map(split_native, (*roles.text, *roles.numeric)))
     declared = len({c for by in roles.probabilities.values() for c in by}) > 1
-    return [] if declared or any("0" in texts for texts in predicted) else [said]
+    named = declared or any("0" in texts for texts in predicted)
+    if not native or (not named and {"-1", "1"} in predicted):
+        raise InputError(said)
+    return [] if named else [said]
 
 
 _FEW = 10

@@ -189,9 +189,8 @@ class LabelRecord:
         """Item -> the weight of its label for a mean over the items that it was drawn from."""
         place = {item: row for row, item in enumerate(self.decisions)}
         found = DecidedItems.of(self.decisions, place, self.header.classes)
-        drawn = found.left > 0
-        names = np.array(list(self.decisions), dtype=object)[drawn]
-        return dict(zip(names.tolist(), found.weights()[drawn].tolist(), strict=True))
+        each = zip(self.decisions, found.weights().tolist(), found.left.tolist(), strict=True)
+        return {item: weight for item, weight, left in each if left}
 
 
 def is_record(path: str | Path) -> bool:

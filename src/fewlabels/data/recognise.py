@@ -214,7 +214,8 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
         return Reading(options)
-    found = profile(source.read((), alike), alike[0], options)
+    table = source.read((), alike)
+    found = profile(table, alike[0], options)
     if found.counts is None or not found.filled or found.confirms:
         return Reading(options)
     classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
@@ -226,8 +227,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
-    line = _label_line(found, source.read((), alike))
-    return Reading(replace(options, label=alike[0]), (line,))
+    return Reading(replace(options, label=alike[0]), (_label_line(found, table),))
 
 
 def _label_line(label: Profile, table: Table) -> str:

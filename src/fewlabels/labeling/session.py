@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -480,7 +481,7 @@ class Session:
                     self.notice = f"items are drawn at random: {error}"
                     self._drawn_for = self._version
 
-    def _todo(self) -> Callable[[], None] | None:
+    def _todo(self) -> Callable[[], object] | None:
         if len(self.queue) < _LOW and self._drawn_for != self._version:
             return lambda: self._draw_more(_BATCH)
         if self._looked_at != self._version:
@@ -488,11 +489,8 @@ class Session:
         decided = self.decided()
         missing = self.watch.missing(len(decided.labeled.rows))
         if missing:
-            return lambda: self._look_back(decided.first(missing[-1]))
+            return partial(self.watch.look, decided.first(missing[-1]))
         return None
-
-    def _look_back(self, decided: DecidedItems) -> None:
-        self.watch.look(decided)
 
 
 def _said(decision: Decision) -> str:
