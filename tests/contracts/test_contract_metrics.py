@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
+import fewlabels
 from fewlabels import Predictions
 from fewlabels.metrics import ALIASES, METRICS, custom, resolve
 from fewlabels.metrics.base import HardLabels, Plan, ScoreView
@@ -225,3 +228,72 @@ def test_custom_metric_that_fails_is_undefined():
     found = metric.finish(plan.of_labels(HardLabels(np.array([[0, 1], [0, 1], [1, 1]]))))
     assert found[0] == 1
     assert np.isnan(found[1])
+
+
+def estimated_by(function):
+    """Rows and warnings of a user's metric over two classifiers, half of the items labeled."""
+    p = np.random.default_rng(2).uniform(0.05, 0.95, 80)
+    labels = np.where(np.arange(80) < 40, p > 0.5, -1)
+    found = fewlabels.estimate(Predictions({"a": p, "b": p**2}, labels), metrics=custom(function))
+    return found.rows, " ".join(found.warnings)
+
+
+@pytest.mark.parametrize(
+    "value", [np.inf, -np.inf, np.nan, 10**400, Fraction(10**400), ValueError(), OverflowError()]
+)
+def test_what_is_not_finite_is_undefined_and_never_ok(value):
+    def mine(y_true, y_proba):
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    rows, warnings = estimated_by(mine)
+    assert all(np.isnan((row.value, row.low, row.high)).all() for row in rows)
+    assert {str(row.status) for row in rows} == {"undefined"}
+    assert "undefined: mine: " in warnings
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_draws_that_are_not_finite_are_counted(value):
+    seen = []
+
+    def mine(y_true, y_proba):
+        seen.append(0)
+        return value if len(seen) % 5 == 0 else 0.5
+
+    rows, warnings = estimated_by(mine)
+    assert all((row.value, row.low, row.high) == (0.5, 0.5, 0.5) for row in rows)
+    assert re.search(r"mine was undefined in \d+ of \d+ draws", warnings)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1j, "got 1j"), (None, "got None"), ("0.5", "got '0.5'"), (np.ones(2), "got array"),
+        (np.array(0.5), "got array"), ([0.5], r"got \[0.5\]"), (KeyError("a\nb"), "raised KeyError"),
+        (TypeError("no"), "raised TypeError: no"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_said_with_the_name_of_the_metric(value, message):
+    def mine(y_true, y_proba):
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    with pytest.raises(fewlabels.InputError, match=f"metric 'mine' must return.*{message}") as told:
+        estimated_by(mine)
+    assert "\n" not in str(told.value)
+
+
+def test_a_function_that_writes_into_its_arguments_changes_nothing():
+    def mine(y_true, y_proba):
+        return float(((y_proba > 0.5) == y_true).mean())
+
+    clean = estimated_by(mine)
+
+    def careless(y_true, y_proba):
+        out = mine(y_true, y_proba)
+        y_true[:], y_proba[:] = 0, 0
+        return out
+
+    assert [row[3:] for row in estimated_by(careless)[0]] == [row[3:] for row in clean[0]]

@@ -457,7 +457,7 @@ class ManyMeasurer:
         posterior = self.labeled.posterior.of(j)
         if not self.items.gives(metric.needs)[j]:
             return Status.NOT_APPLICABLE
-        if np.isnan(value):
+        if not np.isfinite(value):
             return Status.UNDEFINED
         if posterior.status is Status.NOT_CONVERGED:
             return posterior.status

@@ -83,7 +83,7 @@ def judge(
             "not-applicable: the method estimates only metrics that are means over items "
             "(accuracy, error_rate, brier, log_loss)",
         )
-    if math.isnan(value):
+    if not math.isfinite(value):
         return Verdict(
             Status.UNDEFINED,
             f"undefined: {metric.name}{_where(group)}: {_why(posterior)}",
@@ -113,7 +113,7 @@ def judge_losses(value: float, size: int, labels: int, why: str, group: str | No
         Why it would be undefined.
     """
     where = "" if group is None else f" in group {group}"
-    if math.isnan(value):
+    if not math.isfinite(value):
         return Verdict(Status.UNDEFINED, f"undefined: {why}{where}", of_model=True)
     if size >= FEW_ANNOTATED:
         return Verdict(Status.OK)
@@ -139,7 +139,7 @@ def _why(posterior: LabelPosterior) -> str:
         return "the labeled items do not define it (no label, or a class is missing)"
     return (
         "these items do not define it (a class is absent or never predicted, there is no "
-        "prediction, or a function raised an error)"
+        "prediction, or a function raised an error or gave no finite number)"
     )
 
 

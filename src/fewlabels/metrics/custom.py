@@ -9,13 +9,14 @@ from numbers import Real
 
 import numpy as np
 
-from fewlabels.errors import UsageError
+from fewlabels.errors import InputError, UsageError, one_line, quoted
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
 class _FunctionPlan(ScorePlan):
+    name: str
     function: Callable[[Ints, Floats], float]
     probabilities: Floats
 
@@ -26,8 +27,10 @@ class _FunctionPlan(ScorePlan):
         return state
 
     def of_labels(self, labels: HardLabels) -> Floats:
+        # Copies: what a function does to its arguments is nothing to the next draw.
+        p = self.probabilities
         return np.array(
-            [self._value(labels.labels[:, d], self.probabilities) for d in range(labels.size)]
+            [self._value(labels.labels[:, d].copy(), p.copy()) for d in range(labels.size)]
         )
 
     def resampled(self, labels: Ints, rows: Ints) -> Floats:
@@ -40,14 +43,23 @@ class _FunctionPlan(ScorePlan):
         )
 
     def _value(self, labels: Ints, probabilities: Floats) -> float:
+        """The function's value; NaN, which is counted and reported, where it is not defined."""
         try:
             value = self.function(labels, probabilities)
-        except (ValueError, ZeroDivisionError):
-            # Undefined on this draw (a class is missing, say): NaN, which is counted and reported.
-            return math.nan
-        if not isinstance(value, Real):
-            raise UsageError(f"a metric must return a number; got {value!r:.60}")
-        return float(value)
+            number = float(value) if isinstance(value, Real) else None
+        except (ValueError, ArithmeticError):
+            return math.nan  # a class is missing, say
+        except Exception as error:
+            what = one_line(f"{type(error).__name__}: {error}", 120)
+            raise InputError(
+                f"metric {quoted(self.name)} must return a number; it raised {what}: raise "
+                "ValueError where it is undefined"
+            ) from error
+        if number is None:
+            raise InputError(
+                f"metric {quoted(self.name)} must return a number; got {one_line(repr(value), 60)}"
+            )
+        return number if math.isfinite(number) else math.nan
 
 
 def resampled_values(plan: Plan, labels: Ints, rows: Ints) -> Floats:
@@ -59,15 +71,16 @@ def resampled_values(plan: Plan, labels: Ints, rows: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class Function(Statistic):
-    """A function of (y_true, y_proba), called once per draw."""
+    """A function of (y_true, y_proba), called once per draw; errors speak of it by its name."""
 
+    name: str
     function: Callable[[Ints, Floats], float]
 
     def prepare(self, view: ScoreView) -> Plan:
         """Give the function what scikit-learn's metrics take: P(class 1), or (n, K)."""
         p = view.probabilities
         assert p is not None
-        return _FunctionPlan(self.function, p[:, 1] if view.n_classes == 2 else p)
+        return _FunctionPlan(self.name, self.function, p[:, 1] if view.n_classes == 2 else p)
 
 
 def custom(
@@ -83,7 +96,8 @@ def custom(
     ----------
     function
         Called with class indices (n,) and probabilities: P(class 1) (n,) for two classes, (n, K)
-        for more. A ValueError or ZeroDivisionError means undefined there.
+        for more. A number that is not finite, a ValueError and an ArithmeticError mean undefined
+        there; any other error, and what is no number, stops the run.
     name
         Name of its rows; the function's own name unless given.
     direction
@@ -110,7 +124,7 @@ def custom(
         direction,
         bounds,
         "probabilities",
-        Function(function),
+        Function(label, function),
         lambda digest: digest,
         in_memory=True,
     )
