@@ -20,6 +20,7 @@ from fewlabels.checks.arrays import (
     class_names,
     dense_votes,
     known_labels,
+    label_array,
     label_weights,
     model_names,
     one_of_classes,
@@ -174,7 +175,12 @@ class Predictions(Shown):
             probabilities = {"model0": probabilities}
         if isinstance(probabilities, Mapping):
             refuse_beside_mapping(votes=votes, scores=scores, models=models)
+            labels = None if labels is None else label_array("labels", labels)
             probabilities, votes, scores, models, classes = by_name(probabilities, classes, labels)
+        labels, votes, scores = (
+            value if value is None or scipy.sparse.issparse(value) else label_array(name, value)
+            for name, value in (("labels", labels), ("votes", votes), ("scores", scores))
+        )
         probabilities = one_of_classes(probabilities, models, said)
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, said)
@@ -609,7 +615,9 @@ class Predictions(Shown):
 
     def with_multiplicity(self, times: Floats | None) -> Predictions:
         """The same rows, each of which stands for so many items, shape (n,)."""
-        return self._with(multiplicity=times)
+        return self._with(
+            multiplicity=None if times is None else positive_counts(times, self.n_items)
+        )
 
     def noting(self, notes: Iterable[str], reading: Iterable[str] | None = None) -> Predictions:
         """The same predictions with notes about where they come from, and how they were read."""

@@ -270,8 +270,8 @@ def test_draws_that_are_not_finite_are_counted(value):
     ("value", "message"),
     [
         (1j, "got 1j"), (None, "got None"), ("0.5", "got '0.5'"), (np.ones(2), "got array"),
-        (np.array(0.5), "got array"), ([0.5], r"got \[0.5\]"), (KeyError("a\nb"), "raised KeyError"),
-        (TypeError("no"), "raised TypeError: no"),
+        (np.array(0.5), "got array"), ([0.5], r"got \[0.5\]"),
+        (KeyError("a\nb"), "raised KeyError"), (TypeError("no"), "raised TypeError: no"),
     ],
 )  # fmt: skip
 def test_what_is_no_number_is_said_with_the_name_of_the_metric(value, message):

@@ -49,10 +49,10 @@ def test_agreement_is_the_hypergeometric_for_two_classes():
     hard = np.r_[np.zeros(8, int), np.ones(22, int), np.zeros(15, int), np.ones(5, int)]
     # Agreements are 2 x + 20 - 23 for x items of class 0 that are called so.
     exact = hypergeom.cdf(8, 50, 30, 23)
-    found = below_chance_by_agreement(labels, hard, np.ones(50), 2)
+    found = below_chance_by_agreement(labels, hard, np.ones(50))
     assert found == pytest.approx(exact, rel=0.35)
-    assert below_chance_by_agreement(hard, hard, np.ones(50), 2) > 0.99
-    assert below_chance_by_agreement(np.zeros(5, int), np.zeros(5, int), np.ones(5), 2) == 1.0
+    assert below_chance_by_agreement(hard, hard, np.ones(50)) > 0.99
+    assert below_chance_by_agreement(np.zeros(5, int), np.zeros(5, int), np.ones(5)) == 1.0
 
 
 def test_chance_is_hardly_ever_called_reversed():

@@ -18,7 +18,7 @@ from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Sch
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks.arguments import bins_of, level_of, seed_of, workers_of
+from fewlabels.checks.arguments import bins_of, level_of, plain_array, seed_of, workers_of
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, plain_name, unknown
 from fewlabels.estimates import Estimate
@@ -417,13 +417,14 @@ def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
             if name not in models:
                 raise UsageError(unknown("model", name, models))
         return {models.index(m): concentrations(alpha, n) for m, alpha in value.items()}
-    if np.ndim(value) == 2:
-        if np.shape(value) != (n, len(models)):
+    value = plain_array("concentration", value)
+    if value.ndim == 2:
+        if value.shape != (n, len(models)):
             raise InputError(
                 f"`concentration` must have the shape ({n}, {len(models)}), a column per "
-                f"classifier; got {np.shape(value)}"
+                f"classifier; got {value.shape}"
             )
-        return {j: concentrations(np.asarray(value)[:, j], n) for j in range(len(models))}
+        return {j: concentrations(value[:, j], n) for j in range(len(models))}
     return dict.fromkeys(range(len(models)), concentrations(value, n))
 
 

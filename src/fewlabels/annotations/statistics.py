@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.arguments import label_counts, probability_rows, whole
+from fewlabels.checks.arguments import label_counts, numbers, probability_rows, whole
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -304,10 +304,7 @@ def concentrations(value: Any, n: int) -> Floats:
     InputError
         If they are not.
     """
-    try:
-        alpha = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"`concentration` must be numbers; got {error}") from None
+    alpha = numbers("concentration", value).astype(np.float64)
     if alpha.shape not in ((), (n,)):
         raise InputError(
             f"`concentration` must be one number or {n} of them, one per item; got shape "

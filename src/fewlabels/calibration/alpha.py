@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
 from fewlabels.calibration.scaling import descend
-from fewlabels.checks.arguments import not_negative, one_of
+from fewlabels.checks.arguments import not_negative, one_of, plain_array
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels import dirichlet_multinomial as kernel
 from fewlabels.kernels.arrays import Array, Floats
@@ -356,7 +356,8 @@ def _members(samples: Any) -> Floats:
 
 def _concentrations(value: Any, f: Floats) -> Floats:
     """Concentrations (S, n)."""
-    alpha0 = door_of.block("concentration", value, np.ndim(value))
+    value = plain_array("concentration", value)
+    alpha0 = door_of.block("concentration", value, value.ndim)
     if alpha0.shape not in {f.shape[1:2], f.shape[:2]} or not (alpha0 > 0).all():
         raise InputError(
             f"`concentration` must be positive, of shape {f.shape[1:2]} or {f.shape[:2]}; got "

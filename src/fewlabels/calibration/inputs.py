@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from fewlabels.checks.arguments import (
     matrix,
     one_of,
     one_per,
+    plain_array,
     refuse,
     whole_counts,
 )
-from fewlabels.checks.arrays import UNKNOWN, known_labels
+from fewlabels.checks.arrays import UNKNOWN, known_labels, label_array
 from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
@@ -80,10 +80,9 @@ def histogram(value: Any, n: int, k: int) -> Floats:
 
 def counts_and_classes(value: Any, n: int, k: int) -> tuple[Floats, Array]:
     """Counts (n, K) of labels (n,) or of a histogram (n, K), and the names of the classes (K,)."""
-    value = _detached(value)
-    array = np.asarray(value)
+    array = label_array("labels", value)
     if array.ndim > 1:
-        counts, classes = histogram(value, n, k), np.arange(k)
+        counts, classes = histogram(array, n, k), np.arange(k)
     else:
         index, classes = _label_indices(one_per("labels", array, n), n, k)
         counts = np.zeros((n, k))
@@ -119,26 +118,16 @@ def feature_block(value: Any, n: int, columns: int | None = None) -> Floats:
 
 
 def block(name: str, value: Any, dimensions: int) -> Floats:
-    """An array of finite numbers; a tensor that records gradients is read without them."""
-    if hasattr(value, "toarray"):
-        raise InputError(f"`{name}` is sparse, which is not supported; pass its .toarray()")
-    value = np.asarray(_detached(value))
+    """An array of finite numbers."""
+    value = plain_array(name, value)
     if value.ndim != dimensions:
         raise InputError(
             f"`{name}` must have {dimensions} dimensions; got {value.shape}. Reshape your data"
         )
-    if value.dtype.kind == "c":
-        raise InputError(f"`{name}` is complex. Complex data not supported: pass real numbers")
     array: Floats = matrix(name, value, dimensions)
     bad = np.isnan(array)
     refuse(bad, array, f"`{name}` must not have NaN", "fill it in, or leave that item out")
     return array
-
-
-def _detached(value: Any) -> Any:
-    """PyTorch's tensors as arrays: not all of them turn into one by themselves."""
-    detach: Callable[[], Any] | None = getattr(value, "detach", None)
-    return value if detach is None else detach().cpu()
 
 
 def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
@@ -153,6 +142,9 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
     indices = np.arange(k)
     if not len(known):
         return np.full(n, UNKNOWN), indices
+    if known.dtype.kind == "f" and (known != np.round(known)).any():
+        odd = known[known != np.round(known)][0]
+        raise InputError(f"`labels` must be class indices or names; got {odd}: round it, or use -1")
     numeric = known.dtype.kind in "buif" or all(
         isinstance(v, int | float | np.number) for v in known.tolist()
     )

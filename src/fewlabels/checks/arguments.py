@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fewlabels.errors import InputError, UsageError, no_level, quoted, unknown
+from fewlabels.errors import InputError, UsageError, no_level, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 
@@ -57,26 +57,111 @@ def refuse(
         raise InputError(f"{rule}; got {array[at]:{digits}} for {place} (from 0): {words}")
 
 
-def numbers(name: str, value: Any, dimensions: int) -> Array:
-    """An array of numbers of so many dimensions, with a row at least; not copied if it is one.
+_NO_NUMBERS = {"c": "is complex. Complex data not supported: pass real numbers",
+               "m": "holds durations; pass numbers or text",
+               "M": "holds times; pass numbers or text",
+               "V": "holds records (a structured array); pass one of their fields"}  # fmt: skip
+"""Kinds of arrays, by numpy's letters, that are neither numbers nor text."""
+
+
+def plain_array(name: str, value: Any, *, names: bool = False) -> Array:
+    """Whatever array-like as an array of numbers, texts or objects: the one way in for arrays.
+
+    What is masked, NA or None is NaN among numbers, None among others; times are texts if they are
+    `names`. An array of numbers or texts is given back as it is.
 
     Raises
     ------
     InputError
-        If it is not.
+        If it is sparse, ragged, complex, of times or of records, or no array.
     """
+    if hasattr(value, "toarray"):
+        raise InputError(f"`{name}` is sparse, which is not supported; pass its .toarray()")
     try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iufb":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"`{name}` must be numbers; got {error}") from None
-    if array.ndim != dimensions:
+        if hasattr(value, "detach"):  # a tensor of PyTorch that records gradients
+            value = value.detach().cpu()
+        masked = _masked(value) if _holds_mask(value) else None
+        array = np.asarray(value if masked is None else masked.data)
+        if array.dtype.kind == "O":
+            array = _plain_objects(array)
+        elif array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8")
+        elif array.dtype.kind == "T":
+            array = array.astype(object)
+        elif array.dtype.kind in "mM" and names:
+            nothing, array = np.isnat(array), array.astype(str).astype(object)
+            array[nothing] = None
+    except Exception as error:  # whatever its own library raises
+        what = one_line(str(error), 160)
+        raise InputError(f"`{name}` must be an array of numbers or text; got {what}") from None
+    if array.dtype.kind in _NO_NUMBERS:
+        raise InputError(f"`{name}` {_NO_NUMBERS[array.dtype.kind]}")
+    if masked is not None and np.ma.getmaskarray(masked).any():
+        array = array.astype(np.float64 if array.dtype.kind in "biuf" and not names else object)
+        array[np.ma.getmaskarray(masked)] = np.nan if array.dtype.kind == "f" else None
+    return array
+
+
+def _holds_mask(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_mask, value))
+    return isinstance(value, np.ma.MaskedArray)
+
+
+def _masked(value: Any) -> Any:
+    """Lists of masked arrays with their masks, which numpy forgets."""
+    return np.ma.stack(list(map(_masked, value))) if isinstance(value, list | tuple) else value
+
+
+def _plain_objects(array: Array) -> Array:
+    """Objects with texts for bytes, and None for what is missing."""
+    kinds = set(map(type, array.ravel().tolist()))
+    if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
+        raise ValueError("complex numbers")
+    if kinds <= {str, type(None), int, bool}:
+        return array
+    out = np.empty(array.shape, dtype=object)
+    for i, value in enumerate(array.ravel().tolist()):
+        if isinstance(value, list | tuple | dict | set | np.ndarray) and value is not np.ma.masked:
+            raise ValueError(f"a {type(value).__name__} for one entry: rows of different lengths")
+        # Numbers that are not themselves are NaN; of pandas' own, NA and NaT, the names are enough.
+        missing = isinstance(value, Number) and value != value
+        missing = missing or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
+        out.flat[i] = None if missing else value.decode() if isinstance(value, bytes) else value
+    return out
+
+
+def numbers(name: str, value: Any, dimensions: int | None = None) -> Array:
+    """An array of numbers, with a row at least; not copied if it is one.
+
+    Raises
+    ------
+    InputError
+        If it is none, or has other dimensions than so many.
+    """
+    array = plain_array(name, value)
+    if array.dtype.kind not in "iufb":
+        array = as_real(name, array)
+    if dimensions is not None and array.ndim != dimensions:
         shape = "(items, classes)" if dimensions == 2 else "(items,)"
         raise InputError(f"`{name}` must have the shape {shape}; got {array.shape}")
-    if len(array) == 0:
+    if dimensions is not None and len(array) == 0:
         raise InputError(f"`{name}` has no rows; pass at least one item")
     return array
+
+
+def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
+    """A copy of an array as numbers of a type.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        return array.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"`{name}` must be numbers; got {one_line(str(error), 160)}") from None
 
 
 LARGEST_SCORE = 1e250
@@ -99,17 +184,16 @@ def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) 
     InputError
         If they are not.
     """
-    try:
-        array = np.array(value, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"`{name}` must be numbers; got {error}") from None
+    array = as_real(name, plain_array(name, value), dtype)
     if array.ndim != dimensions:
         raise InputError(
             f"`{name}` must have {dimensions} dimensions; got shape {array.shape}: see "
             "fewlabels.Predictions for the shapes"
         )
-    if len(array) == 0:
+    if array.ndim and len(array) == 0:
         raise InputError(f"`{name}` has no rows; pass at least one item")
+    if not array.size:
+        raise InputError(f"`{name}` has no columns; got shape {array.shape}: pass at least one")
     if array.dtype.kind == "f" and np.isinf(array).any():
         at = tuple(int(i) for i in np.argwhere(np.isinf(array))[0])
         raise InputError(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from fewlabels.checks.arguments import SUM_ROUNDING, SUM_TOLERANCE, matrix, one_per, refuse
+from fewlabels.checks.arguments import (
+    SUM_ROUNDING,
+    SUM_TOLERANCE,
+    as_real,
+    matrix,
+    one_per,
+    plain_array,
+    refuse,
+)
 from fewlabels.checks.class_words import (
     MAYBE_NO_LABEL,
     NO_LABEL,
@@ -18,6 +27,7 @@ from fewlabels.checks.class_words import (
     positive_index,
     same_answer,
 )
+from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError, UsageError, listed, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -108,7 +118,8 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
             classes = named
         if array.ndim == 2:
             blocks[j] = _class_block(str(name), array, named, classes)
-        elif array.dtype.kind in "bOUS" or (array.dtype.kind in "iuf" and _whole(array)):
+        elif array.dtype.kind in "bOU" or (array.dtype.kind in "iuf" and _whole(array)):
+            _refuse_wrapped(str(name), array)
             votes[j] = array
         else:
             one = array.astype(np.float64)
@@ -122,7 +133,7 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
                 f"classifiers must have one row per item; the first has {n} and {name!r} has "
                 f"{len(_array_of(name, value)[0])}"
             )
-    texts = {t for a in votes.values() if a.dtype.kind in "OUS" for t in _class_texts(a)}
+    texts = {t for a in votes.values() for t in _class_texts(a)}
     if texts and classes is None:
         if any(b.ndim == 2 for b in blocks.values()):
             raise InputError(
@@ -130,8 +141,7 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
                 "probabilities do not; say their order with `classes` (of scikit-learn: "
                 "classes=model.classes_)"
             )
-        y = np.asarray([] if labels is None else labels)
-        of_labels = _class_texts(y) if y.dtype.kind in "OUS" else []
+        of_labels = _class_texts(labels) if labels is not None else []
         # Spellings of one class count once, as the labels write it.
         kept: list[str] = []
         for text in [*dict.fromkeys(of_labels), *sorted(texts)]:
@@ -167,11 +177,11 @@ def _array_of(name: Any, value: Any) -> tuple[Array, list[str]]:
     columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
     if columns is not None and np.ndim(columns) == 1 and len(columns):
         named = [str(c) for c in columns]
-        return np.column_stack([np.asarray(value[c]) for c in columns]), named
-    array = np.asarray(value)
+        return np.column_stack([label_array(str(name), value[c]) for c in columns]), named
+    array = label_array(str(name), value)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim not in (1, 2) or array.dtype.kind not in "biufOUS":
+    if array.ndim not in (1, 2) or array.dtype.kind not in "biufOU":
         raise InputError(
             f"classifier {str(name)!r} must be (n, K) probabilities or (n,) probabilities, hard "
             f"predictions or scores; got shape {array.shape}"
@@ -201,7 +211,9 @@ def _class_block(
 
 
 def _class_texts(array: Array) -> list[str]:
-    """The texts of an array that are classes, in order."""
+    """The texts of an array that are classes, in order; none of one of numbers."""
+    if array.dtype.kind not in "OU":
+        return []
     none = NO_LABEL | MAYBE_NO_LABEL
     return [str(v) for v in array if v is not None and folded(str(v)) not in none]
 
@@ -217,11 +229,8 @@ def _columns(
     """Columns (n, M) of the classifiers that have one; text is looked up in the classes."""
     out = np.full((n, m), float(absent))
     for j, column in by_model.items():
-        if column.dtype.kind in "OUS":
-            if column.dtype.kind == "O":
-                column = _numbers(column)
-            if column.dtype.kind in "OUS":
-                column = _looked_up(column, tuple(classes or ()))
+        if column.dtype.kind in "OU":
+            column = _looked_up(column, tuple(classes or ()))
         out[:, j] = column
     return out
 
@@ -244,13 +253,13 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
     InputError
         If `models` names one classifier per column of such a block.
     """
-    if np.ndim(probabilities) == 1 and np.asarray(probabilities).dtype.kind == "f":
-        return np.asarray(probabilities)[:, None]
-    if np.ndim(probabilities) != 2:
-        return probabilities
-    block = np.asarray(probabilities)
+    block = None if probabilities is None else label_array("probabilities", probabilities)
+    if block is not None and block.ndim == 1 and block.dtype.kind == "f":
+        return block[:, None]
+    if block is None or block.ndim != 2:
+        return block
     if block.dtype.kind not in "iuf" or not _sums_to_one(block.astype(np.float64)):
-        return probabilities
+        return block
     k = block.shape[1]
     if models is not None and len(models) == k:
         raise InputError(
@@ -296,7 +305,8 @@ def class_index(asked: Any, classes: Sequence[Any]) -> int:
 
 def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
     """Probabilities (n, M, K), in range and summing to 1."""
-    binary = np.ndim(value) == 2
+    value = plain_array("probabilities", value)
+    binary = value.ndim == 2
     p = matrix("probabilities", value, 2 if binary else 3)
     if not binary and p.shape[2] < 2:
         raise InputError("one class declared in `probabilities`; at least two are needed")
@@ -385,8 +395,9 @@ def rounding(columns: Sequence[Floats] | Floats) -> tuple[Floats, Ints]:
 
 def class_indices(name: str, value: Any, dimensions: int) -> Ints:
     """Class indices, -1 where unknown."""
-    array = np.asarray(value)
-    if array.dtype.kind in "fOUS":
+    array = plain_array(name, value)
+    _refuse_wrapped(name, array)
+    if array.dtype.kind in "fOU":
         array = matrix(name, array, dimensions)
         array = np.where(np.isnan(array), UNKNOWN, array)
         if (array != np.round(array)).any():
@@ -402,6 +413,15 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
             f"`{name}` must be class indices; got {out.min()}: pass 0 .. K-1, -1 = unknown"
         )
     return out
+
+
+def _refuse_wrapped(name: str, array: Array) -> None:
+    """Refuse what -1 becomes among unsigned integers."""
+    if array.dtype.kind == "u" and array.size and array.max() == np.iinfo(array.dtype).max:
+        raise InputError(
+            f"`{name}` must be class indices; got {array.max()}, which -1 becomes in "
+            f"{array.dtype}: pass signed integers, -1 = unknown"
+        )
 
 
 def sparse_votes(value: Any) -> scipy.sparse.csr_matrix:
@@ -447,13 +467,14 @@ def dense_votes(ballots: scipy.sparse.csr_matrix) -> Array:
 
 def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
     """Further votes, (E, 3): item, classifier, class."""
-    out = matrix("repeated_votes", value, dtype=np.int64)
-    if out.shape[1] != 3 or (out < 0).any() or (out >= [n, m, k]).any():
+    out = matrix("repeated_votes", value)
+    whole = out.shape[1] == 3 and bool(((out >= 0) & (out == np.round(out))).all())
+    if not whole or (out >= [n, m, k]).any():
         raise InputError(
             "`repeated_votes` must have the columns item, classifier, class, all indices from 0; "
             f"got shape {out.shape} for {n:,} items, {m} classifiers, {k} classes"
         )
-    return out
+    return out.astype(np.int64)
 
 
 def class_names(
@@ -481,20 +502,34 @@ def class_names(
     if h is not None:
         return tuple(range(h.shape[1]))
     known = [int(v.max())] if v is not None else []
-    y = np.asarray([] if labels is None else labels)
-    if y.dtype.kind in "iuf" and y.size and not np.isnan(y.astype(float)).all():
-        known.append(int(np.nanmax(y.astype(float))))
-    return tuple(range(2 if s is not None else max(max(known, default=1) + 1, 2)))
+    if labels is not None and labels.dtype.kind in "iuf" and not np.isnan(labels).all():
+        known.append(int(min(np.nanmax(labels), 2**62)))
+    count = 2 if s is not None else max(max(known, default=1) + 1, 2)
+    what = f"the index {count - 1:,} means {count:,} classes, which"
+    refuse_beyond_memory(100.0 * count, what, "number the classes from 0")
+    return tuple(range(count))
+
+
+def label_array(name: str, value: Any) -> Array:
+    """An array of numbers or texts; objects that are all numbers become these, None is NaN."""
+    array = plain_array(name, value)
+    if array.dtype.kind == "O" and all(
+        v is None or isinstance(v, Real | Decimal) for v in array.flat
+    ):
+        return as_real(name, array)
+    if array.dtype.kind == "O":
+        odd = [v for v in array.flat if isinstance(v, float | np.floating) and not v.is_integer()]
+        if odd:
+            raise InputError(f"`{name}` must be numbers or texts; got {odd[0]} and texts")
+    return array
 
 
 def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     """Class index of each item, (n,), -1 = unknown."""
     if labels is None:
         return np.full(n, UNKNOWN, dtype=np.int64)
-    array = np.asarray(labels)
-    if array.dtype.kind == "O":
-        array = _numbers(array)
-    if array.dtype.kind in "OUS":
+    array = label_array("labels", labels)
+    if array.dtype.kind in "OU":
         array = _looked_up(array, classes)
     y = class_indices("labels", array, 1).astype(np.int64, copy=False)
     one_per("labels", y, n)
@@ -503,19 +538,14 @@ def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     return y
 
 
-def _numbers(array: Array) -> Array:
-    """An array of objects as numbers, None as NaN; itself where they are not all numbers."""
-    if all(value is None or isinstance(value, Real) for value in array.ravel().tolist()):
-        return array.astype(np.float64)
-    return array
-
-
 def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
     """Class indices of names."""
     names = [str(c) for c in classes]
-    index: dict[str, int] = {}
-    texts = [str(value) for value in array.ravel()]
+    index: dict[str | None, int] = {None: UNKNOWN}
+    texts = [None if value is None else str(value) for value in array.ravel()]
     for value in dict.fromkeys(texts):
+        if value is None:
+            continue
         meant = same_answer(value, names)
         if meant is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
             raise InputError(
@@ -537,7 +567,7 @@ def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
 
 def per_item(name: str, value: Any, n: int) -> Array:
     """A copy of one value per item, (n,)."""
-    return one_per(name, np.array(value), n)
+    return one_per(name, np.array(plain_array(name, value, names=True)), n)
 
 
 def positive_counts(multiplicity: Any, n: int) -> Floats:

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from fewlabels.checks.arguments import plain_array
 from fewlabels.data.cells import Cells, RowCollector, column_of
 from fewlabels.data.table import Source, Table, group_text
 from fewlabels.errors import InputError, UsageError, listed, quoted
@@ -171,10 +172,9 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
     for key, value in source.items():
         name = str(key)
         if hasattr(value, "__array__"):
-            array = np.asarray(value)
+            array = plain_array(name, value, names=True)
             shape: tuple[int, ...] = array.shape
-            # Times become counts of nanoseconds otherwise.
-            values = (array.astype(str) if array.dtype.kind in "mM" else array).tolist()
+            values = array.tolist()
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
             values = list(value)
             # Several probabilities, and not what a text column may hold.

@@ -152,8 +152,7 @@ def below_chance(predictions: Predictions) -> list[str]:
         voted = voted[known[voted]]
         if voted.size and (predictions.n_classes > 2 or not ranked.size):
             labels, hard = predictions.labels[voted], predictions.hard_of(voted, j)
-            k = predictions.n_classes
-            p_values.append(below_chance_by_agreement(labels, hard, times[voted], k))
+            p_values.append(below_chance_by_agreement(labels, hard, times[voted]))
         if min(p_values, default=1.0) < _SURELY:
             found.append(model)
     return found
@@ -306,20 +305,18 @@ def below_chance_by_rank(scores: Floats, positive: Array) -> float:
     return float(mannwhitneyu(scores[positive], scores[~positive], alternative="less").pvalue)
 
 
-def below_chance_by_agreement(labels: Array, hard: Array, times: Floats, n_classes: int) -> float:
+def below_chance_by_agreement(labels: Array, hard: Array, times: Floats) -> float:
     """P-value of "no worse than chance" against less agreement than permuted predictions have.
 
     Normal, with a continuity correction. Parameters are those of `agreement_by_chance`.
     """
     from scipy.stats import norm
 
-    agreed, mean, deviation = agreement_by_chance(labels, hard, times, n_classes)
+    agreed, mean, deviation = agreement_by_chance(labels, hard, times)
     return float(norm.cdf((agreed + 0.5 - mean) / deviation)) if deviation else 1.0
 
 
-def agreement_by_chance(
-    labels: Array, hard: Array, times: Floats, n_classes: int
-) -> tuple[float, float, float]:
+def agreement_by_chance(labels: Array, hard: Array, times: Floats) -> tuple[float, float, float]:
     """Number of agreements, and its mean and standard deviation under random permutations.
 
     With n_k items of class k and m_l predictions of class l, the number S of agreements under a
@@ -333,11 +330,12 @@ def agreement_by_chance(
         Class of each labeled item, the predicted one, and how many items the row stands for, (n,).
     """
     n = float(times.sum())
-    of_label = np.bincount(labels, weights=times, minlength=n_classes)
-    of_hard = np.bincount(hard, weights=times, minlength=n_classes)
+    # Of the classes that occur: a table of all of them may be larger than memory.
+    classes, codes = np.unique(np.r_[labels, hard], return_inverse=True)
+    of_label, of_hard = (np.bincount(c, times, len(classes)) for c in np.split(codes, 2))
     agreed = float(times[labels == hard].sum())
     mean = float(of_label @ of_hard) / n
-    d = np.eye(n_classes) - of_hard[:, None] / n - of_label[None, :] / n + mean / n
+    d = np.eye(len(classes)) - of_hard[:, None] / n - of_label[None, :] / n + mean / n
     variance = float((of_label[:, None] * of_hard[None, :] * d**2).sum()) / max(n - 1, 1)
     return agreed, mean, float(np.sqrt(max(variance, 0.0)))
 
@@ -375,9 +373,7 @@ def labels_of_other_items(predictions: Predictions) -> bool:
             continue
         labels, hard = predictions.labels[rows], predictions.hard_of(rows, j)
         counts[np.searchsorted(known, rows), hard] += 1
-        agreed, mean, deviation = agreement_by_chance(
-            labels, hard, predictions.times[rows], predictions.n_classes
-        )
+        agreed, mean, deviation = agreement_by_chance(labels, hard, predictions.times[rows])
         better = norm.sf((agreed - 0.5 - mean) / deviation) if deviation else 1.0
         if better < _UNLIKE / len(predictions.models):
             return False

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.simplex import softmax
@@ -64,14 +65,31 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     return served, served.probabilities
 
 
+def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
+    """Refuse confusion matrices of all classifiers, of which a method holds several at once.
+
+    Raises
+    ------
+    InputError
+        If memory cannot hold them.
+    """
+    k = predictions.n_classes
+    refuse_beyond_memory(
+        4 * 8.0 * predictions.n_models * k**2,
+        f"a confusion matrix of {k:,} classes for each of {predictions.n_models:,} classifiers",
+        "merge classes, or take --method labeled",
+    )
+
+
 def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
     """The classifiers that give hard predictions.
 
     Raises
     ------
     InputError
-        If no classifier gives any.
+        If no classifier gives any, or memory cannot hold their confusion matrices.
     """
+    refuse_confusion_beyond_memory(predictions)
     served = _givers(
         predictions,
         predictions.gives("hard"),

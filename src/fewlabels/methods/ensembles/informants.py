@@ -19,6 +19,7 @@ from scipy.special import expit, ndtri
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.simplex import agreement_anchor, calibrated_pool, centred_logs, softmax
 from fewlabels.kernels.votes import by_group
+from fewlabels.methods.base import refuse_confusion_beyond_memory
 from fewlabels.methods.scores import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
 from fewlabels.predictions import Predictions
@@ -79,6 +80,7 @@ class Informants:
         Without `every_kind` only probabilities are taken, as they are.
         """
         k, m = some.n_classes, some.n_models
+        refuse_confusion_beyond_memory(some)
         nothing, flat = np.zeros((m, 2)), np.full((m, k, k), 1 / k)
         if not every_kind:
             alike: tuple[Kind, ...] = tuple("probability" for _ in range(m))
