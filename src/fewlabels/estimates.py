@@ -13,7 +13,7 @@ import numpy as np
 from fewlabels import __version__, report
 from fewlabels.comparison import paired_interval, probability_best
 from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -68,7 +68,7 @@ class Paired(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Estimated):
+class Estimates(Frozen, Estimated):
     """What `fewlabels.estimate` returns.
 
     `rows` are ordered: all items, then groups by first appearance; classifiers as given; metrics as
@@ -127,7 +127,9 @@ class Estimates(Estimated):
         """
         if flat:
             return report.flat_numbers(self._facts())
-        return self._facts() | {"comparison": (self.details or {}).get("comparison", {})}
+        return self._facts() | {
+            "comparison": plain_values((self.details or {}).get("comparison", {}))
+        }
 
     def _facts(self) -> dict[str, Any]:
         facts = {
@@ -152,10 +154,12 @@ class Estimates(Estimated):
         }
         return {name: plain_values(value) for name, value in facts.items()}
 
-    @cached_property
+    @property
     def report(self) -> dict[str, Any]:
-        """Everything that a report shows, as a dictionary of plain values."""
-        return with_some_groups(self._told() | {"comparison": {}} | dict(self.details or {}))
+        """Everything that a report shows, as a dictionary of plain values, made anew."""
+        return with_some_groups(
+            self._told() | {"comparison": {}} | plain_values(self.details or {})
+        )
 
     def _in_brief(self) -> dict[str, Any]:
         return with_some_groups(self._told())

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fewlabels.errors import Status
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.blocks import computed_once, map_blocks, spans
 from fewlabels.kernels.counter_based import uniforms
 
@@ -164,7 +164,7 @@ _NO_DOUBT = Allowance()
 
 
 @dataclass(frozen=True, eq=False)
-class LabelPosterior:
+class LabelPosterior(Frozen):
     """Posterior over the labels of n items, with the parameters' uncertainty.
 
     `given` is P(label) per item, (n, K), or a function that computes it when somebody asks: whoever

@@ -35,7 +35,17 @@ from fewlabels.checks.arrays import (
     votes_again,
 )
 from fewlabels.errors import InputError, UsageError, unknown
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import (
+    Array,
+    Bools,
+    Floats,
+    Frozen,
+    FrozenDict,
+    Ints,
+    UInts,
+    frozen,
+    read_only,
+)
 from fewlabels.kernels.blocks import computed_once
 from fewlabels.kernels.counter_based import (
     alone,
@@ -63,7 +73,7 @@ MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Predictions(Shown):
+class Predictions(Frozen, Shown):
     """Predictions of M classifiers for n items of K classes, with the labels there are.
 
     Parameters
@@ -237,9 +247,7 @@ class Predictions(Shown):
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, frozen(read_only(value)))
 
     def summary(self, width: int = 80) -> str:
         """How many items and labels there are, and what each classifier gives, as text."""
@@ -302,9 +310,9 @@ class Predictions(Shown):
         return self.size_of(slice(None))
 
     @computed_once
-    def place(self) -> dict[str, int]:
+    def place(self) -> Mapping[str, int]:
         """Place of every classifier among them, by its name."""
-        return {name: j for j, name in enumerate(self.models)}
+        return FrozenDict({name: j for j, name in enumerate(self.models)})
 
     @property
     def n_models(self) -> int:
@@ -439,20 +447,20 @@ class Predictions(Shown):
 
     def gives(self, needs: Needs) -> Bools:
         """Which classifiers give any item what a metric needs, shape (M,)."""
-        if needs not in self._givers:
-            of_votes = self.is_sparse and needs == "hard"
-            columns = np.bincount(self.ballots.indices, minlength=self.n_models) if of_votes else 0
-            nothing = self.is_sparse or (self.probabilities is None and needs == "probabilities")
-            self._givers[needs] = (
-                np.broadcast_to(np.asarray(columns) > 0, self.n_models)
-                if nothing
-                else np.asarray(self.provides(needs).any(axis=0))
-            )
         return self._givers[needs]
 
     @computed_once
-    def _givers(self) -> dict[str, Bools]:
-        return {}
+    def _givers(self) -> Mapping[Needs, Bools]:
+        def givers(needs: Needs) -> Bools:
+            of_votes = self.is_sparse and needs == "hard"
+            columns = np.bincount(self.ballots.indices, minlength=self.n_models) if of_votes else 0
+            nothing = self.is_sparse or (self.probabilities is None and needs == "probabilities")
+            if nothing:
+                return np.broadcast_to(np.asarray(columns) > 0, self.n_models)
+            return np.asarray(self.provides(needs).any(axis=0))
+
+        every: tuple[Needs, ...] = ("hard", "probabilities", "ranking")
+        return FrozenDict({needs: read_only(givers(needs)) for needs in every})
 
     def given_by(self, needs: Needs, j: int) -> Ints:
         """Which items classifier j gives what a metric needs, ascending."""

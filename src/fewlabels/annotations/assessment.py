@@ -24,7 +24,7 @@ from fewlabels.errors import InputError, UsageError, listed, plain_name, unknown
 from fewlabels.estimates import Estimate
 from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.evaluation.status import Reasons, judge_losses
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Frozen, FrozenDict, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
@@ -32,7 +32,7 @@ from fewlabels.report.shown import Estimated, plain_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment(Estimated):
+class Assessment(Frozen, Estimated):
     """What `assess` returns.
 
     `rows` are ordered: all items first, then the groups; classifiers as given; metrics as in
@@ -79,8 +79,8 @@ class Assessment(Estimated):
             ) from None
 
     @cached_property
-    def _index(self) -> dict[tuple[str, str, str | None], Estimate]:
-        return {(row.model, row.metric, row.group): row for row in self.rows}
+    def _index(self) -> Mapping[tuple[str, str, str | None], Estimate]:
+        return FrozenDict({(row.model, row.metric, row.group): row for row in self.rows})
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""

@@ -15,7 +15,7 @@ from fewlabels.annotations import evaluate
 from fewlabels.checks.side_files import side_json
 from fewlabels.data.write import native_columns
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
 from fewlabels.kernels.simplex import filled
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import plain_values
@@ -108,7 +108,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Recalibrated:
+class Recalibrated(Frozen):
     """What calibrations make of items: shapes (n, M, K) and (n, M), NaN where nothing is known.
 
     `predictions` are as given but for the probabilities. With alpha-calibration `concentration`,
@@ -145,7 +145,7 @@ class Recalibrated:
 
 
 @dataclass(frozen=True, eq=False)
-class Recalibration:
+class Recalibration(Frozen):
     """Fitted calibrations of classifiers, by name, and what they need to be applied."""
 
     settings: Settings

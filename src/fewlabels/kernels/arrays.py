@@ -1,8 +1,10 @@
-"""Array types of the kernels."""
+"""Array types of the kernels, and values that nobody can write into."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,3 +14,72 @@ Ints = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
+"""Array types of the kernels."""
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_T = TypeVar("_T")
+
+
+class FrozenDict(dict[_K, _V]):
+    """A dictionary that cannot be written into; it compares, pickles and prints as any other."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a result cannot be written into; dict(it) is a copy that can")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frozen, (dict(self),)
+
+
+class Frozen:
+    """A result whose arrays are read-only, and its mappings and lists frozen, nested ones too."""
+
+    def __post_init__(self) -> None:
+        self.__setstate__(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: frozen(value) for name, value in state.items()})
+
+
+def frozen(value: Any) -> Any:
+    """The value with read-only views for arrays, tuples for lists, and mappings and sets frozen.
+
+    The array that a view is of stays as it is: it may be somebody else's. Of other frozen objects
+    of this package the arrays alone are read-only: what a method works with, it may keep.
+    """
+    if isinstance(value, np.ndarray):
+        return read_only(value.view()) if value.flags.writeable else value
+    if isinstance(value, Mapping):
+        same = isinstance(value, FrozenDict)
+        return value if same else FrozenDict({k: frozen(v) for k, v in value.items()})
+    if isinstance(value, set):
+        return frozenset(value)
+    if isinstance(value, list | tuple):
+        parts = [v if isinstance(v, str | int | float) else frozen(v) for v in value]
+        if isinstance(value, tuple) and all(a is b for a, b in zip(parts, value, strict=True)):
+            return value
+        make: Any = type(value)
+        return make(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if hasattr(value, "indptr"):
+        return read_only(value.copy())
+    own = is_dataclass(value) and type(value).__module__.startswith("fewlabels.")
+    if own and not isinstance(value, Frozen | type) and value.__dataclass_params__.frozen:
+        for name in (field.name for field in fields(value)):
+            part = getattr(value, name)
+            if not isinstance(part, Mapping | list | set):
+                object.__setattr__(value, name, frozen(part))
+    return value
+
+
+def read_only(value: _T) -> _T:
+    """The very array, sparse matrix or tuple of these, made read-only."""
+    arrays: Any = value if isinstance(value, tuple) else (value,)
+    for part in arrays:
+        if hasattr(part, "indptr"):
+            read_only((part.data, part.indices, part.indptr))
+        elif isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return value

@@ -19,7 +19,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.arrays import Ints, read_only
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -195,8 +195,8 @@ class computed_once(Generic[T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Self | T:
-        """Compute the value and keep it in the instance, where it hides this descriptor."""
+        """Compute the value and keep it in the instance, read-only, hiding this descriptor."""
         if instance is None:
             return self
-        value = instance.__dict__[self.name] = self.function(instance)
+        value = instance.__dict__[self.name] = read_only(self.function(instance))
         return value

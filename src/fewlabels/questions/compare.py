@@ -21,6 +21,7 @@ from fewlabels.evaluation.differences import (
     group_gaps,
 )
 from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.kernels.arrays import Frozen
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
@@ -30,7 +31,7 @@ from fewlabels.report.shown import Shown, plain_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons(Shown):
+class Comparisons(Frozen, Shown):
     """What `fewlabels.compare` returns.
 
     `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`

@@ -34,7 +34,7 @@ from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
 from fewlabels.evaluation.status import Verdict, judge
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.blocks import Progress, silent
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
@@ -56,7 +56,7 @@ IntervalKind = Literal["shortest", "equal-tailed"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Answer(Shown):
+class Answer(Frozen, Shown):
     """Whom an answer is about, how it was come by, and how far it can be trusted."""
 
     model: str

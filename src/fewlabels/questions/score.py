@@ -7,7 +7,7 @@ mean of what labels say beyond it, as far as the two are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from fewlabels.checks.class_words import polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.estimating import estimate
-from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.arrays import Bools, Floats, Frozen
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.autoeval import AutoEval
@@ -73,7 +73,7 @@ class Help(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CriterionScore:
+class CriterionScore(Frozen):
     """The scores under one criterion, and what they rest on."""
 
     criterion: str | None
@@ -83,7 +83,7 @@ class CriterionScore:
     rows: tuple[ScoreRow, ...]
     judges: tuple[Help, ...]
     people: Agreement | None
-    judge_pairs: dict[str, float]
+    judge_pairs: Mapping[str, float]
     reading: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -101,7 +101,7 @@ class CriterionScore:
 
 
 @dataclass(frozen=True, repr=False)
-class Scores(Shown):
+class Scores(Frozen, Shown):
     """What `fewlabels.score` returns: the scores under each criterion."""
 
     criteria: tuple[CriterionScore, ...]

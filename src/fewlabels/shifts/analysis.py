@@ -23,6 +23,7 @@ from fewlabels.data.sampling_test import (
     sampling_test,
 )
 from fewlabels.errors import InputError, UsageError, listed, plain_name
+from fewlabels.kernels.arrays import Frozen
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import CHOOSING
@@ -46,7 +47,7 @@ Verdict = Literal["none", "not-decidable", "not-label-alone"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shift(Shown):
+class Shift(Frozen, Shown):
     """What `fewlabels.shift` found.
 
     `verdict`: "none" where the labeled items look like a random sample; "not-label-alone" where
@@ -63,7 +64,7 @@ class Shift(Shown):
     label: LabelShiftFit
     verdict: Verdict
     suggested: Literal["covariate", "label"] | None
-    effective: dict[str, float]
+    effective: Mapping[str, float]
     statement: str
     method: str
     seed: int

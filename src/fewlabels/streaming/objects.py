@@ -18,10 +18,14 @@ import numpy as np
 from scipy import sparse
 
 from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import FrozenDict
 
 _PACKAGE = "fewlabels"
 _COLLECTIONS: dict[str, Callable[[Any], Any]] = {
     "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+_MAPPINGS: dict[str, Callable[[Any], Any]] = {
+    "dict": dict, "FrozenDict": FrozenDict, "mappingproxy": MappingProxyType,
 }  # fmt: skip
 
 
@@ -66,7 +70,7 @@ def _described(part: Any, told: Callable[[Any], Any]) -> list[Any]:
         return ["dtype", part.str]
     if kind.__name__ in _COLLECTIONS and kind.__module__ == "builtins":
         return [kind.__name__, [told(entry) for entry in part]]
-    if kind in (dict, MappingProxyType):
+    if kind in (dict, FrozenDict, MappingProxyType):
         return [kind.__name__, [[told(key), told(entry)] for key, entry in part.items()]]
     if kind is slice:
         return ["slice", [told(end) for end in (part.start, part.stop, part.step)]]
@@ -135,9 +139,8 @@ class _Maker:
             return array.reshape(given[0])
         if kind in _COLLECTIONS:
             return _COLLECTIONS[kind](made(entry) for entry in given[0])
-        if kind in ("dict", "mappingproxy"):
-            pairs = {made(key): made(entry) for key, entry in given[0]}
-            return pairs if kind == "dict" else MappingProxyType(pairs)
+        if kind in _MAPPINGS:
+            return _MAPPINGS[kind]({made(key): made(entry) for key, entry in given[0]})
         if kind == "slice":
             return slice(*map(made, given[0]))
         if kind == "partial":

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fewlabels.errors import listed, one_line
+from fewlabels.kernels.arrays import Frozen
 from fewlabels.report.shown import Shown
 from fewlabels.report.words import ink
 
@@ -30,7 +31,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(Shown):
+class Diagnosis(Frozen, Shown):
     """What `fewlabels.diagnose` returns.
 
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of

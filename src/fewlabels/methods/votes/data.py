@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.errors import InputError, listed
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts, read_only
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.votes import Patterns, class_votes, patterns
@@ -184,16 +184,16 @@ class VoteRates:
     @cached_property
     def confusion(self) -> Floats:
         """P(vote | class), (T, D, M, K classes, K votes)."""
-        return np.exp(log_rates(self.rates, self.shares.shape[2]))
+        return read_only(np.exp(log_rates(self.rates, self.shares.shape[2])))
 
     @cached_property
     def error_rates(self) -> Floats:
         """Error rate of every classifier in every domain, (T, D, M)."""
         if self.one_rate:
-            return self.rates[..., 0, 0]
+            return read_only(self.rates[..., 0, 0])
         right = np.einsum("...kk->...k", self.rates)
         out: Floats = 1 - np.einsum("tdmk,tdk->tdm", right, self.shares)
-        return out
+        return read_only(out)
 
     def covers(self, rows: Ints, j: int) -> bool:
         """Whether these items are all that classifier j votes on in the domains they are of.
