@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import fewlabels as fl
@@ -96,3 +98,93 @@ def test_no_predictions():
         roles("a", "b")
     with pytest.raises(fl.InputError, match="and 92 more"):
         roles(*(f"c{i}" for i in range(100)))
+
+
+def weighted(name, weight, *, native=True):
+    """A table with a column of weights, half of its items labeled."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 200)
+    p = np.clip(0.6 * truth + 0.4 * rng.random(200), 0.01, 0.99)
+    label = [int(y) if i % 2 else None for i, y in enumerate(truth)]
+    columns = ("label", "p__net__1") if native else ("truth", "net_prob")
+    return {columns[0]: label, columns[1]: p.tolist(), name: weight}
+
+
+WEIGHTS = np.random.default_rng(4).choice([1.0, 3.0, 20.0], 200).tolist()
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sampling_weight", "Sampling Weights", "survey_weight", "design-weight", "ipw", "pweight",
+        "inverse_probability", "inverse_sampling_probability", "inv_prob_weight", "ip_weight",
+    ],
+)  # fmt: skip
+def test_sampling_weights_by_another_name_are_used_and_said(name, native, tmp_path):
+    table = weighted(name, WEIGHTS, native=native)
+    plain = fl.estimate(weighted("weight", WEIGHTS, native=native), metrics="accuracy")
+    found = fl.estimate(table, metrics="accuracy")
+    assert found.rows == plain.rows
+    assert f"sampling weights: column {name!r}" in " ".join(found.predictions.reading)
+    assert f"column {name!r}" in found.summary()
+    assert f'weight = "{name}"' in fl.diagnose(table).columns
+    pd.DataFrame(table).to_csv(tmp_path / "table.csv", index=False)
+    assert "--weight" in fl.diagnose(tmp_path / "table.csv").command
+    pd.DataFrame(table).rename(columns={name: "weight"}).to_csv(tmp_path / "n.csv", index=False)
+    files = (tmp_path / "table.csv", tmp_path / "n.csv")
+    streamed, same = (fl.estimate_files(file, metrics="accuracy") for file in files)
+    assert streamed.rows == same.rows
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [
+        *((name, WEIGHTS) for name in ("sample_weight", "weights", "Weight", "wt", "w", "SW")),
+        ("sampling_weight", [0.0, *WEIGHTS[1:]]), ("sampling_weight", [None, *WEIGHTS[1:]]),
+        ("inverse_probability", [w / 20 for w in WEIGHTS]),
+    ],
+)  # fmt: skip
+def test_what_may_be_sampling_weights_is_asked_about(name, weight, tmp_path):
+    table = weighted(name, weight)
+    unweighted = {key: column for key, column in table.items() if key != name}
+    found = fl.estimate(table, metrics="accuracy")
+    assert found.rows == fl.estimate(unweighted, metrics="accuracy").rows
+    (said,) = (text for text in found.warnings if "weight" in text)
+    assert said.startswith(f"column {name!r} may hold sampling weights, and is not used")
+    assert f"--weight {name}" in said
+    assert said in found.summary(width=1000)
+    (finding,) = (f for f in fl.diagnose(table).findings if "weight" in f.what)
+    assert (finding.severity, finding.mend) == ("warning", f"--weight {name}")
+    pd.DataFrame(table).to_csv(tmp_path / "table.csv", index=False)
+    assert said in fl.estimate_files(tmp_path / "table.csv", metrics="accuracy").warnings
+    if weight is WEIGHTS:
+        used = fl.estimate(table, metrics="accuracy", columns={"weight": name})
+        assert used.rows == fl.estimate(weighted("weight", weight), metrics="accuracy").rows
+        assert not any("weight" in text for text in used.warnings)
+    kept = fl.read_predictions(table, keep=[name])  # said to be a group
+    assert not any("weight" in text for text in kept.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [
+        *((name, WEIGHTS) for name in ("weight_kg", "body_weight", "loss_weight", "class_weight")),
+        ("sampling_weight", [2.0] * 200), ("w", [1.0] * 200), ("w", ["a", "b"] * 100),
+        ("sample_weight", [-1.0, *WEIGHTS[1:]]),
+    ],
+)  # fmt: skip
+def test_what_is_no_sampling_weight_is_left_alone(name, weight):
+    table = weighted(name, weight)
+    found = fl.estimate(table, metrics="accuracy")
+    assert (found.predictions.weight == 1).all()
+    assert not any("weight" in text for text in (*found.warnings, *found.predictions.reading))
+
+
+def test_the_native_weight_and_two_candidates():
+    table = weighted("weight", WEIGHTS) | {"sampling_weight": WEIGHTS[::-1]}
+    both = fl.read_predictions(table)
+    np.testing.assert_allclose(both.weight, np.array(WEIGHTS) * 200 / sum(WEIGHTS))
+    two = fl.read_predictions(weighted("ipw", WEIGHTS) | {"sampling_weight": WEIGHTS[::-1]})
+    assert (two.weight == 1).all()
+    assert sum("may hold sampling weights" in note for note in two.notes) == 2

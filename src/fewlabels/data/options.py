@@ -57,7 +57,7 @@ class ColumnOptions:
     columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
-    means.
+    means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
     """
 
     label: str | None = None
@@ -74,6 +74,7 @@ class ColumnOptions:
     positive: str | None = None
     no_label: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
+    perhaps_weights: tuple[str, ...] = ()
 
     @property
     def names_classifiers(self) -> bool:

@@ -39,7 +39,13 @@ from fewlabels.data.profiles import (
     truth_in_name,
     without_role,
 )
-from fewlabels.data.roles import LIKE_LABELS, missing_column, split_native
+from fewlabels.data.roles import (
+    LIKE_LABELS,
+    LIKE_WEIGHTS,
+    SAMPLING_WEIGHTS,
+    missing_column,
+    split_native,
+)
 from fewlabels.data.table import Names, Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
@@ -150,6 +156,52 @@ ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|u
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
+    """Complete what the caller says of the columns; see `_recognised`. Weights come first."""
+    weight, perhaps = _weights(source, options)
+    found = _recognised(
+        source, options if weight is None else replace(options, weight=weight), joined=joined
+    )
+    if found.votes:  # which have no weights
+        return replace(found, options=replace(found.options, weight=options.weight))
+    lines = found.lines
+    if weight is not None and not any(line.startswith(_WEIGHT_LINE) for line in lines):
+        lines = (*lines, _weight_line(weight))
+    return replace(found, options=replace(found.options, perhaps_weights=perhaps), lines=lines)
+
+
+_WEIGHT_LINE = "sampling weights"
+
+
+def _weight_line(column: str) -> str:
+    return f"{_WEIGHT_LINE}: column {quoted(column)} (rename it if it is something else)"
+
+
+def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[str, ...]]:
+    """The column of sampling weights, where one says by its name what it is, and those to ask of.
+
+    Only numbers that are not negative, and not all the same, weigh anything. They are used where
+    every row has one above 0, and of inverse probabilities none is below 1.
+    """
+    names = [name for name in source.names if LIKE_WEIGHTS.fullmatch(name)]
+    said = {options.label, options.domain, options.item, *(options.keep or ())}
+    said |= options.of_classifiers
+    names = [n for n in names if n not in said and source.names.count(n) == 1]
+    if options.weight is not None or "weight" in source.names or not names:
+        return None, ()
+    table = source.read((), names)
+    columns = [profile(table, name, options) for name in names]
+    columns = [p for p in columns if p.distinct > 1 and len(p.known) and p.known.min() >= 0]
+    sure = [
+        p.name for p in columns
+        if SAMPLING_WEIGHTS.fullmatch(p.name) and p.filled == p.rows and p.known.min() > 0
+        and (p.known.min() >= 1 or not p.says({"inverse", "inv", "ip", "ipw"}))
+    ]  # fmt: skip
+    if len(sure) == 1:
+        return sure[0], ()
+    return None, tuple(p.name for p in columns)
+
+
+def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
     """Complete what the caller says of the columns, where nothing says which hold predictions.
 
     Parameters
@@ -870,12 +922,10 @@ class _Recognition:
         if shares:
             models = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
             yield f"scores from 0 to 1: if they are probabilities, say so with {models}"
-        for name, what in (
-            (self.options.weight or "weight", "sampling weights"),
-            (self.options.domain or "domain", "domains"),
-        ):
-            if name in self.columns:
-                yield f"{what}: column {quoted(name)} (rename it if it is something else)"
+        if (weight := self.options.weight or "weight") in self.columns:
+            yield _weight_line(weight)
+        if (domain := self.options.domain or "domain") in self.columns:
+            yield f"domains: column {quoted(domain)} (rename it if it is something else)"
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,19 @@ LIKE_LABELS = re.compile(
     r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
 )
 """Names that a column of labels is often given."""
+
+SAMPLING_WEIGHTS = re.compile(
+    r"(?i)((inverse|inv)[_ -]?((sampling|selection|inclusion)[_ -]?)?prob(abilit(y|ies))?"
+    r"|sampling|survey|design|ipw?)([_ -]?(weights?|wts?))|(ipw|pweights?)"
+    r"|(inverse|inv)[_ -]?((sampling|selection|inclusion)[_ -]?)?probabilit(y|ies)"
+)
+"""Names that say that a column holds sampling weights."""
+
+LIKE_WEIGHTS = re.compile(
+    SAMPLING_WEIGHTS.pattern + r"|((sample|inverse|importance|case|item|row|population)[_ -]?)?"
+    r"(weights?|wts?)|w|sw"
+)
+"""Names that such a column may have, and others: of the loss, of the class, of a person."""
 
 ITEMS = "item"
 """The group that names the items of long votes, where it is asked for."""
@@ -51,6 +65,7 @@ class Roles:
     ignored: tuple[str, ...]
     item: str | None = None
     confidence: Mapping[str, str] = field(default_factory=dict)
+    perhaps_weights: tuple[str, ...] = ()
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -87,6 +102,13 @@ class Roles:
                 for c in others
                 if LIKE_LABELS.fullmatch(c)
             ]
+        said += [
+            f"column {quoted(c)} may hold sampling weights, and is not used: if it does, say so "
+            f"with --weight {shlex.quote(c)}, as the numbers are else those of other items; if "
+            "not, rename it"
+            for c in self.perhaps_weights
+            if self.weight is None
+        ]
         return tuple(said)
 
     def columns_of(self, model: str) -> tuple[str, ...]:
@@ -314,7 +336,7 @@ def assign_roles(
     return Roles(
         models, native["p"], options.models, hard, scores, native["h"],
         label, domain, weight, tuple(groups), options.keep is not None,
-        tuple(ignored), item, options.confidence,
+        tuple(ignored), item, options.confidence, options.perhaps_weights,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from fewlabels.checks.arguments import SUM_TOLERANCE
 from fewlabels.checks.class_words import NO_LABEL, folded
 from fewlabels.data.doctor.diagnosis import Finding, Severity
 from fewlabels.data.doctor.facts import Evidence, correlations, order_auc, rank_shares
-from fewlabels.data.roles import LIKE_LABELS
+from fewlabels.data.roles import LIKE_LABELS, LIKE_WEIGHTS
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -548,10 +548,7 @@ def groups(evidence: Evidence) -> Iterator[Finding]:
 
 _LIKE: tuple[tuple[str | None, re.Pattern[str], Severity, str, str], ...] = (
     ("label", LIKE_LABELS, "warning", "may hold the labels", "--label {}"),
-    (
-        "weight", re.compile(r"(?i)(sample|sampling|inverse|ip)?[_ -]?weights?"),
-        "info", "may be the weight", "--weight {}",
-    ),
+    ("weight", LIKE_WEIGHTS, "warning", "may be the weight", "--weight {}"),
     ("domain", re.compile(r"(?i)domains?"), "info", "may be the domain", "--domain {}"),
     (
         None, re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+"),
@@ -589,8 +586,8 @@ _NOTE_MENDS = {
 def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
     """What was noted while the data `name` were read."""
     for note in notes:
-        # Said in full by label_findings.
-        if not note.startswith("no labeled item"):
+        # Said in full by label_findings and column_findings.
+        if not note.startswith("no labeled item") and "may hold sampling weights" not in note:
             mend = next((m for words, m in _NOTE_MENDS.items() if words in note), "")
             yield Finding("warning", note, name, mend)
 
