@@ -76,6 +76,10 @@ MOST_CELLS = 2**22
 class Predictions(Frozen, Shown):
     """Predictions of M classifiers for n items of K classes, with the labels there are.
 
+    Whatever array-like is copied, item by item in its order (an index of pandas is not looked at).
+    What is masked, NA or None is missing, as -1 or NaN are; complex numbers, times, records, ragged
+    and sparse arrays are refused. Nothing here can be written into.
+
     Parameters
     ----------
     probabilities
