@@ -627,9 +627,8 @@ class Predictions(Frozen, Shown):
 
     def with_multiplicity(self, times: Floats | None) -> Predictions:
         """The same rows, each of which stands for so many items, shape (n,)."""
-        return self._with(
-            multiplicity=None if times is None else positive_counts(times, self.n_items)
-        )
+        given = None if times is None else positive_counts(times, self.n_items, some=True)
+        return self._with(multiplicity=given)
 
     def noting(self, notes: Iterable[str], reading: Iterable[str] | None = None) -> Predictions:
         """The same predictions with notes about where they come from, and how they were read."""

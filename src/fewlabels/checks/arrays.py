@@ -570,10 +570,10 @@ def per_item(name: str, value: Any, n: int) -> Array:
     return one_per(name, np.array(plain_array(name, value, names=True)), n)
 
 
-def positive_counts(multiplicity: Any, n: int) -> Floats:
-    """How many items each row stands for, all above 0."""
+def positive_counts(multiplicity: Any, n: int, *, some: bool = False) -> Floats:
+    """How many items each row stands for, all above 0; or some of them, if they are weighed."""
     counts: Floats = one_per("multiplicity", matrix("multiplicity", multiplicity, 1), n, "row")
-    none = ~((counts > 0) & (counts < np.inf))
+    none = ~((counts >= 0 if some else counts > 0) & (counts < np.inf))
     refuse(none, counts, "`multiplicity` must be above 0", "leave the row out", digits="")
     return counts
 

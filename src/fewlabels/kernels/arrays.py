@@ -21,17 +21,29 @@ _V = TypeVar("_V")
 _T = TypeVar("_T")
 
 
+def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
+    copied = "dict" if isinstance(self, dict) else "list"
+    raise TypeError(f"a result cannot be written into; {copied}() copies it")
+
+
 class FrozenDict(dict[_K, _V]):
     """A dictionary that cannot be written into; it compares, pickles and prints as any other."""
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("a result cannot be written into; dict(it) is a copy that can")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return frozen, (dict(self),)
+
+
+class FrozenList(list[_T]):
+    """A list that cannot be written into: no tuple, which indexes an array in another way."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frozen, (list(self),)
 
 
 class Frozen:
@@ -45,7 +57,7 @@ class Frozen:
 
 
 def frozen(value: Any) -> Any:
-    """The value with read-only views for arrays, tuples for lists, and mappings and sets frozen.
+    """The value with read-only views for arrays, and mappings, lists and sets frozen.
 
     The array that a view is of stays as it is: it may be somebody else's. Of other frozen objects
     of this package the arrays alone are read-only: what a method works with, it may keep.
@@ -57,9 +69,11 @@ def frozen(value: Any) -> Any:
         return value if same else FrozenDict({k: frozen(v) for k, v in value.items()})
     if isinstance(value, set):
         return frozenset(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not isinstance(value, FrozenList):
         parts = [v if isinstance(v, str | int | float) else frozen(v) for v in value]
-        if isinstance(value, tuple) and all(a is b for a, b in zip(parts, value, strict=True)):
+        if isinstance(value, list):
+            return FrozenList(parts)
+        if all(a is b for a, b in zip(parts, value, strict=True)):
             return value
         make: Any = type(value)
         return make(*parts) if hasattr(value, "_fields") else tuple(parts)

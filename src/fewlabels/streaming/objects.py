@@ -18,11 +18,11 @@ import numpy as np
 from scipy import sparse
 
 from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import FrozenDict
+from fewlabels.kernels.arrays import FrozenDict, FrozenList
 
 _PACKAGE = "fewlabels"
 _COLLECTIONS: dict[str, Callable[[Any], Any]] = {
-    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
+    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "FrozenList": FrozenList,
 }  # fmt: skip
 _MAPPINGS: dict[str, Callable[[Any], Any]] = {
     "dict": dict, "FrozenDict": FrozenDict, "mappingproxy": MappingProxyType,
@@ -68,7 +68,7 @@ def _described(part: Any, told: Callable[[Any], Any]) -> list[Any]:
         return ["scalar", part]
     if isinstance(part, np.dtype):
         return ["dtype", part.str]
-    if kind.__name__ in _COLLECTIONS and kind.__module__ == "builtins":
+    if kind in _COLLECTIONS.values():
         return [kind.__name__, [told(entry) for entry in part]]
     if kind in (dict, FrozenDict, MappingProxyType):
         return [kind.__name__, [[told(key), told(entry)] for key, entry in part.items()]]

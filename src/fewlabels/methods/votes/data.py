@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.errors import InputError, listed
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts, read_only
+from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts, read_only
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.votes import Patterns, class_votes, patterns
@@ -145,7 +145,7 @@ def log_rates(rates: Floats, n_classes: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class VoteRates:
+class VoteRates(Frozen):
     """Error rates, confusion matrices and class shares of the population, draw by draw.
 
     Attributes
