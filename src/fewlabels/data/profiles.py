@@ -201,6 +201,13 @@ _ITEM = _words(
     "sample case id qid uid sentence utterance review patient scan instance object exam customer "
     "account user url file filename path name page paper ticket order transaction img photo video"
 )
+UNITS = _words(
+    "item items id uid uuid qid case row record sample example instance question doc document "
+    "image unit patient subject participant respondent customer conversation dialog dialogue "
+    "session study exam scan video"
+)
+"""Last words of names of what is judged, or of what several rows may be of."""
+
 _ANNOTATOR = _words(
     "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
     "raterid rater_id crowdworker assessor reader model system llm classifier engine candidate"

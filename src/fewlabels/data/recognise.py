@@ -169,6 +169,7 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
     named = [
         ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
         ("--item", options.item), *(("a group", name) for name in options.keep or ()),
+        *(("--cluster", name) for name in options.cluster),
     ]  # fmt: skip
     for what, asked in named:
         if asked is not None and asked not in names:
@@ -210,6 +211,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     if options.label is not None or "label" in names:
         return Reading(options)
     claimed = {*options.of_classifiers, options.domain, options.weight, options.item}
+    claimed |= {*options.cluster}
     free = [n for n in names if n not in claimed and split_native(n) is None]
     alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
@@ -273,7 +275,7 @@ class _Recognition:
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
-        of_role = (*named, *(self.options.keep or ()), "domain", "weight")
+        of_role = (*named, *(self.options.keep or ()), *self.options.cluster, "domain", "weight")
         self.taken |= {name for name in of_role if name in self.columns}
         native = {name for name in self.names if split_native(name) is not None}
         self.claimed = self.options.of_classifiers | native

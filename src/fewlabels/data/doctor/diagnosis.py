@@ -109,6 +109,7 @@ _KINDS = {
     "score": "scores",
     "annotators": "annotator counts",
     "domain": "domain",
+    "cluster": "clusters",
     "weight": "weight",
     "group": "groups",
     "not used": "not used",
