@@ -223,7 +223,7 @@ class Predictions(Shown):
             histogram=h,
             groups={g: per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
             domain=None if domain is None else per_item("domain", domain, n),
-            clusters=cluster_values(clusters or {}, n, said),
+            clusters=cluster_values(clusters, n, said) if clusters else {},
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,

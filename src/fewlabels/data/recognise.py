@@ -881,11 +881,7 @@ class _Recognition:
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
-            often = {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled
-            if item is None and p.asks and not p.like_group and p.numbers is None:
-                often = often or _MANY_ITEMS / 2 <= p.distinct <= 0.6 * p.filled
-            slips = p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled
-            if often or slips:
+            if p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled:
                 yield (
                     f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
                     "rows); every row is read as an item of its own"

@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 
-from fewlabels.data.profiles import UNITS, name_words
+from fewlabels.data.profiles import item_in_name
 from fewlabels.data.roles import Roles
 from fewlabels.data.table import Names, Source, group_text
 from fewlabels.errors import quoted
@@ -21,7 +21,8 @@ _ROWS_EACH = 1.2
 def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tuple[str, ...]:
     """Say that rows are fewer items, where a column names these and no clusters are given.
 
-    Of several columns that may name them the one of fewest values counts: a patient, not a scan.
+    The column of the items comes first; of others that of fewest values, a patient and not a scan;
+    texts where no column names the items.
 
     Parameters
     ----------
@@ -30,27 +31,25 @@ def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tu
     """
     if roles.clusters:
         return ()
-    free = [roles.item] if roles.item is not None else [*roles.groups, *roles.ignored]
-    named = [
-        c for c in dict.fromkeys(free)
-        if c is not None and (c == roles.item or UNITS & {*name_words(c)[-1:]})
-    ]  # fmt: skip
-    if not named:
-        return ()
-    found: list[tuple[int, int, str]] = []
-    table = source.read((), named)
-    for column in named:
-        codes = Names.of(table, column, group_text).codes
-        alone = int((codes < 0).sum())
-        items = len(np.unique(codes)) - (alone > 0) + alone
-        each, fewest = (1.0, 2) if column == roles.item else (_ROWS_EACH, _FEWEST)
-        if items >= fewest and len(codes) > items and len(codes) >= each * items:
-            found.append((items, len(codes), column))
-    if not found:
-        return ()
-    items, rows, column = min(found)
-    where = "" if column == "item" else f" (column {quoted(column)})"
-    return (
-        f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row counts "
-        f"as one by itself: say --cluster {shlex.quote(column)}",
-    )
+    others = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    kinds = [[n for n, much in others.items() if much == kind] for kind in (2, 1)]
+    if roles.item is not None:
+        kinds = [[roles.item], kinds[0]]
+    for named in filter(None, kinds):
+        found: list[tuple[int, int, str]] = []
+        table = source.read((), named)
+        for column in named:
+            codes = Names.of(table, column, group_text).codes
+            alone = int((codes < 0).sum())
+            items, rows = len(np.unique(codes[codes >= 0])) + alone, len(codes)
+            fewest, each = (2, 1.0) if column == roles.item else (_FEWEST, _ROWS_EACH)
+            if items >= fewest and rows > items and rows >= each * items:
+                found.append((items, rows, column))
+        if found:
+            items, rows, column = min(found)
+            where = "" if column == "item" else f" (column {quoted(column)})"
+            return (
+                f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row "
+                f"counts as one by itself: say --cluster {shlex.quote(column)}",
+            )
+    return ()
