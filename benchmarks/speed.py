@@ -380,22 +380,22 @@ def main() -> None:
         *large(options.rows),
         protocol(),
     ]
-    page = [
-        "# Speed and memory",
-        "",
-        f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
-        f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "
-        "times are of a shared machine.",
-        "",
-        "| what | fewlabels | instead | ratio | target |",
-        "|---|---|---|---|---|",
-        *("| " + " | ".join(line) + " |" for line in lines),
-        "",
-    ]
-    text = "\n".join(page)
+    text = "\n".join(
+        [
+            f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
+            f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "
+            "times are of a shared machine.",
+            "",
+            "| what | fewlabels | instead | ratio | target |",
+            "|---|---|---|---|---|",
+            *("| " + " | ".join(line) + " |" for line in lines),
+        ]
+    )
     print(text)
     if options.out:
-        options.out.write_text(text)
+        from paper import fill
+
+        fill(options.out, {"speed": text})
 
 
 if __name__ == "__main__":

@@ -209,7 +209,8 @@ def compressed(predictions: fl.Predictions) -> fl.Predictions:
     for block in (predictions.probabilities, predictions.votes, predictions.scores):
         if block is not None:
             columns += list(block.reshape(len(block), -1).T.astype(str))
-    columns += [group.astype(str) for group in predictions.groups.values()]
+    named = (*predictions.groups.values(), *predictions.clusters.values())
+    columns += [values.astype(str) for values in named]
     if predictions.domain is not None:
         columns.append(predictions.domain.astype(str))
     columns.append(predictions.weight.astype(str))

@@ -37,6 +37,7 @@ def estimate(
     shift: Correction | None = None,
     *,
     reference: Any = None,
+    cluster: Any = None,
     columns: Any = None,
     positive: Any = None,
     details: bool = True,
@@ -92,6 +93,10 @@ def estimate(
         mistakes go together, as far as the labels at hand bear them out. Classes and classifiers
         are matched by name, items without a label left out. For "auto", which is then
         `learned-ensemble`, and for that method.
+    cluster
+        Columns of a path or frame, or groups of `Predictions`, whose values say which rows belong
+        together (ratings of a case, sentences of a document): a name or several, which are
+        crossed.
     columns
         What the columns of a path or frame are, as in `read_predictions`.
     positive
@@ -124,7 +129,7 @@ def estimate(
         method, metrics, by, confidence_level, estimand, against, random_state, shift=shift,
         details=details,
     )  # fmt: skip
-    items = predictions_of(predictions, columns, positive)
+    items = predictions_of(predictions, columns, positive, cluster=cluster)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()
     if isinstance(by, Iterable) and question.columns:  # whatever else it is is refused below

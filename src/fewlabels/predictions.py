@@ -18,10 +18,12 @@ from fewlabels.checks.arrays import (
     class_index,
     class_indices,
     class_names,
+    cluster_values,
     dense_votes,
     known_labels,
     label_array,
     label_weights,
+    missing_values,
     model_names,
     one_of_classes,
     per_item,
@@ -104,6 +106,10 @@ class Predictions(Frozen, Shown):
         Name -> group of each item, shape (n,); None (or NaN) = not given.
     domain
         Domain of each item, shape (n,).
+    clusters
+        Name -> cluster of each row, shape (n,), where rows belong together: the ratings of a case,
+        the frames of a video. Several are crossed. Without a value (None, NaN) a row is a cluster
+        of its own.
     weight
         Sampling weight of each item, shape (n,), not negative; normalised to sum to n.
     models, classes
@@ -148,6 +154,7 @@ class Predictions(Frozen, Shown):
     histogram: Floats | None
     groups: Mapping[str, Array]
     domain: Array | None
+    clusters: Mapping[str, Array]
     weight: Floats
     models: tuple[str, ...]
     classes: tuple[Any, ...]
@@ -169,6 +176,7 @@ class Predictions(Frozen, Shown):
         histogram: Any = None,
         groups: Mapping[str, Any] | None = None,
         domain: Any = None,
+        clusters: Mapping[str, Any] | None = None,
         weight: Any = None,
         models: Sequence[str] | None = None,
         classes: Sequence[Any] | None = None,
@@ -235,6 +243,7 @@ class Predictions(Frozen, Shown):
             histogram=h,
             groups={g: per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
             domain=None if domain is None else per_item("domain", domain, n),
+            clusters=cluster_values(clusters, n, said) if clusters else {},
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
@@ -570,8 +579,25 @@ class Predictions(Frozen, Shown):
         # The weight is known up to its unit only, and groups may come and go: neither belongs to
         # the identity, but both tell equal rows apart in an order of their own.
         aside: list[Array] = [self.weight.astype(np.float32)]
-        aside += [hash_strings(group) for group in self.groups.values()]
+        aside += [hash_strings(of) for of in (*self.groups.values(), *self.clusters.values())]
         return distinguish(self.identity, hash_columns(aside, self.n_items))
+
+    @computed_once
+    def cluster_keys(self) -> tuple[UInts, ...]:
+        """Keys of the clusters that each row is of, (n,) for every one of `clusters`.
+
+        Rows of a cluster have one key, the same in any part of the data. Without clusters, or
+        without a value, a row is a cluster of its own: its key is that of the item.
+        """
+        if not self.clusters:
+            return (self.keys,)
+        found = []
+        for name, values in self.clusters.items():
+            # The name too: equal values of two columns are different clusters.
+            column = np.broadcast_to(hash_strings(np.array([name])), self.n_items)
+            key = hash_columns([column, hash_strings(values)], self.n_items)
+            found.append(np.where(missing_values(values), self.keys, key))
+        return tuple(found)
 
     @computed_once
     def identity(self) -> UInts:
@@ -605,6 +631,7 @@ class Predictions(Frozen, Shown):
         return self._with(
             **changes,
             groups={g: a[rows] for g, a in self.groups.items()},
+            clusters={c: a[rows] for c, a in self.clusters.items()},
             weight=sampling_weight(self.weight[rows], len(self.weight[rows])),
         )
 
@@ -616,6 +643,32 @@ class Predictions(Frozen, Shown):
         """The same items with no other groups than some of these, and no names of their own."""
         kept = {name: self.groups[name] for name in groups if name in self.groups}
         return self._with(groups=kept, item=None)
+
+    def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:
+        """The same predictions in these clusters: name -> (n,), or names of groups.
+
+        Raises
+        ------
+        UsageError
+            If a name is that of no group.
+        InputError
+            If all rows are of one cluster.
+        """
+        if not isinstance(clusters, Mapping):
+            domain = {} if self.domain is None else {"domain": self.domain}
+            known = domain | dict(self.groups)
+            names = [clusters] if isinstance(clusters, str) else clusters
+            for name in names:
+                if name not in known:
+                    raise UsageError(unknown("cluster", name, known, "there are no groups"))
+            clusters = {name: known[name] for name in names}
+        notes = list(self.notes)
+        values = cluster_values(clusters, self.n_items, notes)
+        return self._with(clusters=values, notes=tuple(dict.fromkeys(notes)))
+
+    def in_clusters(self, clusters: Mapping[str, Array]) -> Predictions:
+        """The same items, or a part of more, in clusters that were checked before."""
+        return self._with(clusters=dict(clusters))
 
     def with_weight(self, weight: Any) -> Predictions:
         """The same predictions with other sampling weights, (n,), normalised to sum to n."""

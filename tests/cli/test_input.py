@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,27 @@ def test_what_is_refused(
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_the_command_that_a_warning_says_works(cli: Run, tmp_path: Path) -> None:
+    """Rows that are fewer items: what is to be said is said as it stands in a shell."""
+    rng = np.random.default_rng(0)
+    path, truth = tmp_path / "ratings.csv", rng.random(80) < 0.4
+    label = pa.array(truth, mask=np.arange(80) >= 40)
+    columns = {"label": label, "p__a__1": (truth + rng.random(80)) / 2}
+    columns |= {"the case": [f"c{i % 20}" for i in range(80)], "reader": ["u", "v"] * 40}
+    pa.csv.write_csv(pa.table(columns), path)
+    code, out, err = cli("estimate", path, *OPTIONS)
+    assert code == 0, err
+    (said,) = [w for w in json.loads(out)["warnings"] if "80 rows are 20 items" in w]
+    options = shlex.split(said.partition("say ")[2])
+    assert options == ["--cluster", "the case"]
+    for command in (("estimate", *OPTIONS), ("label-next",), ("doctor",)):
+        code, out, err = cli(command[0], path, *command[1:], *options, "--cluster", "reader")
+        assert (code, "80 rows are 20 items" in out) == (0, False), err
+    code, out, err = cli("estimate", path, "--cluster", "readers")
+    assert (code, out) == (2, "")
+    assert "no column 'readers' (--cluster); did you mean 'reader'" in err
 
 
 def test_a_terminal_sends_nothing(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,9 +209,10 @@ def test_what_was_done_with_an_item_is_no_prediction(name):
 def test_texts_that_repeat_are_said(name):
     texts = [f"What is the answer to question {i % 40}?" for i in range(N)]
     data = spam(**{name: texts})
-    assert "repeats" not in lines(data)
-    said = f"items: '{name}' repeats (40 values in 400 rows)"
-    assert said in lines(data.drop(columns="id"))
+    assert not any("40 items" in note for note in fl.read_predictions(data).notes)
+    said = f"400 rows are 40 items (column '{name}'), and every row counts as one by itself"
+    (note,) = fl.read_predictions(data.drop(columns="id")).notes
+    assert note == f"{said}: say --cluster {name}"
 
 
 # --- In other words -----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import pickle
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from reading_cases import all_batches, check_same, joined, opened
 import fewlabels as fl
 from fewlabels.data.options import column_options
 from fewlabels.streaming import reading, units
+from fewlabels.streaming.patterns import VotePatterns
 from fewlabels.streaming.reading import Batch, Reader, find_classes
+from fewlabels.streaming.scan import ranks_of
+from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
 
 N = 103
@@ -196,6 +200,47 @@ def test_options_of_the_columns(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     check_same(path, label="gold", models={"forest": "rf"}, domain="site", classes=["y", "n"])
     check_same(path, label="gold", models={"forest": "rf"}, keep=())
+
+
+def clustered(n: int = 90) -> pa.Table:
+    """Equal rows of nine cases, one row without any."""
+    case = [f"case {i % 9}" for i in range(n)]
+    return pa.table({"p__a__1": [0.3] * n, "case": pa.array(case, mask=np.arange(n) == 4)})
+
+
+def test_a_cluster_has_one_key_in_every_part(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(clustered(), path, row_group_size=25)
+    check_same(path, cluster="case", keep=())
+    units = all_batches(opened(path, cluster="case", keep=()))
+    keys: dict[str, set[int]] = {}
+    for batch in (batch for unit in units for batch in unit):
+        rows = batch.predictions
+        for case, key in zip(rows.clusters["case"], rows.cluster_keys[0].tolist(), strict=True):
+            keys.setdefault(case, set()).add(key)
+    assert len(units) > 1
+    assert all(len(own) == 1 for own in keys.values())
+    assert len(set.union(*keys.values())) == 10
+
+
+@pytest.mark.parametrize("votes", [False, True])
+def test_rows_of_other_clusters_are_not_counted_as_one(tmp_path: Path, votes: bool) -> None:
+    path = tmp_path / "file.parquet"
+    table = clustered()
+    if votes:
+        table = table.rename_columns(["y__a", "case"]).set_column(0, "y__a", pa.array([1, 0] * 45))
+    pq.write_table(table, path)
+    patterns, kept = VotePatterns.empty(), BottomSample.empty(1000)
+    units = all_batches(opened(path, cluster="case", keep=(), classes=[0, 1]))
+    for batch in (batch for unit in units for batch in unit):
+        patterns.update(batch.predictions, ())
+        kept.update(ranks_of(batch, ()), RowArrays.of(batch.predictions, None))
+    expected = sorted(Counter(map(tuple, table.to_pandas().fillna("").to_numpy())).values())
+    for held in (kept, patterns):
+        assert sorted(held.counts.tolist()) == expected
+        assert held.rows is not None
+        items = held.rows.predictions(["a"], (0, 1))
+        assert set(items.clusters["case"]) == set(table["case"].to_pylist())
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:

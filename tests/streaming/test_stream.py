@@ -45,6 +45,19 @@ def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(draws, five.draws[key], atol=1e-9)
 
 
+def test_clusters_of_files(tmp_path: Path) -> None:
+    table = items_table(600).append_column("case", pa.array(np.arange(600) % 60))
+    files = write(table, tmp_path / "a", 3)
+    told = "the first 600 rows are 60 items (column 'case')"
+    assert any(told in warning for warning in fl.estimate_files(files).warnings)
+    assert not any(told in said for said in fl.estimate_files(files, cluster="case").warnings)
+    one = table.set_column(table.num_columns - 1, "case", pa.array([1] * 600))
+    with pytest.raises(fl.InputError, match="'case', by which all 600 rows are one cluster"):
+        fl.estimate_files(write(one, tmp_path / "b", 2), cluster="case")
+    with pytest.raises(fl.InputError, match=r"no column 'cass' \(--cluster\)"):
+        fl.estimate_files(files, cluster="cass")
+
+
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
     table = items_table()

@@ -28,8 +28,8 @@ from fewlabels.checks.class_words import (
     same_answer,
 )
 from fewlabels.checks.memory import refuse_beyond_memory
-from fewlabels.errors import InputError, UsageError, listed, unknown
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
 
 UNKNOWN = -1
@@ -568,6 +568,31 @@ def refuse_index(name: str, value: int, classes: tuple[Any, ...]) -> None:
 def per_item(name: str, value: Any, n: int) -> Array:
     """A copy of one value per item, (n,)."""
     return one_per(name, np.array(plain_array(name, value, names=True)), n)
+
+
+def missing_values(values: Array) -> Bools:
+    """Where there is no value: None or NaN, (n,)."""
+    return np.array([v is None or v != v for v in values.tolist()], dtype=bool)  # NaN differs
+
+
+def cluster_values(clusters: Mapping[str, Any], n: int, notes: list[str]) -> dict[str, Array]:
+    """A copy of the cluster of each row, (n,) by name; two clusters or more by each."""
+    out = {}
+    for name, value in clusters.items():
+        out[name] = values = per_item(f"clusters[{name!r}]", value, n)
+        none = missing_values(values)
+        alone = int(none.sum())
+        if len(set(map(str, values[~none].tolist()))) + alone < 2:
+            raise InputError(
+                f"`clusters` must tell rows apart; got {quoted(name)}, by which all {n:,} rows are "
+                "one cluster: leave it out (--cluster), or name a column with two values or more"
+            )
+        if alone:
+            notes.append(
+                f"{alone:,} rows without a value of the cluster {quoted(name)} count as one "
+                "cluster each"
+            )
+    return out
 
 
 def positive_counts(multiplicity: Any, n: int, *, some: bool = False) -> Floats:

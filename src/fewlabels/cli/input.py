@@ -55,6 +55,13 @@ class Columns(Record):
         (),
     )
     domain: str | None = option(INPUT, "Column of the domain.", "COL")
+    cluster: tuple[str, ...] = option(
+        INPUT,
+        "Column that says which rows belong together: ratings of a case, sentences of a document. "
+        "Repeatable: several are crossed.",
+        "COL",
+        (),
+    )
     weight: str | None = option(INPUT, "Column of the sampling weight.", "COL")
     columns: str | None = option(
         INPUT,
@@ -91,6 +98,7 @@ class Columns(Record):
             "scores": parse_pairs("--score", "COL", self.score, known),
             "confidence": parse_pairs("--confidence", "COL", self.confidence, known),
             "domain": self.domain,
+            "cluster": self.cluster,
             "weight": self.weight,
             "columns": self.columns,
             "classes": comma_list(self.classes) if self.classes is not None else None,

@@ -119,6 +119,7 @@ def arguments_of(
             np.empty(0),
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
+        "clusters": {name: _group(table, name) for name in roles.clusters},
         "weight": None if roles.weight is None else numbers(roles.weight, "weight"),
         "groups": groups,
         "models": roles.models,

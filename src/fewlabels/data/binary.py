@@ -176,11 +176,11 @@ def _opened(
 
 # NPZ ----------------------------------------------------------------------------------------------
 
-GROUP = "groups__"
+GROUP, CLUSTER = "groups__", "clusters__"
 _PER_ITEM = ("probabilities", "labels", "votes", "scores", "histogram", "domain", "weight")
 _NAMES = ("models", "classes")
 _NO_MEMORY = "does not fit into memory, or says so by mistake"
-KEYS = (*_PER_ITEM, *_NAMES, f"{GROUP}<name>")
+KEYS = (*_PER_ITEM, *_NAMES, f"{GROUP}<name>", f"{CLUSTER}<name>")
 
 
 def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
@@ -226,7 +226,19 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
     for key in _NAMES:
         if key in arrays and arrays[key].ndim != 1:
             raise InputError(f"key {quoted(key)} must be a list; got shape {arrays[key].shape}")
-    groups = {key.removeprefix(GROUP): a for key, a in arrays.items() if key.startswith(GROUP)}
+    groups, clusters = (
+        {key.removeprefix(front): a for key, a in arrays.items() if key.startswith(front)}
+        for front in (GROUP, CLUSTER)
+    )
+    for name in options.cluster:
+        if name in groups:
+            clusters.setdefault(name, groups[name])
+        elif name not in clusters:
+            known = listed([*clusters, *groups]) or "none"
+            raise InputError(
+                f"no cluster {quoted(name)}; the names of keys {CLUSTER}<name> and {GROUP}<name> "
+                f"are {known}"
+            )
     if options.keep is not None:
         for name in options.keep:
             if name not in groups and not (name == "domain" and "domain" in arrays):
@@ -242,13 +254,16 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
         arguments["positive"] = options.positive
     if "domain" in arguments:
         arguments["domain"] = _texts(arguments["domain"])
-    return arguments | {"groups": {name: _texts(array) for name, array in groups.items()}}
+    for kind, several in (("groups", groups), ("clusters", clusters)):
+        arguments[kind] = {name: _texts(array) for name, array in several.items()}
+    return arguments
 
 
 def described(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Key -> its role in words, for `doctor`."""
     said = {k: f"{k}, shape {np.shape(arguments[k])}" for k in KEYS if arguments.get(k) is not None}
-    return said | {f"{GROUP}{name}": "group" for name in arguments["groups"]}
+    said |= {f"{GROUP}{name}": "group" for name in arguments["groups"]}
+    return said | {f"{CLUSTER}{name}": "cluster" for name in arguments["clusters"]}
 
 
 def _load(path: Path) -> dict[str, Array]:
@@ -259,7 +274,9 @@ def _load(path: Path) -> dict[str, Array]:
         np.load(stream, allow_pickle=False) as file,
     ):
         for key in file.files:
-            if key not in KEYS and not (key.startswith(GROUP) and key != GROUP):
+            if key not in KEYS and (
+                key in (GROUP, CLUSTER) or not key.startswith((GROUP, CLUSTER))
+            ):
                 raise InputError(
                     f"unknown key {quoted(key)}; {did_you_mean(key, KEYS)}the keys are "
                     f"{listed(KEYS, 99)}"

@@ -17,7 +17,12 @@ from fewlabels.predictions import Predictions
 
 
 def predictions_of(
-    source: Any, columns: Any = None, positive: Any = None, *, against_rest: bool = True
+    source: Any,
+    columns: Any = None,
+    positive: Any = None,
+    *,
+    against_rest: bool = True,
+    cluster: Any = None,
 ) -> Predictions:
     """The predictions themselves, or those that a path or frame holds, the positive class last.
 
@@ -31,6 +36,8 @@ def predictions_of(
         The positive class; None: what `Predictions.positive` says.
     against_rest
         Whether one of more than two classes is judged against the rest, and a note says so.
+    cluster
+        Columns, or groups of `Predictions`, whose values say which rows belong together.
 
     Raises
     ------
@@ -40,9 +47,11 @@ def predictions_of(
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
 
-        source = read_predictions(source, columns=columns, positive=positive)
+        source = read_predictions(source, columns=columns, positive=positive, cluster=cluster)
+        cluster = None
     elif columns is not None:
         raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
+    source = source if cluster is None else source.with_clusters(cluster)
     return against_the_rest(source, positive) if against_rest else source.with_positive()
 
 

@@ -65,6 +65,7 @@ class LongVotes:
     place: Place
     duplicates: Duplicates
     known: Names | None = None
+    clusters: tuple[Names, ...] = ()
 
     def class_texts(self) -> dict[str, dict[str, int]]:
         """The texts of the votes and of the known labels, by column, and in how many rows."""
@@ -150,6 +151,7 @@ class LongVotes:
             else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
             "domain": domain,
             "groups": groups,
+            "clusters": self._clusters(list(rows), item, kept, wide["clusters"]),
             "item": ITEMS if ITEMS in groups else None,
             "notes": (*wide["notes"], *notes),
         }
@@ -183,17 +185,34 @@ class LongVotes:
             return None if known is None else _longer(known, len(keys), None)
         if isinstance(keys[0], tuple):
             return np.array([key[1] for key in keys], dtype=object)
-        codes = self.domains.codes[kept]
+        mend = f"but the other file has no domain: give it the column {quoted(self.domains.column)}"
+        return self._of_items(self.domains, keys, item, kept, "domains", mend)
+
+    def _of_items(
+        self, names: Names, keys: Sequence[Key], item: Ints, kept: Ints, what: str, mend: str
+    ) -> Array:
+        """What all votes on an item say of it, (n,)."""
+        codes = names.codes[kept]
         of_item = np.full(len(keys), -1)
         of_item[item[::-1]] = codes[::-1]
         odd = np.flatnonzero(of_item[item] != codes)
         if odd.size:
             raise InputError(
-                f"item {quoted(keys[item[odd[0]]])} has votes in several domains (again in "
-                f"{self.place(int(kept[odd[0]]))}), but the other file has no domain: give it "
-                f"the column {quoted(self.domains.column)}"
+                f"item {quoted(keys[item[odd[0]]])} has votes in several {what} (again in "
+                f"{self.place(int(kept[odd[0]]))}), {mend}"
             )
-        return np.array([*self.domains.texts, None], dtype=object)[of_item]
+        return np.array([*names.texts, None], dtype=object)[of_item]
+
+    def _clusters(
+        self, keys: Sequence[Key], item: Ints, kept: Ints, wide: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Clusters of every item: the wide table's, and by columns of the votes alone."""
+        out = {name: _longer(values, len(keys), None) for name, values in wide.items()}
+        for names in self.clusters:
+            what = f"clusters of column {quoted(names.column)}"
+            own = self._of_items(names, keys, item, kept, what, "and an item is of one")
+            out.setdefault(names.column, own)
+        return out
 
     def _groups(
         self,
@@ -311,7 +330,10 @@ def read_votes(
         domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
         labels = Names.of(table, roles.label)
         gold = None if known is None else Names.of(table, known)
-        return LongVotes(name, roles, items, annotators, labels, domains, place, duplicates, gold)
+        clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
+        return LongVotes(
+            name, roles, items, annotators, labels, domains, place, duplicates, gold, clusters
+        )
 
 
 def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:

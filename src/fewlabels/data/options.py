@@ -15,7 +15,7 @@ from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quote
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
 _TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
-_LISTS = ("classes", "no_label")
+_LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
 _OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
 
@@ -34,6 +34,7 @@ class ColumnArguments(TypedDict, total=False):
     scores: Mapping[str, str] | None
     confidence: Mapping[str, str] | None
     domain: str | None
+    cluster: str | Sequence[str] | None
     weight: str | None
     columns: str | Path | Mapping[str, Any] | None
     classes: Sequence[Any] | None
@@ -58,6 +59,7 @@ class ColumnOptions:
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
+    `cluster` names the columns whose values tell which rows belong together.
     """
 
     label: str | None = None
@@ -75,6 +77,7 @@ class ColumnOptions:
     no_label: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
     perhaps_weights: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
 
     @property
     def names_classifiers(self) -> bool:
@@ -90,13 +93,13 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
-        order = ("label", "item", "domain", "weight", "positive", "classes", "no_label", "models")
+        order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
         said: dict[str, Any] = {}
-        for key in (*order, "hard", "scores", "confidence", "votes", "same"):
+        for key in (*order, "models", "hard", "scores", "confidence", "votes", "same"):
             value = getattr(self, key)
             if isinstance(value, Mapping):
                 value = {name: list(c) if key == "models" else c for name, c in value.items()}
-            if value is not None and (value or key not in ("no_label", *_TABLES)):
+            if value is not None and (value or key not in ("no_label", "cluster", *_TABLES)):
                 said[key] = list(value) if isinstance(value, tuple) else value
         return said
 
@@ -114,8 +117,9 @@ class ColumnOptions:
                 out += [f"--{key}", getattr(self, key)]
         if self.classes is not None:
             out += ["--classes", _joined(map(str, self.classes))]
-        for text in self.no_label:
-            out += ["--no-label", text]
+        for flag, texts in (("--cluster", self.cluster), ("--no-label", self.no_label)):
+            for text in texts:
+                out += [flag, text]
         for name, columns in self.models.items():
             out += ["--model", f"{_name(name)}={_joined(columns)}"]
         pairs = {
@@ -191,6 +195,10 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     if isinstance(no_label, str):
         no_label = [no_label]
+    cluster = get("cluster") or ()
+    cluster = (cluster,) if isinstance(cluster, str) else tuple(cluster)
+    if not all(isinstance(name, str) and name for name in cluster):
+        raise UsageError(f"`cluster` must be names of columns; got {quoted(cluster)}")
     said_votes, what = get("vote_columns") or {}, f"{', '.join(VOTE_ROLES)} to columns of the votes"
     for role in said_votes if isinstance(said_votes, Mapping) else ():
         if role not in VOTE_ROLES:
@@ -217,6 +225,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         None if positive is None else class_text(positive),
         tuple(no_label or ()),
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
+        tuple(dict.fromkeys(cluster)),
     )
     if columns is None:
         return given
@@ -320,7 +329,7 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def read_column_file(path: str | Path) -> ColumnOptions:
-    """Read a TOML file: label, item, domain, weight, classes, the tables [models] and [votes].
+    """Read a TOML file: the roles of columns, classes, the tables [models] and [votes].
 
     Raises
     ------
@@ -334,6 +343,8 @@ def read_column_file(path: str | Path) -> ColumnOptions:
 def _said(said: Mapping[str, Any]) -> ColumnOptions:
     """The options of a TOML file, or of a mapping with the same keys."""
     said = {_OTHER_NAMES.get(key, key): value for key, value in said.items()}
+    if isinstance(said.get("cluster"), str):
+        said["cluster"] = [said["cluster"]]
     for key in said:
         if key not in _KEYS:
             raise InputError(

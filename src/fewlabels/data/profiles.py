@@ -201,6 +201,15 @@ _ITEM = _words(
     "sample case id qid uid sentence utterance review patient scan instance object exam customer "
     "account user url file filename path name page paper ticket order transaction img photo video"
 )
+_UNITS = _words(
+    "item items id uid uuid qid case row record sample example instance doc document "
+    "image unit patient subject participant respondent customer conversation dialog dialogue "
+    "session study exam scan video"
+)
+"""Last words of names of what is judged, or of what several rows may be of."""
+
+_ASKED = _ITEM | _words("prompt input query instruction passage title headline")
+
 _ANNOTATOR = _words(
     "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
     "raterid rater_id crowdworker assessor reader model system llm classifier engine candidate"
@@ -226,6 +235,14 @@ def name_words(name: str) -> list[str]:
 def predicts_in_name(words: Collection[str]) -> bool:
     """Whether the words of a name are of a classifier, or of something that one says."""
     return any(w in _PREDICTED or _MODELS.fullmatch(w) or w in _SHORT_MODELS for w in words)
+
+
+def item_in_name(name: str) -> int:
+    """How much a name is that of items: 2 numbers them or what they are of, 1 is their text."""
+    words = name_words(name)
+    if set(words[-1:]) & _UNITS or {"id", "uuid"} & set(words):
+        return 2
+    return int(bool(_ASKED & set(words)) and not set(words) & (_GROUP | _FEATURE))
 
 
 def names_truth(name: str) -> bool:
@@ -403,7 +420,7 @@ class Profile:
     @property
     def asks(self) -> bool:
         """Whether it holds texts, by its name those that are judged: a question, a prompt."""
-        return self.says(_ITEM | _words("prompt input query instruction passage title headline"))
+        return self.says(_ASKED)
 
     @property
     def like_annotator(self) -> bool:

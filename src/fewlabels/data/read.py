@@ -31,6 +31,7 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
+from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, told_of
@@ -51,6 +52,7 @@ def read_predictions(
     scores: Mapping[str, str] | None = None,
     confidence: Mapping[str, str] | None = None,
     domain: str | None = None,
+    cluster: str | Sequence[str] | None = None,
     weight: str | None = None,
     columns: str | Path | Mapping[str, Any] | None = None,
     classes: Sequence[Any] | None = None,
@@ -96,6 +98,9 @@ def read_predictions(
         are an error.
     label, domain, weight
         Columns of that role, where they have other names.
+    cluster
+        Column, or columns, whose values say which rows belong together: the ratings of a case, the
+        frames of a video. Several are crossed; a row without a value is a cluster of its own.
     models
         Classifier -> its probability columns, one per class, matched to the classes by the ends of
         their names, else by the order of `classes`. One column is the probability of the positive
@@ -107,9 +112,9 @@ def read_predictions(
         Classifier -> its column of how probable its own hard prediction is to it, for two classes:
         what a text-classification pipeline calls the score of a label.
     columns
-        TOML file that says the same: keys label, item, domain, weight, classes, positive, no_label,
-        annotator, answer, and the tables [models], [hard], [scores], [confidence], [votes], [same];
-        or a mapping with these keys.
+        TOML file that says the same: keys label, item, domain, cluster, weight, classes, positive,
+        no_label, annotator, answer, and the tables [models], [hard], [scores], [confidence],
+        [votes], [same]; or a mapping with these keys.
     classes
         The classes in order. Default: those of the p and h columns, else those that occur; numbers
         by value, then the rest by alphabet.
@@ -145,9 +150,9 @@ def read_predictions(
     """
     options = column_options(
         label=label, models=models, hard=hard, scores=scores, confidence=confidence,
-        domain=domain, weight=weight, columns=columns, classes=classes, positive=positive,
-        no_label=no_label, same=same, keep=keep, item=item, annotator=annotator, answer=answer,
-        vote_columns=vote_columns,
+        domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
+        positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
+        answer=answer, vote_columns=vote_columns,
     )  # fmt: skip
     if isinstance(source, Mapping) and source:
         # What classifiers said, and not the columns of a table: a value has a column per class, or
@@ -168,6 +173,8 @@ def read_predictions(
         drawn = source.weights(table) if isinstance(source, WithLabels) else None
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
+        if source is not None and long is None:
+            arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
@@ -396,6 +403,7 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         options,
         item=options.item if options.item in names else None,
         domain=options.domain if options.domain in names else None,
+        cluster=tuple(name for name in options.cluster if name in names),
         weight=options.weight if options.weight in names else None,
         models={m: c for m, c in options.models.items() if any(one in names for one in c)},
         hard=there(options.hard),

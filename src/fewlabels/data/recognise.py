@@ -221,6 +221,7 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     named = [
         ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
         ("--item", options.item), *(("a group", name) for name in options.keep or ()),
+        *(("--cluster", name) for name in options.cluster),
     ]  # fmt: skip
     for what, asked in named:
         if asked is not None and asked not in names:
@@ -262,6 +263,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     if options.label is not None or "label" in names:
         return Reading(options)
     claimed = {*options.of_classifiers, options.domain, options.weight, options.item}
+    claimed |= {*options.cluster}
     free = [n for n in names if n not in claimed and split_native(n) is None]
     alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
     if len(alike) != 1:
@@ -325,7 +327,7 @@ class _Recognition:
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
-        of_role = (*named, *(self.options.keep or ()), "domain", "weight")
+        of_role = (*named, *(self.options.keep or ()), *self.options.cluster, "domain", "weight")
         self.taken |= {name for name in of_role if name in self.columns}
         native = {name for name in self.names if split_native(name) is not None}
         self.claimed = self.options.of_classifiers | native
@@ -929,11 +931,7 @@ class _Recognition:
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
-            often = {"id", "uuid"} & set(p.words) and 1 < p.distinct <= 0.6 * p.filled
-            if item is None and p.asks and not p.like_group and p.numbers is None:
-                often = often or _MANY_ITEMS / 2 <= p.distinct <= 0.6 * p.filled
-            slips = p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled
-            if often or slips:
+            if p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled:
                 yield (
                     f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
                     "rows); every row is read as an item of its own"

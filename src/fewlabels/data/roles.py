@@ -66,6 +66,7 @@ class Roles:
     item: str | None = None
     confidence: Mapping[str, str] = field(default_factory=dict)
     perhaps_weights: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ class Roles:
     def text(self) -> tuple[str, ...]:
         """The columns that hold names."""
         single = [c for c in (self.label, self.item, self.domain) if c is not None]
-        return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups]))
+        return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups, *self.clusters]))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -145,6 +146,8 @@ class Roles:
             said[self.domain] = "domain"
         if self.weight is not None:
             said[self.weight] = "weight"
+        for name in self.clusters:
+            said[name] = f"{said[name]}, cluster" if name in said else "cluster"
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
         return said | {c: role for c, role in others.items() if c not in said}
 
@@ -157,12 +160,13 @@ class VoteRoles:
     annotator: str
     label: str
     domain: str | None
+    clusters: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All of them."""
         domain = () if self.domain is None else (self.domain,)
-        return (self.item, self.annotator, self.label, *domain)
+        return (self.item, self.annotator, self.label, *domain, *self.clusters)
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words; "votes." tells it from a column of the wide file."""
@@ -173,6 +177,7 @@ class VoteRoles:
         }
         if self.domain is not None:
             said[self.domain] = "domain of the vote's item"
+        said |= {c: "cluster of the vote's item" for c in self.clusters if c not in said}
         return {f"votes.{column}": role for column, role in said.items()}
 
 
@@ -208,7 +213,12 @@ def assign_vote_roles(
             raise InputError(
                 f"column {quoted(column)} has two roles: {other} and {role} of a vote; give it one"
             )
-    return VoteRoles(found["item"], found["annotator"], found["label"], found.get("domain"))
+    clusters = tuple(name for name in options.cluster if name in names)
+    for name in clusters:
+        if name in (found["annotator"], found["label"]):
+            raise InputError(f"column {quoted(name)} is of a vote, and a cluster is one of items")
+    single = (found["item"], found["annotator"], found["label"], found.get("domain"))
+    return VoteRoles(*single, clusters)
 
 
 def assign_roles(
@@ -312,6 +322,16 @@ def assign_roles(
             "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
             + ("; if each row is one vote of an annotator, add --votes" if long else "")
         )
+    of_the_votes = () if votes is None else votes.clusters
+    clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
+    for name in clusters:
+        if name not in names:
+            raise InputError(missing_column(name, names, "--cluster"))
+        role = claimed.roles.get(name) or ("a prediction" if name in taken else None)
+        if role is not None and name not in (item, domain):
+            raise InputError(
+                f"column {quoted(name)} has two roles: {role} and --cluster; give it one of them"
+            )
     others = [n for n in names if n not in claimed.roles and n not in taken]
     if domain is not None and domain != "domain":
         others.append(domain)
@@ -332,11 +352,11 @@ def assign_roles(
                 raise InputError(missing_column(name, names, "a group"))
     if votes is None and item is not None:
         groups = [*groups, item] if item not in groups else groups
-    ignored = [n for n in others if n not in groups and n != domain]
+    ignored = [n for n in others if n not in (*groups, *clusters, domain)]
     return Roles(
         models, native["p"], options.models, hard, scores, native["h"],
         label, domain, weight, tuple(groups), options.keep is not None,
-        tuple(ignored), item, options.confidence, options.perhaps_weights,
+        tuple(ignored), item, options.confidence, options.perhaps_weights, clusters,
     )  # fmt: skip
 
 

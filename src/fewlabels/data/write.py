@@ -48,7 +48,8 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
         )
     texts = np.array([*map(str, predictions.classes), None], dtype=object)
     out: dict[str, Any] = dict(predictions.item_names)
-    out |= {name: list(g) for name, g in predictions.groups.items() if name not in out}
+    for several in (predictions.groups, predictions.clusters):
+        out |= {name: list(values) for name, values in several.items() if name not in out}
     if predictions.domain is not None:
         out["domain"] = list(predictions.domain)
     if predictions.labeled.any():

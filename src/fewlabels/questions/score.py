@@ -332,7 +332,7 @@ class _Asked:
             votes=np.zeros((items.n_items, 1), dtype=np.int64), labels=items.labels,
             histogram=items.histogram, weight=items.weight, classes=items.classes,
             models=["everyone"], multiplicity=items.multiplicity, positive=items.positive,
-        )  # fmt: skip
+        ).in_clusters(items.clusters)  # fmt: skip
         yield self._row(everyone, "labeled", metric, LABELS, None, warnings)
         labels, unlike = self._one_label(), list[str]()
         for j, name in enumerate(items.models):
@@ -346,7 +346,7 @@ class _Asked:
             judged = Predictions(
                 p, labels, weight=items.weight, classes=items.classes, models=[name],
                 multiplicity=items.multiplicity, positive=items.positive,
-            )  # fmt: skip
+            ).in_clusters(items.clusters)  # fmt: skip
             row = self._row(judged, AutoEval(), metric, POWERED, name, warnings)
             if silence := _silence(name, there, labels >= 0):
                 unlike.append(silence)

@@ -417,7 +417,7 @@ class ClassShift(NamedTuple):
                 models=predictions.models,
                 classes=predictions.classes,
                 positive=predictions.positive,
-            )
+            ).in_clusters(predictions.clusters)
         fitted = LabelShift(model if own else TemperedEnsemble()).fit(given, rng)
         return ClassShift(given, fitted, own)
 

@@ -23,7 +23,7 @@ class TooManyPatternsError(InputError):
 
 @dataclass(eq=False)
 class VotePatterns:
-    """Distinct rows of votes, label, annotators' counts, domain and groups.
+    """Distinct rows of votes, label, annotators' counts, domain, groups and clusters.
 
     keys (u,) ascend: hashes of these; counts (u,); all of it exact.
     """
@@ -53,6 +53,9 @@ class VotePatterns:
             if name in given.groups:
                 arrays[f"group:{name}"] = given.groups[name]
                 columns.append(hash_strings(given.groups[name]))
+        for name, values in given.clusters.items():
+            arrays[f"cluster:{name}"] = values
+            columns.append(hash_strings(values))
         if weight is not None:
             arrays["weight"] = weight
             columns.append(weight)

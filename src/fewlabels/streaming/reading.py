@@ -114,12 +114,13 @@ class Reader:
             for column in set(roles.numeric) & (table.scaled ^ self.classes.scaled):
                 if (~np.isnan(table.numbers(column))).any():
                     refuse_mixed(column)
-            weight = arguments.pop("weight")
+            weight, clusters = arguments.pop("weight"), arguments.pop("clusters")
             if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
                 with told_by_rows(roles, table.place):
                     sampling_weight(weight, len(weight))  # which refuses them
             arguments["notes"] = ()
-            yield Batch(build(arguments, roles, table.place), weight, first)
+            items = build(arguments, roles, table.place).in_clusters(clusters)
+            yield Batch(items, weight, first)
             first += table.n_rows
 
 
@@ -143,7 +144,9 @@ def find_classes(
     head: Table | None = None
     for unit in layout.units:  # the first rows of the first one that can be read
         with suppress(InputError), told_of(unit.name):  # said where it is read in full
-            head = next(_tables(unit, replace(layout.roles, groups=(), item=None)), None)
+            head = next(
+                _tables(unit, replace(layout.roles, groups=(), item=None, clusters=())), None
+            )
             break
     by_columns = {c for by_class in layout.roles.probabilities.values() for c in by_class}
     if options.classes is None and len(by_columns | set(layout.roles.histogram)) < 2:
@@ -163,7 +166,7 @@ def find_classes(
         return classes
     # How numbers are written is told by the first rows; rows that differ are refused.
     wrong: list[InputError] = []
-    roles = replace(layout.roles, groups=(), item=None)
+    roles = replace(layout.roles, groups=(), item=None, clusters=())
     arguments_of(head, roles, classes, class_columns(head, roles), wrong)
     notes = [note for note in head.notes if "renormalised" not in note]
     return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
@@ -178,7 +181,7 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
         If the unit cannot be read.
     """
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
-    only = replace(only, domain=None, item=None, groups=(), confidence={})
+    only = replace(only, domain=None, item=None, groups=(), confidence={}, clusters=())
     seen: dict[str, Counter[str]] = {}
     with told_of(unit.name):
         for table in _tables(unit, only) if only.text else ():

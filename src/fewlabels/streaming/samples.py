@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.checks.arrays import cluster_values
 from fewlabels.errors import InputError
 from fewlabels.evaluation.groups import all_and_groups, values_of
 from fewlabels.kernels.arrays import Bools, Ints, UInts
@@ -109,6 +110,7 @@ def samples_of(
     of_all = sampled(both, heavy.all, SUPPORT_ROWS, scan.size.items)
     assert of_all is not None
     sample = made(of_all)
+    cluster_values(sample.clusters, sample.n_items, [])  # which refuses a single one
     of_groups = {
         name: made(rows)
         for name, (size, kept) in scan.groups.items()

@@ -284,13 +284,14 @@ class _Kept:
 
 
 def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
-    """Rank of every row, (n,): a hash of its content, and in the last bits of weight and groups.
+    """Rank of every row, (n,): a hash of its content, its last bits of weight, groups and clusters.
 
     So rows that differ in these alone are different, and in the order of what the rest says.
     """
     given = batch.predictions
     aside: list[Array] = [] if batch.weight is None else [batch.weight]
     aside += [hash_strings(given.groups[name]) for name in by if name in given.groups]
+    aside += [hash_strings(values) for values in given.clusters.values()]
     ranks = alone(given.identity)
     if not aside:
         return ranks

@@ -20,7 +20,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.predictions import Predictions
 
 _ARRAYS = ("probabilities", "votes", "scores", "histogram", "labels", "domain")
-_GROUP = "group:"
+_GROUP, _CLUSTER = "group:", "cluster:"
 _WEIGHT = "weight"
 
 
@@ -28,7 +28,8 @@ _WEIGHT = "weight"
 class RowArrays:
     """Arrays of n items by the name of the argument of `Predictions` that they are of.
 
-    Groups stand under "group:<name>", raw sampling weights under "weight".
+    Groups stand under "group:<name>", clusters under "cluster:<name>", raw sampling weights
+    under "weight".
     """
 
     arrays: Mapping[str, Array]
@@ -39,6 +40,7 @@ class RowArrays:
         found = {name: getattr(predictions, name) for name in _ARRAYS}
         arrays = {name: array for name, array in found.items() if array is not None}
         arrays |= {f"{_GROUP}{name}": array for name, array in predictions.groups.items()}
+        arrays |= {f"{_CLUSTER}{name}": array for name, array in predictions.clusters.items()}
         return RowArrays(arrays if weight is None else {**arrays, _WEIGHT: weight})
 
     def __len__(self) -> int:
@@ -68,11 +70,10 @@ class RowArrays:
         named: dict[str, Any] = {
             name: array for name, array in self.arrays.items() if name in _ARRAYS
         }
-        groups = {
-            name.removeprefix(_GROUP): array
-            for name, array in self.arrays.items()
-            if name.startswith(_GROUP)
-        }
+        groups, clusters = (
+            {n.removeprefix(front): a for n, a in self.arrays.items() if n.startswith(front)}
+            for front in (_GROUP, _CLUSTER)
+        )
         return Predictions(
             **named,
             groups=groups,
@@ -81,7 +82,7 @@ class RowArrays:
             classes=classes,
             positive=classes[1] if len(classes) == 2 else None,
             multiplicity=multiplicity,
-        )
+        ).in_clusters(clusters)
 
     def to_dict(self) -> dict[str, Any]:
         """The arrays by name."""

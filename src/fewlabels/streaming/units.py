@@ -19,6 +19,7 @@ from fewlabels.data.content import byte_stream, compression, is_plain
 from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
+from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import Roles, assign_roles
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, readable, told_of
@@ -233,6 +234,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
+        notes = (*notes, *repeated_items(_Head(files), roles, of_head=True))
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),

@@ -24,6 +24,7 @@ from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, build, open_input
+from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import assign_roles
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Source, Table, class_text
@@ -172,6 +173,8 @@ def _look_at_table(case: Case, opened: Opened) -> None:
         for bad_cell in wrong:  # the first one of each column
             case.error(str(bad_cell))
         if not wrong:
+            if source is not None and votes is None:
+                arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
             if votes is not None:
                 keys, keep = item_keys(table, roles, votes), case.options.keep
                 try:

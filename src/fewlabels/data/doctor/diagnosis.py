@@ -110,6 +110,7 @@ _KINDS = {
     "score": "scores",
     "annotators": "annotator counts",
     "domain": "domain",
+    "cluster": "clusters",
     "weight": "weight",
     "group": "groups",
     "not used": "not used",

@@ -1,0 +1,389 @@
+"""Speed and memory of estimates by two source trees, in turns; a section of docs/speed.md.
+
+    python benchmarks/evaluator_speed.py --before OLD/src --after src [WORK ...] [--repeats 3]
+        [--limit 300] [--without-numba] [--growth] [--json FILE] [--page]
+
+Every run is a process of its own, the trees in turns; figures are medians. Small works are timed in
+a second call, when everything is loaded, large ones in the first. A yardstick runs before every
+work, so that machines compare: a loop of numpy, and 100 bootstrap resamples of 1,000 items x 5
+classifiers through scikit-learn's metrics. --growth is the exponent of processor time in rows,
+classifiers, classes, groups and labels: the slope of its logarithm in theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+import sizes
+from sizes import Case
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "speed.md"
+MARK = "evaluator"
+FOUR = ("accuracy", "ece", "roc_auc", "average_precision")
+WARM_CELLS = 300_000
+"""Rows x classifiers x classes up to which a work is small, and timed in a second call."""
+
+Record = dict[str, Any]
+
+
+class Work(NamedTuple):
+    """An estimate: the items, as a file or as arrays, and what is asked of them."""
+
+    case: Case
+    metrics: tuple[str, ...] | None = FOUR
+    method: str = "auto"
+    source: Literal["arrays", "file", "votes"] = "arrays"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is timed in a second call."""
+        return self.case.rows * self.case.models * self.case.classes <= WARM_CELLS
+
+    def __str__(self) -> str:
+        case = self.case
+        groups = f", {case.groups:,} groups" if case.groups else ""
+        held = {"arrays": "", "file": ", Parquet", "votes": " of votes"}[self.source]
+        metrics = f", {self.metrics[0]}" if self.metrics and len(self.metrics) == 1 else ""
+        return (
+            f"{self.method}{metrics}, {case.rows:,} x {case.models:,}{held}, K={case.classes:,}"
+            f"{groups}, {case.labels:,} labels"
+        )
+
+
+WORKS = {
+    "small": Work(Case(5, 1_000)),
+    "accuracy": Work(Case(5, 1_000), ("accuracy",)),
+    "rows-20000": Work(Case(7, 20_000)),
+    "rows-25000": Work(Case(7, 25_000)),
+    "ten-classes": Work(Case(7, 20_000, classes=10)),
+    "hundred-classes": Work(Case(5, 1_000, classes=100)),
+    "one-classifier": Work(Case(1, 160_000, groups=8)),
+    "in-memory": Work(Case(7, 260_000)),
+    "file": Work(Case(7, 1_000_000), source="file"),
+    "votes": Work(Case(2, 20_000, classes=5_000, labels=500), None, source="votes"),
+    "thousand-classes": Work(sizes.CASES["classes"], source="file"),
+    "many-groups": Work(sizes.CASES["groups"], source="file"),
+    "kde": Work(Case(7, 1_020, labels=20), method="ssme-kde"),
+    "kde-10000": Work(Case(7, 10_000, labels=20), method="ssme-kde"),
+}
+
+
+def _axis(field: str, values: tuple[int, ...], base: Case) -> dict[int, Work]:
+    return {value: Work(base._replace(**{field: value})) for value in values}
+
+
+GROWTH = {
+    "rows": _axis("rows", (2_000, 20_000, 200_000), Case(5, 0)),
+    "classifiers": _axis("models", (2, 20), Case(0, 5_000)),
+    "classes": _axis("classes", (2, 20, 200), Case(3, 2_000, labels=400)),
+    "groups": _axis("groups", (10, 100, 1_000), Case(3, 50_000, labels=1_000)),
+    "labels": _axis("labels", (20, 200, 2_000), Case(5, 20_000)),
+}
+
+# --- within a process -----------------------------------------------------------------------------
+
+
+def items_of(work: Work, folder: Path) -> Any:
+    """What `fewlabels.estimate` is given: a path, or predictions in memory."""
+    import fewlabels as fl
+
+    case, n = work.case, work.case.rows
+    if work.source == "file":
+        return str(_file(case, folder))
+    if work.source == "votes":
+        rng = np.random.default_rng(sizes.SEED)
+        truth = rng.zipf(1.3, n) % case.classes
+        right = rng.random((n, case.models)) < np.linspace(0.8, 0.7, case.models)
+        votes = np.where(right, truth[:, None], rng.integers(case.classes, size=(n, case.models)))
+        labels = np.where(rng.permutation(n) < case.labels, truth, -1)
+        return fl.Predictions(votes=votes, labels=labels, classes=range(case.classes))
+    table = sizes.part(case, 0, n)
+    labels = np.where(np.arange(n) < case.labels, table["label"].fill_null(0).to_numpy(), -1)
+    p = np.stack([table[c].to_numpy() for c in table.column_names if c.startswith("p__")], axis=1)
+    if case.classes > 2:
+        p = p.reshape(n, case.models, case.classes)
+    groups = {"site": table["site"].to_numpy()} if case.groups else None
+    return fl.Predictions(p.astype(float), labels.astype(int), groups=groups)
+
+
+def _file(case: Case, folder: Path) -> Path:
+    name = f"{case.models}-{case.rows}-{case.classes}-{case.groups}-{case.labels}.parquet"
+    return folder / name
+
+
+def yardstick() -> Record:
+    """Seconds of a loop of numpy, and of bootstraps through scikit-learn's metrics."""
+    from speed import make_scores, sklearn_bootstrap
+
+    rng = np.random.default_rng(0)
+    values, rows = rng.random(200_000), rng.integers(1_000, size=200_000)
+
+    def loop() -> None:
+        for _ in range(10):
+            np.bincount(rows, np.exp(values)).cumsum()
+            values[np.argsort(values)].sum()
+
+    p, labels = make_scores(1_000, 0, 5)
+    items = SimpleNamespace(
+        labeled=labels >= 0, labels=labels, probabilities=np.stack([1 - p, p], axis=2)
+    )
+    sklearn_bootstrap(items, 1)
+    return {"numpy": _timed(loop)[0]["cpu"],
+            "scikit-learn": _timed(lambda: sklearn_bootstrap(items, 100))[0]["cpu"]}  # fmt: skip
+
+
+def _processor() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _timed(function: Callable[[], Any]) -> tuple[Record, Any]:
+    began, cpu = time.perf_counter(), _processor()
+    result = function()
+    return {"seconds": time.perf_counter() - began, "cpu": _processor() - cpu}, result
+
+
+def child(work: Work, folder: Path) -> Record:
+    """One estimate in this process: seconds, peak MB, and what the answer is on average."""
+    import fewlabels as fl
+
+    items = items_of(work, folder)
+
+    def estimate() -> Any:
+        by = "site" if work.case.groups else None
+        metrics = None if work.metrics is None else list(work.metrics)
+        return fl.estimate(items, work.method, metrics, by, details=False)
+
+    if work.is_small:
+        estimate()
+    found, estimates = _timed(estimate)
+    # The kernel's high-water mark of this process image; getrusage would count the parent's pages.
+    status = Path("/proc/self/status").read_text()
+    found["mb"] = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    for name in ("value", "low", "high"):
+        found[name] = float(np.nanmean([getattr(row, name) for row in estimates.rows]))
+    return found
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+class Runner(NamedTuple):
+    """How works are run: in processes of their own, at most `limit` seconds each."""
+
+    folder: Path
+    limit: float = 300
+    without_numba: bool = False
+
+    def run(self, what: str, tree: Path) -> Record:
+        """What a process says of a work by its text, or why there is nothing."""
+        command = [sys.executable, __file__, "--child", what, "--work", str(self.folder)]
+        path = os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])])
+        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(
+            [*command, *(["--without-numba"] if self.without_numba else [])],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env=os.environ | threads | {"PYTHONPATH": path},
+        ) as running:  # fmt: skip
+            try:
+                out, wrong = running.communicate(timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                return {"failed": f"not done after {self.limit:.0f} s"}
+        if running.returncode:
+            return {"failed": "".join(wrong.strip().splitlines()[-1:])[:200] or "killed"}
+        said: Record = json.loads(out.splitlines()[-1])
+        return said
+
+    def alternating(self, name: str, work: Work, trees: Mapping[str, Path], repeats: int) -> Record:
+        """Medians by tree, of runs in turns; a tree that fails is not run again."""
+        if work.source == "file":
+            self.folder.mkdir(parents=True, exist_ok=True)
+            sizes.make(work.case, _file(work.case, self.folder))
+        found: dict[str, list[Record]] = {side: [] for side in trees}
+        measure = self.run("yardstick", next(iter(trees.values())))
+        for _ in range(repeats):
+            for side, tree in trees.items():
+                if not any("failed" in run for run in found[side]):
+                    found[side].append(self.run(json.dumps(_plain(work)), tree))
+        record: Record = {"name": name, "work": str(work), "small": work.is_small,
+                          "yardstick": measure, "without_numba": self.without_numba}  # fmt: skip
+        return record | {side: _medians(runs) for side, runs in found.items()}
+
+
+def _plain(work: Work) -> Record:
+    return work._asdict() | {"case": work.case._asdict()}
+
+
+def _medians(runs: list[Record]) -> Record:
+    for run in runs:
+        if "failed" in run:
+            return run
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def ratio(record: Record, of: str) -> str:
+    """How many times as much before as after; empty where one is not there."""
+    before, after = record["before"], record["after"]
+    if "failed" in before or "failed" in after:
+        return ""
+    return f"{before[of] / after[of]:.2f}"
+
+
+def _cells(side: Record) -> str:
+    if "failed" in side:
+        return f"{side['failed']} | | "
+    return f"{side['cpu']:.2f} s | {side['seconds']:.2f} s | {side['mb']:,.0f} MB"
+
+
+def table(records: list[Record]) -> list[str]:
+    """A row per work: processor time, wall time and memory of both trees, and ratios."""
+    lines = [
+        "| estimate | before: processor | wall | peak | after: processor | wall | peak | "
+        "times as fast | memory | mean value, width |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for record in records:
+        answers = " -> ".join(
+            f"{side['value']:.4f}, {side['high'] - side['low']:.4f}"
+            for side in (record["before"], record["after"])
+            if "failed" not in side
+        )
+        more = "" if record["small"] else " (first call)"
+        more += ", without numba" if record["without_numba"] else ""
+        lines.append(
+            f"| {record['work']}{more} | {_cells(record['before'])} | {_cells(record['after'])} | "
+            f"{ratio(record, 'cpu')} | {ratio(record, 'mb')} | {answers} |"
+        )
+    return lines
+
+
+def slope(sizes_: list[int], seconds: list[float]) -> float:
+    """Exponent of a power law: the slope of log seconds in log size, by least squares."""
+    return float(np.polyfit(np.log(sizes_), np.log(seconds), 1)[0])
+
+
+def growth_table(axes: Mapping[str, list[Record]]) -> list[str]:
+    """A row per axis and tree: processor seconds by size, and the exponent."""
+    lines = ["| in | sizes | tree | processor seconds | exponent |", "|---|---|---|---|---|"]
+    for axis, records in axes.items():
+        for side in ("before", "after"):
+            done = [r for r in records if "failed" not in r[side]]
+            said = [r[side].get("failed") or f"{r[side]['cpu']:.2f}" for r in records]
+            exponent = ""
+            if len(done) > 1:
+                seconds = [r[side]["cpu"] for r in done]
+                exponent = f"{slope([r['size'] for r in done], seconds):.2f}"
+            of = ", ".join(f"{record['size']:,}" for record in records)
+            lines.append(f"| {axis} | {of} | {side} | {', '.join(said)} | {exponent} |")
+    return lines
+
+
+def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) -> str:
+    """The section of docs/speed.md."""
+    everything = [*records, *(record for found in axes.values() for record in found)]
+    sticks = [record["yardstick"] for record in everything if "failed" not in record["yardstick"]]
+    stick = ", ".join(
+        f"{name} {statistics.median(each):.2f} s ({min(each):.2f} to {max(each):.2f})"
+        for name in ("numpy", "scikit-learn")
+        if (each := [one[name] for one in sticks])
+    )
+    lines = [
+        f"Made by `benchmarks/evaluator_speed.py` on {os.cpu_count()} processors, Python "
+        f"{platform.python_version()}, numpy {np.__version__}: two versions in turns, medians of "
+        f"{repeats}; small works in a second call. The yardstick of this run, in processor time: "
+        f"{stick}.",
+        "",
+        *table(records),
+    ]
+    if axes:
+        lines += ["", "How processor time grows with each size, the others held:", ""]
+        lines += growth_table(axes)
+    return "\n".join(lines)
+
+
+def runs(given: argparse.Namespace) -> Iterator[tuple[str | None, Record]]:
+    """Every record as it is there, with its axis of growth, if any."""
+    trees = {"before": given.before.resolve(), "after": given.after.resolve()}
+    runner = Runner(given.work, given.limit)
+    for blocked in (False, True) if given.without_numba else (False,):
+        for name in given.works or WORKS:
+            own = runner._replace(without_numba=blocked)
+            yield None, own.alternating(name, WORKS[name], trees, given.repeats)
+    for axis in given.growth or ():
+        for size, work in GROWTH[axis].items():
+            record = runner.alternating(axis, work, trees, given.repeats)
+            yield axis, record | {"size": size}
+
+
+def main() -> None:
+    """Run, print the tables, and write them where that is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("works", nargs="*", help=f"of {', '.join(WORKS)}; all unless given")
+    parser.add_argument("--before", type=Path, help="a folder that holds the package fewlabels")
+    parser.add_argument("--after", type=Path, default=ROOT / "src")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=300, help="seconds of a run")
+    parser.add_argument("--without-numba", action="store_true", help="and all works without numba")
+    parser.add_argument("--growth", nargs="*", help=f"of {', '.join(GROWTH)}; all unless named")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "evaluator_speed")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="default: docs/speed.md")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        if given.without_numba:
+            sys.modules["numba"] = None  # type: ignore[assignment]
+        if given.child == "yardstick":
+            print(json.dumps(yardstick()))
+            return
+        said = json.loads(given.child)
+        work = Work(**said | {"case": Case(**said["case"])})
+        print(json.dumps(child(work, given.work)))
+        return
+    if given.before is None:
+        parser.error("--before must name the folder of the other version's package")
+    for names, known in ((given.works, WORKS), (given.growth or (), GROWTH)):
+        for name in names:
+            if name not in known:
+                parser.error(f"there is no {name!r}; there are {', '.join(known)}")
+    if given.growth == []:
+        given.growth = list(GROWTH)
+    records: list[Record] = []
+    axes: dict[str, list[Record]] = {}
+    for axis, record in runs(given):
+        print(json.dumps(record), file=sys.stderr, flush=True)
+        (records if axis is None else axes.setdefault(axis, [])).append(record)
+        if given.json:
+            given.json.write_text(json.dumps({"works": records, "growth": axes}, indent=1) + "\n")
+    text = page(records, axes, given.repeats)
+    print(text)
+    if given.page:
+        from paper import fill
+
+        fill(given.page, {MARK: text})
+
+
+if __name__ == "__main__":
+    main()
