@@ -9,18 +9,19 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates
-from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.differences import comparisons, errors_together
-from fewlabels.evaluation.draws import LabelWeights, some_items_of
+from fewlabels.evaluation.draws import POPULATION, LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
+from fewlabels.kernels.weighting import Weighting
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
@@ -38,6 +39,7 @@ _MOST_TICKS = 200
 MOST_CELLS = 30
 """Rows and columns of a heat map that can still be read."""
 
+_MANY_CLASSES = 100
 _MOST_MATRICES = 12
 _MOST_CLASSES = 6
 
@@ -157,7 +159,7 @@ def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[
     """The second of two classes, or all; of very many those that are commonest."""
     if predictions.n_classes == 2:
         return [1]
-    if predictions.n_classes <= many_classes.MANY:
+    if predictions.n_classes <= _MANY_CLASSES:
         return list(range(predictions.n_classes))
     common = np.argsort(-posterior.marginals().sum(axis=0), kind="stable")
     shown: list[int] = np.sort(common[:MOST_CELLS]).tolist()
@@ -200,24 +202,34 @@ class _Bins:
         codes = equal_width(confidence, RELIABILITY_BINS)
         return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
 
-    def hits(self, weights: Floats) -> Floats:
-        """Sums per bin (B, D) of the weights (n, K, D) of the classes in question."""
-        return self.items.sums(np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0])
+    def sums(self, weights: Weighting, block: slice | None) -> Floats:
+        """Weight of the classes in question, and of all, per bin: (2, B, D)."""
+        event = self.event if block is None else self.event[block]
+        sums = np.empty((2, self.items.size, weights.size))
+        sums[0] = self.items.sums(weights.of_events(event), block)
+        sums[1] = self.items.sums(weights.total, block)
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            own = mass[np.arange(len(item)), event[item]]
+            sums[:, self.items.part(block).codes[item], draw] += own, total
+        return sums
 
 
-class _Frequencies:
-    """How often classifiers are right in every bin, from all items at once, (C, B, D)."""
+class _Sums:
+    """Sums of classifiers' bins, (C, 2, B, D)."""
 
     def __init__(self, classifiers: Sequence[_Bins]) -> None:
         self.classifiers = classifiers
-        self.drawn: Floats = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+        self.drawn: Floats | float = 0.0
 
-    def add(self, weights: Floats, _: slice) -> None:
-        """The label weights (n, K, D) of all items."""
-        total = weights.sum(axis=1)
-        self.drawn = np.stack(
-            [frequency(bins.hits(weights), bins.items.sums(total)) for bins in self.classifiers]
-        )
+    def add(self, weights: Weighting, block: slice | None = None) -> None:
+        """Add a block of items."""
+        self.drawn += np.stack([bins.sums(weights, block) for bins in self.classifiers])
+
+    def frequencies(self) -> Floats:
+        """How often classifiers are right in every bin, (C, B, D)."""
+        hits, total = np.moveaxis(np.asarray(self.drawn), 1, 0)
+        return frequency(hits, total)
 
 
 def _reliability(
@@ -232,20 +244,11 @@ def _reliability(
     if n_draws:
         posterior.prepare()
     weights = LabelWeights.of(predictions, posterior, rows, n_draws)
-    if n_draws and many_classes.serves(weights, {}):
-        draws = many_classes.frequencies(
-            weights, n_draws // 2, [(bins.event, bins.items) for bins in classifiers]
-        )
-    else:
-        parts = weights.summed(
-            n_draws,
-            weights.population,
-            lambda: _Frequencies(classifiers),
-            lambda sums, _: sums.drawn,
-            whole=True,
-        )
-        nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
-        draws = np.concatenate([nothing, *parts], axis=2)
+    parts = weights.summed(
+        n_draws, [(POPULATION, partial(_Sums, classifiers))], lambda sums, _: sums[0].frequencies()
+    )
+    nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+    draws = np.concatenate([nothing, *parts], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:

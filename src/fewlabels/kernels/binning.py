@@ -81,10 +81,12 @@ class Indicator:
             return weights
         return weights * (self.values if rows is None else self.values[rows])
 
-    def totals(self) -> Floats:
-        """Sums of weights of one, (size,)."""
-        out: Floats = np.bincount(self.codes, self.values, minlength=self.size).astype(np.float64)
-        return out
+    def part(self, block: slice | None) -> Indicator:
+        """The items of a block; all of them: None."""
+        if block is None or (block.start == 0 and block.stop >= len(self.codes)):
+            return self
+        values = None if self.values is None else self.values[block]
+        return Indicator(self.codes[block], self.size, values)
 
     def _matrix(self, rows: slice | None) -> scipy.sparse.csc_matrix:
         everything = rows is None or (rows.start == 0 and rows.stop >= len(self.codes))
