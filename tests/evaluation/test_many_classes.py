@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fewlabels.evaluation.many_classes import RankBins
 
 import fewlabels as fl
 from fewlabels import posterior
 from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.evaluation.many_classes import RankBins
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.methods.ensembles import belief_mixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,12 +69,13 @@ class Indicator:
 
     def sums(self, weights: Floats, rows: slice | None = None) -> Floats:
         """Sum weights (b, ...) of the items in `rows` (all of them: None) by code: (size, ...)."""
-        if weights.size == len(weights):
+        width = math.prod(weights.shape[1:])
+        if width == 1:
             codes = self.codes if rows is None else self.codes[rows]
             times = self._values_times(weights.ravel(), rows)
             out = np.bincount(codes, times, minlength=self.size).astype(np.float64)
             return out.reshape(self.size, *weights.shape[1:])
-        flat: Array = self._matrix(rows) @ weights.reshape(len(weights), -1)
+        flat: Array = self._matrix(rows) @ weights.reshape(len(weights), width)
         return flat.reshape(self.size, *weights.shape[1:])
 
     def _values_times(self, weights: Floats, rows: slice | None) -> Floats:

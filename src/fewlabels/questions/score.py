@@ -293,7 +293,7 @@ class _Asked:
         """The mean grade of the labels, whatever the classifier says: linear in the labels."""
 
         def finish(state: Floats) -> Floats:
-            of_class = state.sum(axis=0)
+            of_class = Confusion().margins(state).present
             out: Floats = ratio(grades @ of_class, of_class.sum(axis=0))
             return out
 
