@@ -53,7 +53,7 @@ def test_a_fit_beyond_memory_is_refused_before_it_begins(monkeypatch: pytest.Mon
 def test_many_classes_take_fewer_draws_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(5)
     metrics = ["accuracy", "roc_auc", "brier"]
-    expected = fl.estimate(predictions, metrics=metrics, details=False).rows
+    expected = fl.estimate(predictions, metrics=metrics).rows
     sizes = []
     chunks = draws.LabelWeights.chunks
 
@@ -64,7 +64,7 @@ def test_many_classes_take_fewer_draws_at_a_time(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(draws.LabelWeights, "chunks", spy)
     monkeypatch.setattr(draws, "_STATE", 7 * 2 * (3 * 5 + 2 * 5 + 1))
-    found = fl.estimate(predictions, metrics=metrics, details=False).rows
+    found = fl.estimate(predictions, metrics=metrics).rows
     assert 7 in sizes
     np.testing.assert_allclose(
         [row[3:6] for row in found], [row[3:6] for row in expected], atol=1e-9

@@ -30,7 +30,7 @@ def world(models: int, n: int = 300, classes: int = 2, labels: int = 40) -> fl.P
 def rows(predictions: fl.Predictions) -> list[tuple[object, ...]]:
     """Every estimate."""
     metrics = ["accuracy", "ece", "roc_auc", "brier"]
-    return [tuple(row) for row in fl.estimate(predictions, metrics=metrics, details=False).rows]
+    return [tuple(row) for row in fl.estimate(predictions, metrics=metrics).rows]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -66,9 +66,9 @@ def test_of_many_classifiers_the_guard_makes_no_square(monkeypatch: pytest.Monke
 
 def test_the_factor_of_many_classifiers_needs_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(6)
-    expected = fl.estimate(predictions, metrics="accuracy", details=False)
+    expected = fl.estimate(predictions, metrics="accuracy")
     monkeypatch.setattr(informants, "MOST_PAIRS", 3)
-    found = fl.estimate(predictions, metrics="accuracy", details=False)
+    found = fl.estimate(predictions, metrics="accuracy")
     values = [np.array([row.value for row in e.rows]) for e in (expected, found)]
     np.testing.assert_allclose(values[1], values[0], atol=1e-6)
 

@@ -61,7 +61,7 @@ def test_answers_are_those_of_label_weights(
     """All but rankings to rounding; of these, bins of ranks are a small share of an interval."""
 
     def rows() -> list[Any]:
-        return fl.estimate(items, metrics=METRICS, details=False, **asked).rows  # type: ignore[return-value]
+        return fl.estimate(items, metrics=METRICS, **asked).rows  # type: ignore[return-value]
 
     plain = rows()
     monkeypatch.setattr(many_classes, "MANY", 10)

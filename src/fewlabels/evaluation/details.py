@@ -1,4 +1,4 @@
-"""What a report shows beside the estimates, as plain values: made once, by `estimate`.
+"""What a report shows beside the estimates, in plain values: made when somebody looks.
 
 Scores and reliability of each classifier, comparisons, joint errors, class balance, votes.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -44,42 +44,74 @@ _MOST_MATRICES = 12
 _MOST_CLASSES = 6
 
 
-def details_of(estimates: Estimates, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """Everything that a report shows beyond the estimates themselves, as plain values."""
-    predictions, posterior = estimates.judged, estimates.judged_by
+@dataclass(frozen=True)
+class Details:
+    """Parts of what a report shows beyond the estimates themselves, made when somebody looks.
+
+    `metric_info` is what there is to say of every metric.
+    """
+
+    metric_info: Mapping[str, Mapping[str, Any]]
+
+    @staticmethod
+    def of(metrics: Mapping[str, Metric]) -> Details:
+        """The details of estimates of these metrics."""
+        return Details(
+            {
+                name: {
+                    "description": m.description,
+                    "direction": m.direction,
+                    "bounds": list(m.bounds),
+                }
+                for name, m in metrics.items()
+            }
+        )
+
+    def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> dict[str, Any]:
+        """Some parts, by name, or all (None), in plain values."""
+        stated = estimates.confidence_level
+        level, predictions = 0.95 if math.isnan(stated) else stated, estimates.judged
+        posterior, method = estimates.judged_by, estimates.method
+        parts: dict[str, Callable[[], Any]] = {
+            "comparison": lambda: {n: c.to_dict() for n, c in comparisons(estimates).items()},
+            "status_messages": lambda: _status_messages(estimates),
+            "method_info": lambda: _method_info(method),
+            "diagnostic_info": lambda: (
+                dict(METHODS[method].diagnostics) if method in METHODS else {}
+            ),
+            "metric_info": lambda: self.metric_info,
+            "best": lambda: {
+                name: estimates.probability_best(name)
+                for name, way in estimates.directions.items()
+                if way and len(estimates.draws[name, None])
+            },
+            "class_balance": lambda: _class_balance(predictions, posterior),
+            "profiles": lambda: _profiles(
+                predictions, posterior, None if math.isnan(stated) else level
+            ),
+            "votes": lambda: _votes(predictions, posterior, level),
+            "together": lambda: _together(estimates),
+        }
+        made = {name: parts[name]() for name in (parts if names is None else names)}
+        plain: dict[str, Any] = plain_values(made)
+        return plain
+
+
+def _status_messages(estimates: Estimates) -> dict[str, str]:
+    there = {row.status for row in estimates.rows}
+    return {s.value: s.message for s in Status if s in there}
+
+
+def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[str, Any]:
+    """How many labels there are of each class, and its share as inferred."""
     item, label = predictions.named
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
-    mass = predictions.weight * predictions.times
+    mass, classes = predictions.weight * predictions.times, [str(c) for c in predictions.classes]
     balance = np.average(posterior.marginals(), axis=0, weights=mass)
-    statuses = dict.fromkeys(row.status for row in estimates.rows)
-    level = 0.95 if math.isnan(estimates.confidence_level) else estimates.confidence_level
-    method, classes = estimates.method, [str(c) for c in predictions.classes]
-    found = {
-        "comparison": {name: c.to_dict() for name, c in comparisons(estimates).items()},
-        "status_messages": {s.value: s.message for s in Status if s in statuses},
-        "method_info": _method_info(method),
-        "diagnostic_info": dict(METHODS[method].diagnostics) if method in METHODS else {},
-        "metric_info": {
-            name: {"description": m.description, "direction": m.direction, "bounds": list(m.bounds)}
-            for name, m in metrics.items()
-        },
-        "best": {
-            name: estimates.probability_best(name)
-            for name, m in metrics.items()
-            if m.direction and len(estimates.draws[name, None])
-        },
-        "class_balance": {
-            "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
-            "estimated": dict(zip(classes, balance.tolist(), strict=True)),
-        },
-        "profiles": _profiles(
-            predictions, posterior, None if math.isnan(estimates.confidence_level) else level
-        ),
-        "votes": _votes(predictions, posterior, level),
-        "together": _together(estimates),
+    return {
+        "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
+        "estimated": dict(zip(classes, balance.tolist(), strict=True)),
     }
-    plain: dict[str, Any] = plain_values(found)
-    return plain
 
 
 def _together(estimates: Estimates) -> dict[str, Any] | None:

@@ -362,7 +362,7 @@ class _Asked:
     ) -> ScoreRow:  # fmt: skip
         found = estimate(
             items, method, [metric], confidence_level=self.level, random_state=self.seed,
-            workers=self.workers, details=False,
+            workers=self.workers,
         )  # fmt: skip
         # The posterior is the same for all judges; who has judged most speaks of most items.
         row = found.rows[int(items.has_hard.sum(axis=0).argmax())]
