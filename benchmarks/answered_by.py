@@ -49,7 +49,7 @@ def shares(world: str, n_labeled: int, runs: int) -> list[float]:
     for run in range(runs):
         sample = WORLDS[world](1_000 + n_labeled, np.random.default_rng([run, 2]))
         given = sample.predictions(n_labeled)
-        found = fl.estimate(given, metrics="accuracy", random_state=run, details=False)
+        found = fl.estimate(given, metrics="accuracy", random_state=run)
         for entry in found.diagnostics["answered_by"]:
             total[kind_of(entry["member"])] += entry["share"] / runs
     return list(total.values())

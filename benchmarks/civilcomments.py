@@ -155,7 +155,6 @@ def run_cell(cell: Cell) -> list[dict[str, Any]]:
             estimand=method.estimand,
             random_state=cell.run,
             workers=1,
-            details=False,
         )
         seconds = time.perf_counter() - started
         for metric, code in METRICS.items():

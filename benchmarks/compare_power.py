@@ -99,7 +99,6 @@ def run_cell(job: Job) -> dict[str, Any]:
             confidence_level=LEVEL,
             random_state=run,
             workers=1,
-            details=False,
         )
         gap = estimates.difference("m1", "m2", "accuracy")
         hard = predictions.select_models(("m1", "m2")).hard[: job.n_labeled]

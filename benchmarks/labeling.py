@@ -123,7 +123,7 @@ def _further(
 
 def _truth(items: fl.Predictions) -> Floats:
     """The metrics by all labels, (M, metrics)."""
-    found = fl.estimate(items, "labeled", list(METRICS), confidence_level=None, details=False,
+    found = fl.estimate(items, "labeled", list(METRICS), confidence_level=None,
                         estimand="sample")  # fmt: skip
     return np.array([r.value for r in found.rows]).reshape(items.n_models, len(METRICS))
 
@@ -176,7 +176,7 @@ def _answers(
     metrics = [m for m in METRICS if m in questions] or ["accuracy"]
     if {"difference", "best"} & set(questions) and "accuracy" not in metrics:
         metrics.append("accuracy")
-    found = fl.estimate(shown, method, metrics, confidence_level=LEVEL, details=False,
+    found = fl.estimate(shown, method, metrics, confidence_level=LEVEL,
                         estimand="sample")  # fmt: skip
     out, names = [], found.models
     for question in questions:
@@ -327,7 +327,7 @@ def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before
         found = next_items(shown, order=order, size=size, random_state=seed, before=before)
         return found.items.tolist()
     if order == "uncertainty":
-        posterior = fl.estimate(shown, details=False, metrics="accuracy").posterior.marginals()
+        posterior = fl.estimate(shown, metrics="accuracy").posterior.marginals()
         margin = np.where(shown.labeled, np.inf, np.abs(posterior[:, 1] - 0.5))
         return np.argsort(margin, kind="stable")[:size].tolist()
     precision = 0.8 if order == "precision" else None

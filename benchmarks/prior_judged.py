@@ -56,9 +56,7 @@ def judged(job: Job) -> list[dict[str, Any]]:
         some = whole.take(order[: n + UNLABELED])
         some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
         ours, theirs, average = (
-            fl.estimate(
-                some, method, list(METRICS), confidence_level=LEVEL, workers=1, details=False
-            )
+            fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
             for method in (
                 LearnedEnsemble(left_out=fold),
                 "labeled",

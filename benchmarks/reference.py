@@ -175,7 +175,6 @@ def _estimated(given: Predictions, seed: int, method: str = "auto", **more: Any)
         confidence_level=LEVEL,
         random_state=seed,
         workers=1,
-        details=False,
         **more,
     )
     shape = (given.n_models, len(METRICS))

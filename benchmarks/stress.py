@@ -86,7 +86,7 @@ def run_cell(job: Job) -> Record:
         try:
             estimates = fl.estimate(
                 predictions, method, metrics, list(sample.groups), LEVEL, random_state=run,
-                workers=1, details=False,
+                workers=1,
             )  # fmt: skip
         except Exception as error:  # a failure is a result of this run
             print(f"\n{job.world}, run {run}, {method}: {error!r}", file=sys.stderr)

@@ -181,7 +181,6 @@ def _method(name: str) -> Way:
             confidence_level=LEVEL,
             random_state=seed,
             workers=1,
-            details=False,
         )
         columns = (np.array([r[k] for r in found.rows], dtype=float) for k in (3, 4, 5))
         return Answer(*columns, np.array([r.status is Status.OK for r in found.rows]))

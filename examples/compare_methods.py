@@ -8,5 +8,5 @@ predictions = fl.read_predictions(Path(__file__).with_name("moderation.csv"))
 for name, method in fl.models.METHODS.items():
     if name == "ssme-flow":
         continue  # trains a network for half a minute
-    row = fl.estimate(predictions, name, "accuracy", details=False).get("large", "accuracy")
+    row = fl.estimate(predictions, name, "accuracy").get("large", "accuracy")
     print(f"{name:21} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]  {method.summary}")

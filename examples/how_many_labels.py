@@ -26,7 +26,7 @@ for method in ("auto", "labeled"):
         labels = np.full(known.n_items, -1)
         labels[order[:n]] = truth[order[:n]]
         predictions = fl.Predictions(known.probabilities, labels, models=known.models)
-        estimates = fl.estimate(predictions, method, metrics=["accuracy"], details=False)
+        estimates = fl.estimate(predictions, method, metrics=["accuracy"])
         found[method, n] = row = estimates.get("small", "accuracy")
         print(f"{method}, {n} labels: {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]")
 

@@ -61,7 +61,7 @@ class Bench:
             given, model = shown(model, items, labeled)
             found = estimate(
                 given, model, list(METRICS), confidence_level=max(LEVELS), random_state=seed,
-                workers=1, details=False,
+                workers=1,
             )  # fmt: skip
         except MemoryError:
             raise

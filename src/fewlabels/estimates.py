@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +67,12 @@ class Paired(NamedTuple):
     item_variance: Floats | None
 
 
+OF_TABLE = ("comparison", "status_messages", "method_info", "metric_info", "best")
+"""What a table shows beside the estimates; a page shows more."""
+
+Describe = Callable[["Estimates", Sequence[str] | None], Mapping[str, Any]]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Frozen, Estimated):
     """What `fewlabels.estimate` returns.
@@ -80,8 +86,8 @@ class Estimates(Frozen, Estimated):
     `predictions`. `label_posterior` is `posterior`, or computes it when somebody asks.
     `group_rows` has the items of each group among the `judged`, by column and name.
     `paired` has the values and draws whose differences hold, by metric and group, where these are
-    not simply those of the estimates. `details` is what a report shows beside the estimates, in
-    plain values; None where it was not asked for.
+    not simply those of the estimates. `describe` makes parts of what a report shows beside the
+    estimates, in plain values, when somebody looks; `beside` are more of them.
     """
 
     _page = "estimates"
@@ -109,7 +115,8 @@ class Estimates(Frozen, Estimated):
     judged_by: LabelPosterior = field(repr=False)
     group_rows: Mapping[str, Mapping[str, Ints]] = field(default_factory=dict, repr=False)
     paired: Mapping[tuple[str, str | None], Paired] = field(default_factory=dict, repr=False)
-    details: Mapping[str, Any] | None = field(default=None, repr=False)
+    describe: Describe | None = field(default=None, repr=False)
+    beside: Mapping[str, Any] = field(default_factory=dict, repr=False)
     streamed: bool = False
     reference: Reference | None = None
 
@@ -127,9 +134,7 @@ class Estimates(Frozen, Estimated):
         """
         if flat:
             return report.flat_numbers(self._facts())
-        return self._facts() | {
-            "comparison": plain_values((self.details or {}).get("comparison", {}))
-        }
+        return self._facts() | self._parts(["comparison"])
 
     def _facts(self) -> dict[str, Any]:
         facts = {
@@ -157,9 +162,11 @@ class Estimates(Frozen, Estimated):
     @property
     def report(self) -> dict[str, Any]:
         """Everything that a report shows, as a dictionary of plain values, made anew."""
-        return with_some_groups(
-            self._told() | {"comparison": {}} | plain_values(self.details or {})
-        )
+        return with_some_groups(self._told() | self._parts(None) | dict(self.beside))
+
+    def _parts(self, names: Sequence[str] | None) -> dict[str, Any]:
+        """Parts of what a report shows beside the estimates; None: all."""
+        return dict(self.describe(self, names)) if self.describe else {}
 
     def _in_brief(self) -> dict[str, Any]:
         return with_some_groups(self._told())
@@ -226,11 +233,13 @@ class Estimates(Frozen, Estimated):
 
     def summary(self, width: int = 80) -> str:
         """The estimates as a table of text."""
-        return report.render_text(self.report, width=width)
+        shown = self._told() | self._parts(OF_TABLE) | dict(self.beside)
+        return report.render_text(with_some_groups(shown), width=width)
 
     def plot(self, metric: str | None = None) -> Any:
         """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
-        return report.render_figure(self.report, metric=metric)
+        shown = with_some_groups(self._told() | self._parts(OF_TABLE))
+        return report.render_figure(shown, metric=metric)
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""

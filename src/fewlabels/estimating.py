@@ -40,7 +40,6 @@ def estimate(
     cluster: Any = None,
     columns: Any = None,
     positive: Any = None,
-    details: bool = True,
 ) -> Estimates:
     """Estimate how good each classifier is, with intervals, from few labels.
 
@@ -102,9 +101,6 @@ def estimate(
     positive
         The positive class; of more than two it is judged against the rest, and a warning says so.
         None: what `Predictions.positive` says.
-    details
-        Whether to make what a report shows beside the estimates (comparisons, joint errors,
-        reliability, scores); without, it shows the estimates alone. Leave it out in loops.
 
     Raises
     ------
@@ -126,9 +122,8 @@ def estimate(
     """
     check_settings(confidence_level, estimand, workers)
     question = Question(
-        method, metrics, by, confidence_level, estimand, against, random_state, shift=shift,
-        details=details,
-    )  # fmt: skip
+        method, metrics, by, confidence_level, estimand, against, random_state, shift=shift
+    )
     items = predictions_of(predictions, columns, positive, cluster=cluster)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()

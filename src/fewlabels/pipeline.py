@@ -18,7 +18,7 @@ from fewlabels.comparison import Residuals
 from fewlabels.data.inputs import reference_of
 from fewlabels.errors import UsageError, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
-from fewlabels.evaluation.details import details_of
+from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
 from fewlabels.evaluation.groups import Group, all_and, groups_by_column
@@ -73,7 +73,6 @@ class Question:
     random_state: int | None = 0
     reference: Predictions | None = field(default=None, repr=False)
     shift: Correction | None = None
-    details: bool = True
 
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
@@ -248,13 +247,7 @@ def with_many_groups(
         more, of_groups = measurer.rows(column, reasons)
         rows += more
         sizes += of_groups
-    details = found.details
-    if details is not None:
-        statuses = dict.fromkeys(row.status for row in rows)
-        details = {**details, "status_messages": {s.value: s.message for s in statuses}}
-    return replace(
-        found, rows=tuple(rows), groups=sizes, warnings=tuple(reasons.sentences()), details=details
-    )
+    return replace(found, rows=tuple(rows), groups=sizes, warnings=tuple(reasons.sentences()))
 
 
 def answered(
@@ -339,15 +332,14 @@ def answered(
         judged=judged,
         judged_by=judged_by,
         reference=reference_facts(elsewhere),
+        describe=Details.of(setup.metrics),
         diagnostics={**diagnostics, **({"settings": setup.settings} if setup.settings else {})},
         **known,
     )
     step("comparing")
     if guards_differences(name, predictions):
         estimates = replace(estimates, paired=allowing_for_discrepancy(estimates, residuals))
-    if not question.details:
-        return estimates
-    return replace(estimates, details=details_of(estimates, setup.metrics))
+    return estimates
 
 
 _OF_GRADES = ("mean_absolute_error", "weighted_kappa", "within_one")

@@ -129,7 +129,7 @@ class TestEstimates:
         predictions, same = (world(n_classes_of(method)) for _ in range(2))
         metrics = served(method, ["accuracy", "auc"])
         anew = fl.estimate(predictions, fresh(method), metrics, workers=5).to_dict()
-        assert anew == estimate(same, method, metrics, workers=1, details=True).to_dict()
+        assert anew == estimate(same, method, metrics, workers=1).to_dict()
         np.testing.assert_array_equal(predictions.probabilities, same.probabilities)
         np.testing.assert_array_equal(predictions.labels, same.labels)
         one, five = (estimate(same, method, estimand="sample", workers=w) for w in (1, 5))
@@ -292,7 +292,7 @@ class TestIntervals:
 
         found = fl.estimate(
             fl.Predictions(base.probabilities, base.labels, weight=weight), quick(method),
-            [share_right, "accuracy"], details=False,
+            [share_right, "accuracy"],
         )  # fmt: skip
         for model in found.models:
             own, built_in = (found.get(model, m) for m in ("share_right", "accuracy"))

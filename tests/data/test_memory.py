@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,18 +53,18 @@ def test_a_fit_beyond_memory_is_refused_before_it_begins(monkeypatch: pytest.Mon
 def test_many_classes_take_fewer_draws_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(5)
     metrics = ["accuracy", "roc_auc", "brier"]
-    expected = fl.estimate(predictions, metrics=metrics, details=False).rows
+    expected = fl.estimate(predictions, metrics=metrics).rows
     sizes = []
     chunks = draws.LabelWeights.chunks
 
-    def spy(self: draws.LabelWeights, size: int, *, whole: bool = False) -> list[np.ndarray]:
-        found = chunks(self, size, whole=whole)
+    def spy(self: draws.LabelWeights, *asked: Any, **more: Any) -> list[np.ndarray]:
+        found = chunks(self, *asked, **more)
         sizes.extend(map(len, found))
         return found
 
     monkeypatch.setattr(draws.LabelWeights, "chunks", spy)
-    monkeypatch.setattr(draws, "_STATE", 5 * 160 * 7)
-    found = fl.estimate(predictions, metrics=metrics, details=False).rows
+    monkeypatch.setattr(draws, "_STATE", 7 * 2 * (3 * 5 + 2 * 5 + 1))
+    found = fl.estimate(predictions, metrics=metrics).rows
     assert 7 in sizes
     np.testing.assert_allclose(
         [row[3:6] for row in found], [row[3:6] for row in expected], atol=1e-9

@@ -180,7 +180,7 @@ def test_intervals_of_labels_alone_hold_the_truth() -> None:
         rows = rng.choice(20_000, 50, replace=False)
         found = errors_together(fl.estimate(
             fl.Predictions(votes=votes[rows], labels=truth[rows], models=list("abc")),
-            "labeled", "accuracy", confidence_level=0.9, details=False,
+            "labeled", "accuracy", confidence_level=0.9,
         ))  # fmt: skip
         rate = found.pair("a", "b").both_wrong
         hits += rate.low <= both <= rate.high

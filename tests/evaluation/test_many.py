@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.evaluation import evaluator, guard
+from fewlabels.evaluation import draws, guard
 from fewlabels.methods.ensembles import informants
 
 
@@ -30,27 +30,28 @@ def world(models: int, n: int = 300, classes: int = 2, labels: int = 40) -> fl.P
 def rows(predictions: fl.Predictions) -> list[tuple[object, ...]]:
     """Every estimate."""
     metrics = ["accuracy", "ece", "roc_auc", "brier"]
-    return [tuple(row) for row in fl.estimate(predictions, metrics=metrics, details=False).rows]
+    return [tuple(row) for row in fl.estimate(predictions, metrics=metrics).rows]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_classifiers_a_few_at_a_time_give_the_same_bits(
+def test_draws_in_smaller_chunks_say_the_same(
     monkeypatch: pytest.MonkeyPatch, classes: int
 ) -> None:
+    """Of many classifiers fewer draws go together, for the sums of all are held."""
     predictions = world(5, classes=classes)
-    at_once = rows(predictions)
-    sums = []
+    at_once, chunks = rows(predictions), list[int]()
+    made = draws.LabelWeights.chunks
 
-    class Spy(evaluator.States):
-        def __init__(self, plans: Any) -> None:
-            sums.append(len(plans))
-            super().__init__(plans)
+    def spy(self: draws.LabelWeights, *asked: Any, **more: Any) -> list[np.ndarray]:
+        found = made(self, *asked, **more)
+        chunks.append(max(map(len, found)))
+        return found
 
-    monkeypatch.setattr(evaluator, "_SUMS", 1)
-    monkeypatch.setattr(evaluator, "_DIGESTS", 2)
-    monkeypatch.setattr(evaluator, "States", Spy)
-    assert rows(predictions) == at_once
-    assert max(sums) <= 2
+    monkeypatch.setattr(draws, "_STATE", 400)
+    monkeypatch.setattr(draws.LabelWeights, "chunks", spy)
+    for row, other in zip(rows(predictions), at_once, strict=True):
+        np.testing.assert_allclose(row[3:6], other[3:6], rtol=1e-12, err_msg=str(row[:3]))
+    assert min(chunks) < 20
 
 
 def test_of_many_classifiers_the_guard_makes_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +66,9 @@ def test_of_many_classifiers_the_guard_makes_no_square(monkeypatch: pytest.Monke
 
 def test_the_factor_of_many_classifiers_needs_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(6)
-    expected = fl.estimate(predictions, metrics="accuracy", details=False)
+    expected = fl.estimate(predictions, metrics="accuracy")
     monkeypatch.setattr(informants, "MOST_PAIRS", 3)
-    found = fl.estimate(predictions, metrics="accuracy", details=False)
+    found = fl.estimate(predictions, metrics="accuracy")
     values = [np.array([row.value for row in e.rows]) for e in (expected, found)]
     np.testing.assert_allclose(values[1], values[0], atol=1e-6)
 

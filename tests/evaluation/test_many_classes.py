@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fewlabels.evaluation.many_classes import RankBins
 
 import fewlabels as fl
 from fewlabels import posterior
 from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.evaluation.many_classes import RankBins
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.methods.ensembles import belief_mixture
@@ -61,7 +61,7 @@ def test_answers_are_those_of_label_weights(
     """All but rankings to rounding; of these, bins of ranks are a small share of an interval."""
 
     def rows() -> list[Any]:
-        return fl.estimate(items, metrics=METRICS, details=False, **asked).rows  # type: ignore[return-value]
+        return fl.estimate(items, metrics=METRICS, **asked).rows  # type: ignore[return-value]
 
     plain = rows()
     monkeypatch.setattr(many_classes, "MANY", 10)

@@ -50,10 +50,10 @@ def test_as_measured_one_by_one(
     monkeypatch: pytest.MonkeyPatch, classes: int, missing: bool
 ) -> None:
     predictions = world(55, 60, classes, missing=missing)
-    together = by_group(fl.estimate(predictions, metrics=METRICS, by="site", details=False))
+    together = by_group(fl.estimate(predictions, metrics=METRICS, by="site"))
     for module in (groups_file, many_groups):
         monkeypatch.setattr(module, "MAX_GROUPS", 100)
-    alone = by_group(fl.estimate(predictions, metrics=METRICS, by="site", details=False))
+    alone = by_group(fl.estimate(predictions, metrics=METRICS, by="site"))
     assert together.keys() == alone.keys()
     for metric in METRICS:
         own = [key for key in alone if key[1] == metric]
@@ -78,8 +78,8 @@ def test_as_measured_one_by_one(
 def test_neither_order_nor_workers_show() -> None:
     predictions = world(60, 20)
     order = np.random.default_rng(0).permutation(predictions.n_items)
-    once = by_group(fl.estimate(predictions, by="site", details=False, workers=1))
-    again = by_group(fl.estimate(predictions.take(order), by="site", details=False, workers=2))
+    once = by_group(fl.estimate(predictions, by="site", workers=1))
+    again = by_group(fl.estimate(predictions.take(order), by="site", workers=2))
     assert once.keys() == again.keys()
     for key, row in once.items():
         np.testing.assert_allclose(again[key][3:6], row[3:6], atol=1e-9)
@@ -87,9 +87,9 @@ def test_neither_order_nor_workers_show() -> None:
 
 def test_a_group_of_more_items_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(60, 20)
-    expected = by_group(fl.estimate(predictions, by="site", details=False))
+    expected = by_group(fl.estimate(predictions, by="site"))
     monkeypatch.setattr(many_groups, "_CELLS", 200 * 2 * 40)
-    found = by_group(fl.estimate(predictions, by="site", details=False))
+    found = by_group(fl.estimate(predictions, by="site"))
     assert found.keys() == expected.keys()
     gap = [found[key].value - row.value for key, row in expected.items()]
     assert np.nanmax(np.abs(gap)) < 0.02

@@ -59,9 +59,7 @@ def test_errors_of_accuracy_are_the_papers(golden_folder, civil, truth, method, 
     ):
         known = np.append(labels[labeled], np.full(len(unlabeled), -1))
         predictions = fl.Predictions(scores[np.append(labeled, unlabeled)], known, models=MODELS)
-        found = fl.estimate(
-            predictions, BASELINES[method], "accuracy", confidence_level=None, details=False
-        )
+        found = fl.estimate(predictions, BASELINES[method], "accuracy", confidence_level=None)
         errors += [
             abs(found.get(m, "accuracy").value - truth[n_labeled, int(run), m]) for m in MODELS
         ]

@@ -333,15 +333,13 @@ def held(
 ) -> np.ndarray:
     """How often the 90% interval of each classifier holds its accuracy among all items, (M,)."""
     everything = fl.Predictions(said, truth)
-    true = fl.estimate(everything, "labeled", metric, confidence_level=None, details=False).rows
+    true = fl.estimate(everything, "labeled", metric, confidence_level=None).rows
     out = []
     for run in range(runs):
         order = np.random.default_rng(run).permutation(len(truth))[: 600 + n_labeled]
         some_ = everything.take(order)
         given = some_.with_labels(np.where(np.arange(len(order)) < n_labeled, some_.labels, -1))
-        rows = fl.estimate(
-            given, metrics=metric, confidence_level=0.9, random_state=run, details=False
-        ).rows
+        rows = fl.estimate(given, metrics=metric, confidence_level=0.9, random_state=run).rows
         out.append([row.low <= t.value <= row.high for row, t in zip(rows, true, strict=True)])
     return np.mean(out, axis=0)
 

@@ -24,7 +24,7 @@ from fewlabels.models import (
     TemperedEnsemble,
 )
 
-quick = partial(fl.estimate, method="tempered-ensemble", metrics="accuracy", details=False)
+quick = partial(fl.estimate, method="tempered-ensemble", metrics="accuracy")
 
 
 def world(n, counts, seed=0, k=3, concentration=2.0):
@@ -269,7 +269,7 @@ class TestEstimate:
         p, q, h = world(300, np.r_[np.full(80, 4), np.zeros(220, dtype=int)], seed=4)
         found = fl.estimate(
             fl.Predictions(p, histogram=h), method, ["accuracy", "ece", "auc"],
-            estimand=estimand, confidence_level=0.9, details=False,
+            estimand=estimand, confidence_level=0.9,
         )  # fmt: skip
         for row in found.rows:
             assert row.low <= row.value <= row.high

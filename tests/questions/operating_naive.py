@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import fewlabels as fl
-from fewlabels.evaluation.draws import LabelWeights
+from fewlabels.evaluation.draws import POPULATION, LabelWeights
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.questions.question import OneClassifier
@@ -120,7 +120,9 @@ def label_weights(q: OneClassifier, size: int, kind: str) -> tuple[np.ndarray, n
     for d in range(size):
         index = np.array([d])
         if kind == "bootstrap":
-            w = own.population(index, slice(0, len(rows)))[:, :, 0]
+            drawn = own.drawn(POPULATION, index)
+            y = np.broadcast_to(drawn.labels, (len(rows), 1))[:, 0]
+            w = np.eye(q.predictions.n_classes)[y] * drawn.rows
         else:
             interval_draws = posterior.interval_parameters if kind == "interval" else None
             parameters = interval_draws or posterior.parameters
@@ -133,13 +135,12 @@ def label_weights(q: OneClassifier, size: int, kind: str) -> tuple[np.ndarray, n
     if kind != "bootstrap":
         return q.scores[rows], out
     out = np.concatenate([out, np.zeros((2, 2, size))])
-    for d, (item, called, mass) in enumerate(
-        zip(*own.pseudo_observation(np.arange(size)), strict=True)
-    ):
-        mass = np.array([mass.sum() - mass[q.positive], mass[q.positive]])
-        out[item, :, d] -= mass
-        out[len(rows) + (called != q.positive), :, d] += mass
-    return np.append(q.scores[rows], [np.inf, -np.inf]), np.maximum(out, 0)
+    unseen = own.pseudo_observations(POPULATION, np.arange(size))
+    if unseen is not None:
+        for _, d, called, mass, _ in zip(*unseen, strict=True):
+            rest = mass.sum() - mass[q.positive]
+            out[len(rows) + (called != q.positive), :, d] = rest, mass[q.positive]
+    return np.append(q.scores[rows], [np.inf, -np.inf]), out
 
 
 def counts(scores: np.ndarray, w: np.ndarray) -> list[tuple[float, float, float]]:

@@ -11,6 +11,7 @@ import pytest
 from operating_naive import question_of, random_world, told
 
 import fewlabels as fl
+from fewlabels.evaluation.draws import LABELS
 from fewlabels.kernels.blocks import silent
 from fewlabels.models import METHODS
 from fewlabels.questions import label_next as module
@@ -46,7 +47,7 @@ def test_gains_are_those_of_drawn_labels(kind, n):
 
     size = 16_000
     (f,) = found.counts.sample(size).arrays(lambda drawn: KINDS[kind].read(drawn)[:1], silent)
-    y = found.weights.labels(np.arange(size), found.places).T.astype(float)
+    y = found.weights.drawn(LABELS, np.arange(size)).labels[found.places].T.astype(float)
     covariance = (f - f.mean(axis=0)).T @ (y - y.mean(axis=0)) / size
     total = f.var(axis=0).sum()
     exact = (covariance**2).sum(axis=0) / y.var(axis=0) - total / size  # less its noise

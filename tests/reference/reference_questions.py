@@ -72,7 +72,7 @@ def covered(method_of, estimand: str, labeled: int, sharper: float, runs: int, l
         model, shown = method_of(y, labeled)
         estimates = fl.estimate(
             fl.Predictions(P[rows], shown), method=model, metrics=[*names],
-            estimand=estimand, confidence_level=level, random_state=r, details=False,
+            estimand=estimand, confidence_level=level, random_state=r,
         )  # fmt: skip
         for k in names:
             row = estimates.get("model0", k)
@@ -160,7 +160,7 @@ def values(
 
 
 # Rows alone, without comparisons and pictures.
-estimates_of = partial(fl.estimate, details=False)
+estimates_of = partial(fl.estimate)
 
 # Curves of these very items and at 90%, as the golden values and the loops have them.
 OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}

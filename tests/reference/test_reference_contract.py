@@ -161,7 +161,7 @@ def test_to_frame_without_any_group(predictions):
 @pytest.mark.parametrize("method", METHODS)
 def test_probability_best_sums_to_one(predictions, method):
     metrics = ["accuracy", "error_rate", "roc_auc", "log_loss"]
-    found = fl.estimate(predictions, method=method, metrics=metrics, details=False)
+    found = fl.estimate(predictions, method=method, metrics=metrics)
     for best in map(found.probability_best, metrics):
         assert list(best) == ["a", "b", "c"]
         assert sum(best.values()) == pytest.approx(1, abs=1e-12)

@@ -52,7 +52,7 @@ def test_label_correction_brings_precision_to_the_unlabeled_population(method: s
         hidden = fl.Predictions(world.probabilities[60:], world.truth[60:])
         for rows, shift in ((plain, None), (mended, "label")):
             found = fl.estimate(
-                predictions, method, "precision", shift=shift, confidence_level=None, details=False
+                predictions, method, "precision", shift=shift, confidence_level=None
             )
             true = fl.estimate(hidden, "labeled", "precision", confidence_level=None)
             gaps = [a.value - b.value for a, b in zip(found.rows, true.rows, strict=True)]
@@ -68,7 +68,6 @@ def test_covariate_correction_mends_labeled() -> None:
         for rows, shift in ((plain, None), (mended, "covariate")):
             found = fl.estimate(
                 world.predictions(), "labeled", "accuracy", shift=shift, confidence_level=None,
-                details=False,
             )  # fmt: skip
             rows.append(np.mean([row.value for row in found.rows]) - hidden)
     assert abs(np.mean(mended)) < 0.5 * abs(np.mean(plain))
@@ -94,7 +93,7 @@ def test_methods_under_both_corrections(method: str) -> None:
             with pytest.raises(fl.UsageError, match="cannot be corrected for label shift"):
                 fl.estimate(predictions, method, "accuracy", shift="label")
             continue
-        found = fl.estimate(predictions, method, "accuracy", shift=shift, details=False)
+        found = fl.estimate(predictions, method, "accuracy", shift=shift)
         assert all(row.low <= row.value <= row.high for row in found.rows)
         assert any("population of the unlabeled items" in said for said in found.warnings)
         note = any("learns how frequent" in said for said in found.warnings)

@@ -77,7 +77,7 @@ def annotated() -> pa.Table:
 )
 def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -> None:
     there = fl.estimate_files(write(table, tmp_path / "a", 3), method, metrics, by="place")
-    here = fl.estimate(fl.read_predictions(table), method, metrics, by="place", details=False)
+    here = fl.estimate(fl.read_predictions(table), method, metrics, by="place")
     assert distance(here, there) < 1e-9
     assert here.groups == there.groups
     assert (here.n_items, here.n_labeled, here.n_annotated, here.against) == (
@@ -186,13 +186,6 @@ def test_the_first_item_may_weigh_nothing() -> None:
     assert fl.estimate(given, metrics="accuracy").n_items == 2000
 
 
-@pytest.mark.parametrize("method", ["auto", "majority-vote"])
-def test_details_may_be_left_out(method: str) -> None:
-    given = fl.read_predictions(votes())
-    assert fl.estimate(given, method, "accuracy", details=False).details is None
-    assert fl.estimate(given, method, "accuracy").details is not None
-
-
 def test_annotated_items_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     table = annotated()
     label = pa.array([1] * 5 + [None] * (len(table) - 5), pa.int64())
@@ -218,9 +211,9 @@ def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPat
     groups = {"site": np.where(np.arange(6000) % 3 == 0, "a", "b")}
     labels = np.where(np.arange(6000) < 100, truth, -1)
     given = fl.Predictions(np.c_[p, rare], labels, groups=groups)
-    there = fl.estimate(given, metrics=["accuracy", "auc"], by="site", details=False)
+    there = fl.estimate(given, metrics=["accuracy", "auc"], by="site")
     monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
-    whole = fl.estimate(given, metrics=["accuracy", "auc"], by="site", details=False)
+    whole = fl.estimate(given, metrics=["accuracy", "auc"], by="site")
     assert "stream" in there.diagnostics
     assert "stream" not in whole.diagnostics
     for group in ("site=a", "site=b"):

@@ -105,7 +105,7 @@ def compare(
     truth = true_values(demo, METRICS)
     held = sum(row.low <= truth[row.model][row.metric] <= row.high for row in estimates.rows)
     return Comparison(
-        replace(estimates, details={**(estimates.details or {}), "truth": truth}),
+        replace(estimates, beside={"truth": truth}),
         truth,
         held,
         len(estimates.rows),
@@ -121,7 +121,6 @@ def true_values(demo: Demo, metrics: Sequence[str]) -> dict[str, dict[str, float
         method="labeled",
         metrics=metrics,
         estimand="sample",
-        details=False,
     )
     truth: dict[str, dict[str, float]] = {model: {} for model in complete.models}
     for row in complete.rows:

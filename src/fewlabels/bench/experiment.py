@@ -282,7 +282,6 @@ class Bench:
                 estimand=estimand_of(self.protocol, cell.level),
                 random_state=self._seed(cell),
                 workers=1,
-                details=False,
             )
         except FewlabelsError as error:
             return failure(Status.NOT_APPLICABLE, error, cell.run)

@@ -17,7 +17,6 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import additive_log_ratio, clip
-from fewlabels.metrics.base import HardLabels
 from fewlabels.metrics.calibration import CALIBRATION_METRICS
 from fewlabels.metrics.plans import Chosen, finish_labels, prepare, view_of
 from fewlabels.metrics.registry import resolve
@@ -92,7 +91,7 @@ def _of_labels(predictions: Predictions, models: Sequence[int], chosen: Chosen) 
     # Not `metrics_of_labels`: its threads and chunks cost more than one small labeling does.
     rows = np.arange(predictions.n_items)
     plans = [prepare(view_of(predictions, rows, j), chosen, exact=True) for j in models]
-    found = finish_labels(plans, chosen, HardLabels(predictions.labels[:, None]))
+    found = finish_labels(plans, chosen, predictions.labels[:, None], predictions.n_classes)
     return np.stack([found[name][0] for name in chosen], axis=1)
 
 

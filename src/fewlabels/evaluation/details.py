@@ -1,4 +1,4 @@
-"""What a report shows beside the estimates, as plain values: made once, by `estimate`.
+"""What a report shows beside the estimates, in plain values: made when somebody looks.
 
 Scores and reliability of each classifier, comparisons, joint errors, class balance, votes.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates
-from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.differences import comparisons, errors_together
-from fewlabels.evaluation.draws import LabelWeights, some_items_of
+from fewlabels.evaluation.draws import POPULATION, LabelWeights, some_items_of
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
+from fewlabels.kernels.weighting import Weighting
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
@@ -38,46 +39,79 @@ _MOST_TICKS = 200
 MOST_CELLS = 30
 """Rows and columns of a heat map that can still be read."""
 
+_MANY_CLASSES = 100
 _MOST_MATRICES = 12
 _MOST_CLASSES = 6
 
 
-def details_of(estimates: Estimates, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """Everything that a report shows beyond the estimates themselves, as plain values."""
-    predictions, posterior = estimates.judged, estimates.judged_by
+@dataclass(frozen=True)
+class Details:
+    """Parts of what a report shows beyond the estimates themselves, made when somebody looks.
+
+    `metric_info` is what there is to say of every metric.
+    """
+
+    metric_info: Mapping[str, Mapping[str, Any]]
+
+    @staticmethod
+    def of(metrics: Mapping[str, Metric]) -> Details:
+        """The details of estimates of these metrics."""
+        return Details(
+            {
+                name: {
+                    "description": m.description,
+                    "direction": m.direction,
+                    "bounds": list(m.bounds),
+                }
+                for name, m in metrics.items()
+            }
+        )
+
+    def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> dict[str, Any]:
+        """Some parts, by name, or all (None), in plain values."""
+        stated = estimates.confidence_level
+        level, predictions = 0.95 if math.isnan(stated) else stated, estimates.judged
+        posterior, method = estimates.judged_by, estimates.method
+        parts: dict[str, Callable[[], Any]] = {
+            "comparison": lambda: {n: c.to_dict() for n, c in comparisons(estimates).items()},
+            "status_messages": lambda: _status_messages(estimates),
+            "method_info": lambda: _method_info(method),
+            "diagnostic_info": lambda: (
+                dict(METHODS[method].diagnostics) if method in METHODS else {}
+            ),
+            "metric_info": lambda: self.metric_info,
+            "best": lambda: {
+                name: estimates.probability_best(name)
+                for name, way in estimates.directions.items()
+                if way and len(estimates.draws[name, None])
+            },
+            "class_balance": lambda: _class_balance(predictions, posterior),
+            "profiles": lambda: _profiles(
+                predictions, posterior, None if math.isnan(stated) else level
+            ),
+            "votes": lambda: _votes(predictions, posterior, level),
+            "together": lambda: _together(estimates),
+        }
+        made = {name: parts[name]() for name in (parts if names is None else names)}
+        plain: dict[str, Any] = plain_values(made)
+        return plain
+
+
+def _status_messages(estimates: Estimates) -> dict[str, str]:
+    there = {row.status for row in estimates.rows}
+    return {s.value: s.message for s in Status if s in there}
+
+
+def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[str, Any]:
+    """How many labels there are of each class, and its share as inferred."""
     item, label = predictions.named
     labeled = np.bincount(label, predictions.times[item], minlength=predictions.n_classes)
-    mass = predictions.weight * predictions.times
+    mass, classes = predictions.weight * predictions.times, [str(c) for c in predictions.classes]
     balance = np.average(posterior.marginals(), axis=0, weights=mass)
-    statuses = dict.fromkeys(row.status for row in estimates.rows)
-    level = 0.95 if math.isnan(estimates.confidence_level) else estimates.confidence_level
-    method, classes = estimates.method, [str(c) for c in predictions.classes]
-    found = {
-        "comparison": {name: c.to_dict() for name, c in comparisons(estimates).items()},
-        "status_messages": {s.value: s.message for s in Status if s in statuses},
-        "method_info": _method_info(method),
-        "diagnostic_info": dict(METHODS[method].diagnostics) if method in METHODS else {},
-        "metric_info": {
-            name: {"description": m.description, "direction": m.direction, "bounds": list(m.bounds)}
-            for name, m in metrics.items()
-        },
-        "best": {
-            name: estimates.probability_best(name)
-            for name, m in metrics.items()
-            if m.direction and len(estimates.draws[name, None])
-        },
-        "class_balance": {
-            "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
-            "estimated": dict(zip(classes, balance.tolist(), strict=True)),
-        },
-        "profiles": _profiles(
-            predictions, posterior, None if math.isnan(estimates.confidence_level) else level
-        ),
-        "votes": _votes(predictions, posterior, level),
-        "together": _together(estimates),
+    return {
+        "labeled": {c: int(v) for c, v in zip(classes, labeled, strict=True)},
+        "estimated": dict(zip(classes, balance.tolist(), strict=True)),
     }
-    plain: dict[str, Any] = plain_values(found)
-    return plain
 
 
 def _together(estimates: Estimates) -> dict[str, Any] | None:
@@ -157,7 +191,7 @@ def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[
     """The second of two classes, or all; of very many those that are commonest."""
     if predictions.n_classes == 2:
         return [1]
-    if predictions.n_classes <= many_classes.MANY:
+    if predictions.n_classes <= _MANY_CLASSES:
         return list(range(predictions.n_classes))
     common = np.argsort(-posterior.marginals().sum(axis=0), kind="stable")
     shown: list[int] = np.sort(common[:MOST_CELLS]).tolist()
@@ -200,24 +234,34 @@ class _Bins:
         codes = equal_width(confidence, RELIABILITY_BINS)
         return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
 
-    def hits(self, weights: Floats) -> Floats:
-        """Sums per bin (B, D) of the weights (n, K, D) of the classes in question."""
-        return self.items.sums(np.take_along_axis(weights, self.event[:, None, None], axis=1)[:, 0])
+    def sums(self, weights: Weighting, block: slice | None) -> Floats:
+        """Weight of the classes in question, and of all, per bin: (2, B, D)."""
+        event = self.event if block is None else self.event[block]
+        sums = np.empty((2, self.items.size, weights.size))
+        sums[0] = self.items.sums(weights.of_events(event), block)
+        sums[1] = self.items.sums(weights.total, block)
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            own = mass[np.arange(len(item)), event[item]]
+            sums[:, self.items.part(block).codes[item], draw] += own, total
+        return sums
 
 
-class _Frequencies:
-    """How often classifiers are right in every bin, from all items at once, (C, B, D)."""
+class _Sums:
+    """Sums of classifiers' bins, (C, 2, B, D)."""
 
     def __init__(self, classifiers: Sequence[_Bins]) -> None:
         self.classifiers = classifiers
-        self.drawn: Floats = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+        self.drawn: Floats | float = 0.0
 
-    def add(self, weights: Floats, _: slice) -> None:
-        """The label weights (n, K, D) of all items."""
-        total = weights.sum(axis=1)
-        self.drawn = np.stack(
-            [frequency(bins.hits(weights), bins.items.sums(total)) for bins in self.classifiers]
-        )
+    def add(self, weights: Weighting, block: slice | None = None) -> None:
+        """Add a block of items."""
+        self.drawn += np.stack([bins.sums(weights, block) for bins in self.classifiers])
+
+    def frequencies(self) -> Floats:
+        """How often classifiers are right in every bin, (C, B, D)."""
+        hits, total = np.moveaxis(np.asarray(self.drawn), 1, 0)
+        return frequency(hits, total)
 
 
 def _reliability(
@@ -232,20 +276,11 @@ def _reliability(
     if n_draws:
         posterior.prepare()
     weights = LabelWeights.of(predictions, posterior, rows, n_draws)
-    if n_draws and many_classes.serves(weights, {}):
-        draws = many_classes.frequencies(
-            weights, n_draws // 2, [(bins.event, bins.items) for bins in classifiers]
-        )
-    else:
-        parts = weights.summed(
-            n_draws,
-            weights.population,
-            lambda: _Frequencies(classifiers),
-            lambda sums, _: sums.drawn,
-            whole=True,
-        )
-        nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
-        draws = np.concatenate([nothing, *parts], axis=2)
+    parts = weights.summed(
+        n_draws, [(POPULATION, partial(_Sums, classifiers))], lambda sums, _: sums[0].frequencies()
+    )
+    nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+    draws = np.concatenate([nothing, *parts], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:

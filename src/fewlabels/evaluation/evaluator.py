@@ -8,33 +8,24 @@ uncertainty. Sample: these very items, hence no row weights; a known label leave
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.evaluation import many_classes
-from fewlabels.evaluation.crowd import Crowd, judged_together
 from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
     EXACT_ITEMS,
+    EXPECTED,
+    INTERVAL_SOFT,
+    DrawKind,
+    Entries,
     LabelWeights,
-    Make,
-    PseudoObservation,
-    SharedDraws,
-    shared_draws,
 )
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import (
-    Progress,
-    collect_blocks,
-    map_blocks,
-    silent,
-    spans,
-    using_workers,
-)
+from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
 from fewlabels.kernels.interval_draws import (
     above_noise_floor,
     doubted,
@@ -43,18 +34,12 @@ from fewlabels.kernels.interval_draws import (
     point_value,
     recentred,
 )
-from fewlabels.kernels.ranking import LOGIT_BINS
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView
+from fewlabels.kernels.weighting import Drawn
+from fewlabels.metrics.base import Metric, Plan, ScoreView
+from fewlabels.metrics.confusion import Confusion
 from fewlabels.metrics.custom import resampled_values
-from fewlabels.metrics.plans import (
-    Chosen,
-    States,
-    finish_labels,
-    metrics_of_rates,
-    prepare,
-    view_of,
-)
-from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates
+from fewlabels.metrics.plans import Chosen, States, metrics_of_rates, prepare, view_of
+from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
@@ -77,18 +62,12 @@ FEWER_DRAWS = 200_000, 2_000_000
 _CLASS_CELLS = 2**24
 """So too of more items times classes."""
 
-_SUMS = 2**23
-"""Numbers in the sums of some classifiers that are held at a time, by a thread."""
-
-_DIGESTS = 200
-"""Classifiers whose digests of all parameter draws are held at a time."""
-
 _CHANCE_DRAWS = 100
 TOO_FEW = 20
 
 MANY = 32
 """From so many parts of the items on (annotators, each with items of their own), threads share out
-the parts instead of the draws of each, and the parts share their draws."""
+the parts instead of the draws of each; votes alone are then all looked at together."""
 
 
 class Measured(NamedTuple):
@@ -138,9 +117,6 @@ class Evaluator:
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
         parts = self.patterns(rows[self.predictions.weight[rows] > 0])
-        crowd = self._crowd(parts) if self.posterior.vote_rates is None else None
-        if crowd is not None and len(crowd.columns) == self.predictions.n_models:
-            return self._together(crowd)  # their draws are large: no copy
         out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
 
         def enter(columns: Ints, found: dict[str, Measured]) -> None:
@@ -158,43 +134,66 @@ class Evaluator:
             left = {name: metric for name, metric in chosen.items() if name not in known}
             if left:
                 rest.append((posterior, left, columns, own))
-        crowd = crowd or self._crowd(rest)
-        if crowd is not None:
-            enter(crowd.columns, self._together(crowd))
+        if self._of_many_voters(rest):
+            columns, found = self._ballots(rest)
+            enter(columns, found)
             return out
         for part, found in zip(rest, self._found(rest), strict=True):
             enter(part[2], found)
         return out
 
-    def _crowd(self, parts: list[_Part]) -> Crowd | None:
-        """All annotators of these parts, where they can be judged together."""
+    def groups(self, rows: Ints, group: Ints, n_groups: int, n_draws: int) -> dict[str, Measured]:
+        """Values (M, G) and draws (D, M, G) of all of G groups (n,) of some rows, in one pass."""
+        m = self.predictions.n_models
+        out = {
+            name: Measured(
+                np.full((m, n_groups), np.nan),
+                np.full((n_draws, m, n_groups), np.nan),
+                np.zeros((m, n_groups), dtype=np.int64),
+            )
+            for name in self.metrics
+        }
+        for posterior, chosen, columns, own in self.patterns(rows):
+            there = np.isin(rows, own)
+            entries = Entries(group=group[there], n_groups=n_groups)
+            task = _Task(self, posterior, chosen, own, columns, entries, n_draws)
+            for name, found in task.measure().items():
+                out[name].value[columns] = found.value.reshape(-1, n_groups)
+                out[name].draws[:, columns] = found.draws.reshape(n_draws, -1, n_groups)
+                out[name].undefined[columns] = found.undefined.reshape(-1, n_groups)
+        return out
+
+    def _of_many_voters(self, parts: list[_Part]) -> bool:
+        """Whether these parts are of votes by one posterior, and so many that they go together."""
         if len(parts) < MANY or self.estimand != "population":
-            return None
+            return False
         posterior, metrics = parts[0][:2]
-        alike = all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
-        if not (alike and judged_together(self.predictions, posterior, metrics)):
-            return None
-        self._prepare(posterior)
-        rows = np.unique(np.concatenate([own for *_, own in parts]))
-        columns = np.sort(np.concatenate([columns for _, _, columns, _ in parts]))
-        return Crowd(
-            self.predictions, posterior, metrics, rows, columns, self.n_draws, self.progress
+        labels = posterior.observed is None and posterior.label_spread is None
+        return (
+            labels
+            and posterior.means is None
+            and self.predictions.multiplicity is None
+            and all(isinstance(metric.statistic, Confusion) for metric in metrics.values())
+            and all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
         )
 
-    def _together(self, crowd: Crowd) -> dict[str, Measured]:
-        """What is measured of annotators together."""
-        values, out = crowd.values(), {}
-        drawn = crowd.draws() if self.n_draws else {}
-        for name, metric in crowd.metrics.items():
-            draws = drawn.pop(name, np.empty((0, len(crowd.columns))))
-            if self.n_draws:
-                draws = draws_around(
-                    values[name], draws, metric.bounds, metric.best, crowd.posterior.inflation
-                )
-                few = np.flatnonzero(crowd.sizes[0] < TOO_FEW)
-                draws[:, few] = ties_widened(metric, draws[:, few], values[name][few])
-            out[name] = Measured.of(values[name], draws)
-        return out
+    def _ballots(self, parts: list[_Part]) -> tuple[Ints, dict[str, Measured]]:
+        """Measured of all voters at once: an entry is a vote, and its group who gave it."""
+        posterior, metrics = parts[0][:2]
+        self._prepare(posterior)
+        voters = [(j, own) for *_, columns, own in parts for j in columns.tolist()]
+        rows = np.unique(np.concatenate([own for _, own in voters]))
+        items = np.concatenate([np.searchsorted(rows, own) for _, own in voters])
+        votes = np.concatenate([self.predictions.hard_of(own, j) for j, own in voters])
+        group = np.repeat(np.arange(len(voters)), [len(own) for _, own in voters])
+        entries = Entries(items, group, len(voters))
+        view = ScoreView(
+            self.predictions.n_classes, hard=votes.astype(np.int64), group=group,
+            n_groups=len(voters),
+        )  # fmt: skip
+        columns = np.array([j for j, _ in voters])
+        task = _Task(self, posterior, metrics, rows, columns, entries, views=[view])
+        return columns, task.measure()
 
     def noise(self) -> dict[str, Floats]:
         """What drawn labels and rows add to every metric beyond the parameters, (D, M).
@@ -223,30 +222,28 @@ class Evaluator:
     def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
         """What is measured of every part, in order."""
         if len(parts) < MANY:
-            yield from (self._measure(part, None) for part in parts)
+            yield from (self._measure(part) for part in parts)
             return
         for posterior in {id(part[0]): part[0] for part in parts}.values():
             self._prepare(posterior)
             if posterior.means is None:
                 posterior.marginals()  # computed once, before there are threads
-        draws = self.n_draws if self.estimand == "population" else 0
-        shared = shared_draws(self.predictions, [(of, own) for of, _, _, own in parts], draws)
         quiet = replace(self, progress=silent)
 
         def run(part: _Part) -> dict[str, Measured]:
             with using_workers(1):
-                return quiet._measure(part, shared.get(id(part[0])))
+                return quiet._measure(part)
 
         for done, found in enumerate(map_blocks(run, parts), 1):
             self.progress(done, len(parts))
             yield found
 
-    def _measure(self, part: _Part, shared: SharedDraws | None) -> dict[str, Measured]:
+    def _measure(self, part: _Part) -> dict[str, Measured]:
         posterior, chosen, columns, own = part
         if posterior.means is not None:
             return _means(self, posterior.means, chosen, own, columns)
         self._prepare(posterior)
-        return _Task(self, posterior, chosen, own, columns, shared).measure()
+        return _Task(self, posterior, chosen, own, columns).measure()
 
     def _prepare(self, posterior: LabelPosterior) -> None:
         if self.n_draws:
@@ -339,13 +336,13 @@ def _of_rates(
 
 
 def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
-    """What even a perfect classifier shows (1,), by the digests of parameter draws.
+    """What even a perfect classifier shows (G,), by digests (..., G, D) of parameter draws.
 
     None of a metric that noise does not inflate.
     """
     if metric.noise_floor is None:
         return None
-    return over_draws(np.nanmean, metric.noise_floor(digest)[:, None])
+    return over_draws(np.nanmean, metric.noise_floor(digest).T)
 
 
 def draws_around(
@@ -382,34 +379,43 @@ def ties_widened(metric: Metric, drawn: Floats, value: Floats) -> Floats:
 
 
 class _Task:
-    """Classifiers that all have a prediction on every one of some items."""
+    """Classifiers that all have a prediction on every one of some items, perhaps in G groups.
+
+    Columns of values and draws are the classifiers', the groups of each side by side.
+    """
 
     def __init__(
         self, evaluator: Evaluator, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
-        columns: Ints, shared: SharedDraws | None = None,
+        columns: Ints, entries: Entries | None = None, n_draws: int | None = None,
+        views: Sequence[ScoreView] | None = None,
     ) -> None:  # fmt: skip
-        self.evaluator = evaluator
-        self.posterior = posterior
-        self.metrics = metrics
+        self.evaluator, self.posterior, self.metrics = evaluator, posterior, metrics
         predictions = evaluator.predictions
-        self.weights = LabelWeights.of(predictions, posterior, rows, evaluator.n_draws, shared)
-        self.views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
-        names = [predictions.models[int(j)] for j in columns]
-        self.doubts = posterior.doubts(names, evaluator.n_draws)
+        self.n_draws = evaluator.n_draws if n_draws is None else n_draws
+        self.weights = LabelWeights.of(predictions, posterior, rows, self.n_draws, entries)
+        self.entries = self.weights.entries
+        if views is None:
+            views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
+            if self.entries.group is not None:
+                group, n_groups = self.entries.group, self.entries.n_groups
+                views = [replace(view, group=group, n_groups=n_groups) for view in views]
+        self.views = views
+        self.n_columns = len(views) * self.entries.n_groups
+        doubts = posterior.doubts([predictions.models[int(j)] for j in columns], self.n_draws)
+        if doubts is not None and doubts.shape[1] < self.n_columns:
+            doubts = np.repeat(doubts, self.entries.n_groups, axis=1)
+        self.doubts = doubts
         few = self.weights.size * len(self.views) <= EXACT_PREDICTIONS
         self.exact = self.weights.size <= EXACT_ITEMS and few
         self.population = evaluator.estimand == "population" or posterior.counts_alone
-        self.many: many_classes.ManyClasses | None = None
-        if many_classes.serves(self.weights, metrics):
-            self.many = many_classes.ManyClasses(self.weights, self.views, evaluator.progress)
 
     def measure(self) -> dict[str, Measured]:
         """Values, and draws where intervals are asked for."""
         if not len(self.weights):
-            return nothing_measured(self.metrics, self.evaluator.n_draws, len(self.views))
+            return nothing_measured(self.metrics, self.n_draws, self.n_columns)
         values = self._values()
-        draws = self._draws(values) if self.evaluator.n_draws else {}
-        nothing = np.empty((0, len(self.views)))
+        draws = self._draws(values) if self.n_draws else {}
+        nothing = np.empty((0, self.n_columns))
         return {name: Measured.of(values[name], draws.get(name, nothing)) for name in self.metrics}
 
     # --- point estimates ------------------------------------------------------------------
@@ -420,74 +426,68 @@ class _Task:
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        size, make = self.weights.of_values()
+        size, kind = self.weights.of_values()
         # One draw costs little: its rankings are exact, however many the items.
-        for name, drawn in self._over(size, soft, make, exact=size == 1 or None).items():
+        for name, drawn in self._over(size, soft, kind, exact=size == 1 or None).items():
             only_mean = not self.population and soft[name].linear
             out[name] = point_value(drawn, only_mean=only_mean)
         own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
-        if own:
-            values = self._resampled(LABEL_DRAWS, own, point=True)
-            out |= {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
-            hard = {n: m for n, m in hard.items() if n not in own}
-        if hard:
-            values = self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point_labels,
-                                     self.weights.point)  # fmt: skip
-            out |= {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
-        return out
+        hard = {n: m for n, m in hard.items() if n not in own}
+        values = self._resampled(LABEL_DRAWS, own, point=True)
+        values |= self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point)
+        return out | {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
 
     # --- interval draws -------------------------------------------------------------------
 
     def _draws(self, values: dict[str, Floats]) -> dict[str, Floats]:
         """Draws (D, M) of each metric, recentred where drawing itself shifts it."""
-        metrics, size = self.metrics, self.evaluator.n_draws
+        metrics, size = self.metrics, self.n_draws
         if not self.population and self.weights.certain and not self.weights.n_others:
             return {name: np.tile(value, (size, 1)) for name, value in values.items()}
         own = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
         biased = {n: m for n, m in rest.items() if m.noise_biased}
-        make, pseudo, whole = self.weights.of_intervals(population=self.population)
-        if pseudo is None:
-            out = self._of_labels(size, metrics, self.weights.sample_labels, make)
-        else:
-            out = self._resampled(size, own) | self._over(size, rest, make, pseudo, whole=whole)
+        kind = self.weights.of_intervals(population=self.population)
         gaps: dict[str, Floats] = {}
-        if self.weights.noisy:
-            gaps = self._centred_at_values(out, values, biased)
-        elif self.population:
-            gaps = self._recentred(out, biased)
+        if self.population and biased and not self.weights.noisy:
+            out, gaps = self._recentred(kind, rest, biased)
+        else:
+            out = self._over(size, rest, kind)
+            if self.weights.noisy:
+                gaps = self._centred_at_values(out, values, biased)
+        if own:
+            sample = kind.rows == "sampling"
+            out |= self._of_labels(size, own, kind) if sample else self._resampled(size, own)
         out = {
             n: draws_around(
-                values[n],
-                out[n],
-                m.bounds,
-                m.best,
-                self.posterior.inflation,
-                gaps.get(n),
+                values[n], out[n], m.bounds, m.best, self.posterior.inflation, gaps.get(n),
                 self.doubts,
             )
             for n, m in metrics.items()
-        }
-        if self.population and self.weights.size < TOO_FEW:
-            self._widen_ties(out, values)
+        }  # fmt: skip
+        if self.population:
+            few = np.flatnonzero(np.tile(self._sizes < TOO_FEW, len(self.views)))
+            for name, metric in metrics.items() if len(few) else ():
+                out[name][:, few] = ties_widened(metric, out[name][:, few], values[name][few])
         return out
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        """Of how many items each group is, (G,)."""
+        if self.entries.group is None:
+            return np.array([float(self.weights.size)])
+        return np.bincount(self.entries.group, minlength=self.entries.n_groups).astype(float)
 
     def expected(self, size: int) -> dict[str, Floats]:
         """Metrics (size, M) of P(label) under the parameter draws that intervals use."""
-        return self._over(size, self.metrics, self.weights.interval_soft)
+        return self._over(size, self.metrics, INTERVAL_SOFT)
 
     def noise(self) -> dict[str, Floats]:
         """Metrics (D, M) of drawn labels and rows minus those of the same draws' P(label)."""
-        size = self.evaluator.n_draws
-        make, pseudo, whole = self.weights.of_intervals(population=self.population)
-        drawn = self._over(size, self.metrics, make, pseudo, whole=whole)
-        soft = self.expected(size)
-        return {name: found - soft[name] for name, found in drawn.items()}
-
-    def _widen_ties(self, drawn: dict[str, Floats], values: dict[str, Floats]) -> None:
-        """So few items that all tie (one item, say) cannot vary, and tell nothing of others."""
-        for name, metric in self.metrics.items():
-            drawn[name] = ties_widened(metric, drawn[name], values[name])
+        kind = self.weights.of_intervals(population=self.population)
+        asked = {"drawn": (kind, self.metrics), "soft": (INTERVAL_SOFT, self.metrics)}
+        found = self._passed(self.n_draws, asked)
+        return {name: found["drawn"][name] - found["soft"][name] for name in self.metrics}
 
     def _centred_at_values(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
@@ -499,69 +499,59 @@ class _Task:
         """
         for name in chosen:
             drawn[name] += values[name] - over_draws(np.nanmean, drawn[name])
-        if self.many is not None:
-            found = self.many.chance_gaps(chosen, _CHANCE_DRAWS)
-            return {name: over_draws(np.nanmean, gaps) for name, gaps in found.items()}
-        return {
-            name: np.array([self._chance_gap(view, {name: metric}) for view in self.views])
-            for name, metric in chosen.items()
-        }
+        gaps = [self._chance_gaps(view, chosen) for view in self.views] if chosen else []
+        return {name: np.concatenate([own[name] for own in gaps]) for name in chosen}
 
-    def _chance_gap(self, view: ScoreView, chosen: Chosen) -> float:
-        """Mean of a metric over labels drawn from the classifier's own probabilities."""
-        probabilities = view.probabilities
-        if probabilities is None:
-            return float("nan")
-        plans, n = [prepare(view, chosen, exact=True)], len(self.weights)
+    def _chance_gaps(self, view: ScoreView, chosen: Chosen) -> dict[str, Floats]:
+        """Means (G,) of metrics over labels drawn from the classifier's own probabilities."""
+        p, weights, n_groups = view.probabilities, self.weights, self.entries.n_groups
+        if p is None:
+            return {name: np.full(n_groups, np.nan) for name in chosen}
+        plans = [prepare(view, chosen, exact=True)]
 
         def run(index: Ints) -> dict[str, Floats]:
-            weights = self.weights.drawn(probabilities[:, :, None], index, slice(0, n))
             states = States(plans)
-            states.add(weights * self.weights.weight[:, None, None], slice(0, n))
-            return states.finish(chosen, len(index))
+            if weights.times is None:
+                labels = draw_labels(p, weights.keys, index, weights.posterior.salt)
+                states.add(Drawn(labels, weights.weight[:, None], p.shape[1], len(index)))
+            else:
+                every = np.repeat(p[:, :, None], len(index), axis=2)
+                states.add(weights.counted(every, index, slice(0, len(p))))
+            return states.finish(chosen, len(index), n_groups)
 
-        found = self._chunks(_CHANCE_DRAWS, chosen, run, whole=True)
-        return float(over_draws(np.nanmean, next(iter(found.values())))[0])
+        chunks = weights.chunks(_CHANCE_DRAWS)
+        parts = collect_blocks(run, chunks, silent)
+        return {
+            name: over_draws(np.nanmean, np.concatenate([part[name] for part in parts]))
+            for name in chosen
+        }
 
-    def _recentred(self, drawn: dict[str, Floats], chosen: Chosen) -> dict[str, Floats]:
-        """Take out what noise adds to a sum of absolute gaps; the gaps (M,) that are left.
+    def _recentred(
+        self, kind: DrawKind, rest: Chosen, biased: Chosen
+    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Draws, without what noise adds to sums of absolute gaps; the gaps (M,) that are left.
 
         What the parameters leave open inflates every draw, so that even a perfect classifier shows
         a gap.
         """
-        if not chosen:
-            return {}
-        expected = self._over(
-            self.evaluator.n_draws, chosen, self.weights.expected, self.weights.pseudo_observation
-        )
-        plain = {name: np.full(len(self.views), np.nan) for name in chosen}
-        gaps = {name: np.full(len(self.views), np.nan) for name in chosen}
-        for j, own in self._interval_digests(chosen):
-            for name, digest in own.items():
-                gap = noise_alone(chosen[name], digest)
-                if gap is not None:
-                    plain[name][j] = np.nanmean(chosen[name].finish(digest))
-                    gaps[name][j] = gap[0]
-        for name in chosen:
-            drawn[name] = recentred(drawn[name], expected[name], plain[name])
-        return gaps
+        asked = {"drawn": (kind, rest), "expected": (EXPECTED, biased)}
+        plain: list[dict[str, Floats]] = []
+        found = self._passed(self.n_draws, asked, (INTERVAL_SOFT, biased, plain))
+        drawn, gaps = found["drawn"], dict[str, Floats]()
+        for name, metric in biased.items():
+            middle, gap = np.full((2, self.n_columns), np.nan)
+            for j, own in enumerate(plain):
+                if name in own:
+                    digest, columns = own[name], self._columns(j)
+                    flat = metric.finish(digest.reshape(*digest.shape[:-2], -1))
+                    middle[columns] = flat.reshape(digest.shape[-2:]).mean(axis=1)
+                    gap[columns] = noise_alone(metric, digest)
+            gaps[name] = gap
+            drawn[name] = recentred(drawn[name], found["expected"][name], middle)
+        return drawn, gaps
 
-    def _interval_digests(self, chosen: Chosen) -> Iterator[tuple[int, dict[str, Floats]]]:
-        """Digests of the soft labels of every parameter draw that intervals use, per classifier."""
-        if self.many is not None:
-            yield from self.many.interval_digests(chosen)
-            return
-        for some in spans(len(self.views), _DIGESTS):
-            plans = self._plans(chosen, exact=self.exact, some=some)
-            parts = self.weights.summed(
-                self.weights.n_interval_parameters,
-                self.weights.interval_soft,
-                partial(States, plans),
-                lambda states, _: states.digests(),
-            )
-            for place, own in enumerate(plans):
-                digests = {n: np.concatenate([p[place][n] for p in parts], axis=-1) for n in own}
-                yield some.start + place, digests
+    def _columns(self, j: int) -> slice:
+        return slice(j * self.entries.n_groups, (j + 1) * self.entries.n_groups)
 
     def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
@@ -582,87 +572,77 @@ class _Task:
                 out[name] = np.stack(columns, axis=1)
             return out
 
-        return self._chunks(size, chosen, run, whole=True)
+        parts = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
+        return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+
+    def _of_labels(self, size: int, chosen: Chosen, kind: DrawKind) -> dict[str, Floats]:
+        """Metrics (size, M) of drawn labels of these items; of functions too, without weights."""
+        own = {n: m for n, m in chosen.items() if m.in_memory}
+        out = self._over(size, {n: m for n, m in chosen.items() if n not in own}, kind)
+        if own:
+            plans = self._plans(own, exact=True)
+
+            def run(index: Ints) -> dict[str, Floats]:
+                labels = self.weights.drawn(kind, index).labels
+                states = States(plans)
+                even = np.ones((len(self.weights), 1))
+                states.add(Drawn(labels, even, self.weights.n_classes, len(index)))
+                return states.finish(own, len(index))
+
+            parts = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
+            out |= {name: np.concatenate([part[name] for part in parts]) for name in own}
+        return out
 
     # --- draws in chunks, items in blocks ---------------------------------------------------
 
     def _over(
+        self, size: int, chosen: Chosen, kind: DrawKind, *, exact: bool | None = None
+    ) -> dict[str, Floats]:
+        """Metrics (size, M) of draws 0 .. size - 1 of a kind."""
+        return self._passed(size, {"": (kind, chosen)}, exact=exact)[""] if chosen else {}
+
+    def _passed(
         self,
         size: int,
-        chosen: Chosen,
-        make: Make,
-        pseudo: PseudoObservation | None = None,
+        asked: dict[str, tuple[DrawKind, Chosen]],
+        plain: tuple[DrawKind, Chosen, list[dict[str, Floats]]] | None = None,
         *,
         exact: bool | None = None,
-        whole: bool = False,
-    ) -> dict[str, Floats]:
-        """Metrics (size, M) of the weights of draws 0 .. size-1.
+    ) -> dict[str, dict[str, Floats]]:
+        """Metrics (size, M) of draws of several kinds, from one pass over them.
 
-        `whole` keeps all items in one block; `pseudo` gives the pseudo-observations that the
-        weights hold.
+        `plain` takes digests as well: by classifier and metric, those of draws of a kind.
         """
-        if not chosen:
-            return {}
-        if self.many is not None:
-            return self.many.over(size, chosen, make, pseudo)
-        some = self._together(chosen, exact=self.exact if exact is None else exact)
+        exact = self.exact if exact is None else exact
+        every = [*asked.values(), *([] if plain is None else [plain[:2]])]
+        plans = {id(c): self._plans(c, exact=exact) for _, c in every}
+        groups = self.entries.n_groups
 
-        def finish(states: States, index: Ints) -> dict[str, Floats]:
-            if pseudo is not None:
-                states.place_pseudo_observation(*pseudo(index))
-            return states.finish(chosen, len(index))
+        def finish(
+            states: list[States], index: Ints
+        ) -> tuple[list[dict[str, Floats]], list[dict[str, Floats]]]:
+            pairs = zip(states, every, strict=False)
+            some = [s.finish(c, len(index), groups) for s, (_, c) in list(pairs)[: len(asked)]]
+            return some, [] if plain is None else states[-1].digests()
 
-        progress = self.evaluator.progress
+        flat = [p for own in plans.values() for of in own for p in of.values()]
         parts = self.weights.summed(
-            size, make, [partial(States, plans) for plans in some], finish, whole=whole,
-            progress=progress,
+            size, [(kind, partial(States, plans[id(c)])) for kind, c in every], finish,
+            cells=sum({id(p): p.cells for p in flat}.values()),
+            whole=any(p.whole for p in flat), progress=self.evaluator.progress,
         )  # fmt: skip
+        if plain is not None:
+            of_parameters = self.weights.n_interval_parameters
+            for j in range(len(self.views)):
+                digests = [part[1][j] for part in parts]
+                plain[2].append({
+                    name: np.concatenate([own[name] for own in digests], -1)[..., :of_parameters]
+                    for name in digests[0]
+                })  # fmt: skip
         return {
-            name: np.concatenate(
-                [
-                    np.concatenate([part[name] for part in parts[i : i + len(some)]], axis=1)
-                    for i in range(0, len(parts), len(some))
-                ]
-            )
-            for name in chosen
+            key: {name: np.concatenate([part[0][i][name] for part in parts]) for name in chosen}
+            for i, (key, (_, chosen)) in enumerate(asked.items())
         }
 
-    def _together(self, chosen: Chosen, *, exact: bool) -> list[list[dict[str, Plan]]]:
-        """Plans of all classifiers, those together whose sums memory holds at a time.
-
-        Of many classifiers, items or classes the sums of all would not fit.
-        """
-        plans = self._plans(chosen, exact=exact)
-        codes = len(self.weights) if exact else LOGIT_BINS
-        width = DRAWS_AT_ONCE * self.weights.n_classes * codes
-        return [plans[s] for s in spans(len(plans), max(_SUMS // width, 1))]
-
-    def _of_labels(
-        self, size: int, chosen: Chosen, labels: Callable[[Ints, slice], Ints], make: Make
-    ) -> dict[str, Floats]:
-        """Metrics (size, M) of drawn labels: without weights there is a quicker road."""
-        own = {n: m for n, m in chosen.items() if m.in_memory}
-        weighted = self.many is not None or not (self.weights.unweighted and self.exact)
-        if (weighted or self.posterior.label_spread is not None) and len(own) < len(chosen):
-            rest = {n: m for n, m in chosen.items() if n not in own}
-            return self._over(size, rest, make) | self._of_labels(size, own, labels, make)
-        if not chosen:
-            return {}
-        plans, everything = self._plans(chosen, exact=True), slice(0, len(self.weights))
-
-        def run(index: Ints) -> dict[str, Floats]:
-            return finish_labels(plans, chosen, HardLabels(labels(index, everything)))
-
-        return self._chunks(size, chosen, run, whole=True)
-
-    def _chunks(
-        self, size: int, chosen: Chosen, run: Callable[[Ints], dict[str, Floats]], *, whole: bool
-    ) -> dict[str, Floats]:
-        chunks = self.weights.chunks(size, whole=whole)
-        parts = collect_blocks(run, chunks, self.evaluator.progress)
-        return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
-
-    def _plans(
-        self, chosen: Chosen, *, exact: bool, some: slice = slice(None)
-    ) -> list[dict[str, Plan]]:
-        return [prepare(view, chosen, exact) for view in self.views[some]]
+    def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
+        return [prepare(view, chosen, exact) for view in self.views]

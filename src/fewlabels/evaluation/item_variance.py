@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fewlabels.evaluation import many_classes
 from fewlabels.evaluation.draws import some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.counter_based_counts import label_counts, weight_sums
 from fewlabels.kernels.importance import effective_size
+from fewlabels.kernels.weighting import Drawn, Soft, Weighting
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import Chosen, States, prepare, view_of
 from fewlabels.metrics.registry import ALIASES, METRICS
@@ -152,36 +152,33 @@ def _shifts(
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
     """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
-    keys, weight = predictions.keys[rows], predictions.weight[rows][:, None, None]
+    keys, weight = predictions.keys[rows], predictions.weight[rows][:, None]
     views = [view_of(predictions, rows, j) for j in columns]
     p, salt = posterior.probabilities[rows], posterior.salt
-    if predictions.multiplicity is None and many_classes.measures(len(p.T), metrics):
-        index = np.arange(_DRAWS)
-        labels, once = draw_labels(p, keys, index, salt ^ _LABELS_SALT), weight[:, :, 0]
-        again = once * exponentials(keys, index, salt ^ _ROWS_SALT)
-        drawn = (np.broadcast_to(once, again.shape), again)
-        return many_classes.shifts(metrics, views, labels, *drawn)
     plans = [prepare(view, metrics, exact=True) for view in views]
-    classes = np.arange(predictions.n_classes)
 
-    def values(weights: Floats) -> dict[str, Floats]:
+    def values(weights: Weighting) -> dict[str, Floats]:
         states = States(plans)
-        states.add(weights, slice(0, len(rows)))
-        return states.finish(metrics, weights.shape[2])
+        states.add(weights)
+        return states.finish(metrics, weights.size)
 
     def run(draws: slice) -> dict[str, Floats]:
         index = np.arange(draws.start, draws.stop)
+        before: Weighting
+        after: Weighting
         if predictions.multiplicity is None:
             labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
-            weights = (labels[:, None, :] == classes[None, :, None]) * weight
-            again = weights * exponentials(keys, index, salt ^ _ROWS_SALT)[:, None, :]
+            again = weight * exponentials(keys, index, salt ^ _ROWS_SALT)
+            before, after = (
+                Drawn(labels, own, predictions.n_classes, len(index)) for own in (weight, again)
+            )
         else:
             times = predictions.multiplicity[rows]
             counts = label_counts(keys, index, times, p[:, :, None], salt ^ _LABELS_SALT)
-            weights = counts * weight
-            again = weight_sums(keys, index, counts, salt ^ _ROWS_SALT) * weight
-        before, after = values(weights), values(again)
-        return {name: after[name] - before[name] for name in metrics}
+            moved = weight_sums(keys, index, counts, salt ^ _ROWS_SALT)
+            before, after = (Soft(own, weight, counts=True) for own in (counts, moved))
+        old, new = values(before), values(after)
+        return {name: new[name] - old[name] for name in metrics}
 
     parts = list(map_blocks(run, spans(_DRAWS, _AT_ONCE)))
     return {name: np.concatenate([part[name] for part in parts]) for name in metrics}

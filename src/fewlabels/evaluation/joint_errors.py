@@ -19,15 +19,15 @@ from fewlabels.comparison import PairErrors, Together, paired_interval
 from fewlabels.comparison.draws import paired_ends
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
-from fewlabels.evaluation import many_classes
-from fewlabels.evaluation.draws import LabelWeights, Make, PseudoObservation
+from fewlabels.evaluation.draws import DrawKind, LabelWeights
 from fewlabels.evaluation.evaluator import Evaluator, draws_around
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.blocks import silent, spans
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, point_value
+from fewlabels.kernels.weighting import Weighting, in_every_draw
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -362,26 +362,32 @@ class _Counts:
         self.right: Floats | float = 0.0
         self.plain: Floats | float = 0.0
 
-    def add(self, weights: Floats, block: slice) -> None:
-        """Add the label weights (b, K, D) of a block of items."""
-        there, place = np.unique(self.votes.pattern[block], return_inverse=True)
-        summed = Indicator(place, len(there)).sums(weights)
-        self.plain += self.votes.of_any_class.sums(there, summed.sum(axis=1))
-        cells, of = self.votes.cells_of(there)
-        own = summed[of, self.votes.cells[2][cells]]
-        self.right += self.votes.of_class.sums(cells, own)
-
-    def add_votes(self, j: int, total: Floats, hit: Floats) -> None:
-        """Add weights (n, D) of all items, and of the class that classifier j votes for."""
+    def add(self, weights: Weighting, block: slice | None = None) -> None:
+        """Add a block of items."""
         votes = self.votes
-        by_pattern = Indicator(votes.pattern, len(votes.hard))
-        if j == 0:
-            self.plain += votes.of_any_class.sums(
-                np.arange(len(votes.hard)), by_pattern.sums(total)
-            )
-        pattern, who, _ = votes.cells
-        cells = np.flatnonzero(who == j)
-        self.right += votes.of_class.sums(cells, by_pattern.sums(hit)[pattern[cells]])
+        pattern = votes.pattern if block is None else votes.pattern[block]
+        there, place = np.unique(pattern, return_inverse=True)
+        items = Indicator(place, len(there))
+        total, pseudo = weights.total, weights.pseudo
+
+        def summed(own: Floats, more: Floats | None) -> Floats:
+            sums = np.array(in_every_draw(items.sums(own), weights.size))
+            if pseudo is not None and more is not None:
+                sums[place[pseudo.item], pseudo.draw] += more
+            return sums
+
+        whole = summed(total, None if pseudo is None else pseudo.total)
+        self.plain += votes.of_any_class.sums(there, whole)
+        cells, of = votes.cells_of(there)
+        who = votes.cells[1][cells]
+        hard = np.maximum(votes.hard[pattern], 0)
+        for j in np.unique(who).tolist():
+            event, own = hard[:, j], np.flatnonzero(who == j)
+            of_pseudo = None
+            if pseudo is not None:
+                of_pseudo = pseudo.mass[np.arange(len(pseudo.item)), event[pseudo.item]]
+            hit = summed(weights.of_events(event), of_pseudo)
+            self.right += votes.of_class.sums(cells[own], hit[of[own]])
 
     def rates(self) -> Floats:
         """Rates (D, F)."""
@@ -397,17 +403,9 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         nowhere = np.full((size + 1, len(votes.bounds[0])), np.nan)
         return nowhere[0], nowhere[1:]
 
-    def over(
-        size: int, make: Make, pseudo: PseudoObservation | None = None, *, whole: bool = False
-    ) -> Floats:
-        if many_classes.serves(weights, {}):
-            of, counts = np.maximum(votes.hard[votes.pattern], 0), _Counts(votes)
-            many = many_classes.ManyClasses(weights, [], silent)
-            for j, total, hit in many.of_events(size, make, of, pseudo):
-                counts.add_votes(j, total, hit)
-            return counts.rates()
+    def over(size: int, kind: DrawKind) -> Floats:
         parts = weights.summed(
-            size, make, lambda: _Counts(votes), lambda counts, _: counts.rates(), whole=whole
+            size, [(kind, lambda: _Counts(votes))], lambda counts, _: counts[0].rates()
         )
         return np.concatenate([np.empty((0, len(votes.bounds[0]))), *parts])
 
@@ -415,8 +413,7 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
     values = values.clip(*votes.bounds)
     if not population and weights.certain and not weights.n_others:
         return values, np.tile(values, (size, 1))
-    make, pseudo, whole = weights.of_intervals(population=population)
-    drawn = over(size, make, pseudo, whole=whole)
+    drawn = over(size, weights.of_intervals(population=population))
     doubts = posterior.doubts([str(c) for c in range(drawn.shape[1])], size)
     drawn = draws_around(
         values, drawn, votes.bounds, votes.best, posterior.inflation, doubts=doubts

@@ -5,45 +5,30 @@ group (`evaluator`), of `DRAWS` draws, of which no more is kept than the ends of
 is linear in the items, and memory that of some blocks. A group with as many items as a block is
 measured by itself.
 
-The evaluator's own tasks would take a group at a time, with plans of their own for each, which is
-what ten thousand groups have no time for: what has an axis of groups is written here, and the rest
-(weights, draws, noise, ties) is called.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import Estimate, GroupSize
-from fewlabels.evaluation.draws import LabelWeights
 from fewlabels.evaluation.evaluator import (
-    TOO_FEW,
     Evaluator,
     Measured,
-    draws_around,
-    ties_widened,
 )
 from fewlabels.evaluation.groups import MAX_GROUPS, Group, values_of
 from fewlabels.evaluation.guard import LEAST_OF_DRAWS, Guard
 from fewlabels.evaluation.status import FEW_IN_GROUP, Reasons, judge
-from fewlabels.kernels import ranking
-from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.binning import Indicator, by_quantiles
+from fewlabels.kernels.arrays import Bools, Ints
 from fewlabels.kernels.blocks import map_blocks, report, using_workers
-from fewlabels.kernels.interval_draws import interval, over_draws, point_value, recentred
-from fewlabels.metrics.base import Metric, ScoreView
-from fewlabels.metrics.calibration import CalibrationBins
-from fewlabels.metrics.confusion import Confusion
-from fewlabels.metrics.plans import Chosen, view_of
-from fewlabels.metrics.proper import Loss
-from fewlabels.metrics.ranking import Ranking
-from fewlabels.posterior import LabelPosterior, draw_labels
+from fewlabels.kernels.interval_draws import interval
+from fewlabels.metrics.base import Metric
+from fewlabels.metrics.plans import Chosen
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 MOST_GROUPS = 10_000
@@ -115,7 +100,7 @@ def refuse_many_groups(
     UsageError
         If there is any.
     """
-    own = [name for name, m in metrics.items() if type(m.statistic) not in _DIGESTS]
+    own = [name for name, m in metrics.items() if m.in_memory]
     if posterior.means is not None or posterior.observed is not None:
         why = f"method {method!r}"
     elif items.histogram is not None:
@@ -129,223 +114,6 @@ def refuse_many_groups(
             f"more than {MAX_GROUPS} groups of a column are estimated in one pass, which {why} "
             "does not go with; leave one of them out, or group the values first"
         )
-
-
-class _Pseudo(NamedTuple):
-    """Pseudo-observations of G groups in D draws: item (G, D), predicted (D,), mass (G, D, K)."""
-
-    item: Ints
-    predicted: Ints
-    mass: Floats
-
-
-class _Weights(NamedTuple):
-    """Label weights (b, K, D), their sums over the classes (b, D), and pseudo-observations."""
-
-    each: Floats
-    total: Floats
-    pseudo: _Pseudo | None = None
-
-    @staticmethod
-    def of(each: Floats, pseudo: _Pseudo | None = None) -> _Weights:
-        """With the pseudo-observations that the weights hold."""
-        total = each[:, 0] + each[:, 1]  # numpy's sums over a short axis are slow
-        for k in range(2, each.shape[1]):
-            total += each[:, k]
-        return _Weights(each, total, pseudo)
-
-
-class _Rows(NamedTuple):
-    """What a digest is made of: a classifier on some items, sorted by group (b,), of G groups."""
-
-    view: ScoreView
-    group: Ints
-    n_groups: int
-
-    def sums(self, codes: Ints, size: int, weights: Floats) -> Floats:
-        """Sums (size, G, ...) by code and group of weights (b, ...)."""
-        out = Indicator(codes * self.n_groups + self.group, size * self.n_groups).sums(weights)
-        return out.reshape(size, self.n_groups, *weights.shape[1:])
-
-
-def _confusion(_: Confusion, rows: _Rows, weights: _Weights) -> Floats:
-    """(K, K, G, D), as `confusion._ConfusionPlan`."""
-    hard, k, pseudo = rows.view.hard, rows.view.n_classes, weights.pseudo
-    assert hard is not None
-    state = np.ascontiguousarray(rows.sums(hard, k, weights.each).transpose(0, 2, 1, 3))
-    if pseudo is not None:
-        group, draw = np.indices(pseudo.item.shape)
-        state[hard[pseudo.item], :, group, draw] -= pseudo.mass
-        state[np.broadcast_to(pseudo.predicted, draw.shape), :, group, draw] += pseudo.mass
-        np.maximum(state, 0.0, out=state)
-    return state
-
-
-def _bins(statistic: CalibrationBins, rows: _Rows, weights: _Weights) -> Floats:
-    """(3, bins, G, D), as `calibration._BinsPlan`."""
-    codes, event, confidence, size = statistic.binned(rows.view)
-    if statistic.quantiles:  # of each group
-        ends = np.searchsorted(rows.group, np.arange(rows.n_groups + 1))
-        for start, stop in itertools.pairwise(ends.tolist()):
-            if stop > start:
-                codes[start:stop] = by_quantiles(confidence[start:stop])
-    hit = weights.each[np.arange(len(event)), event]
-    parts = (weights.total, weights.total * confidence[:, None], hit)
-    return np.stack([rows.sums(codes, size, part) for part in parts])
-
-
-def _loss(statistic: Loss, rows: _Rows, weights: _Weights) -> Floats:
-    """(2, G, D), as `proper._LossPlan`."""
-    lost = np.einsum("nk,nkd->nd", statistic.per_item(rows.view), weights.each)
-    zero = np.zeros(len(lost), dtype=np.int64)
-    return np.stack([rows.sums(zero, 1, part)[0] for part in (lost, weights.total)])
-
-
-def _ranking(_: Ranking, rows: _Rows, weights: _Weights) -> Floats:
-    """AUC and average precision, (2, classes, G, D), as `kernels.ranking`, group by group."""
-    view = rows.view
-    p = view.probabilities
-    classes = [1] if p is None or view.n_classes == 2 else list(range(view.n_classes))
-    out = np.empty((2, len(classes), rows.n_groups, weights.total.shape[1]))
-    for place, k in enumerate(classes):
-        score = view.scores if p is None else p[:, k]
-        assert score is not None
-        order = np.lexsort((score, rows.group))
-        group, ranked = rows.group[order], score[order]
-        own = weights.each[order, k]
-        # Subtraction can leave -1e-17 where there is nothing.
-        other = (
-            weights.each[order, 0]
-            if view.n_classes == 2
-            else np.maximum(weights.total[order] - own, 0.0)
-        )
-        first = np.append(True, (np.diff(group) > 0) | (np.diff(ranked) > 0))
-        if not first.all():  # ties share a code
-            starts = np.flatnonzero(first)
-            own, other = (np.add.reduceat(part, starts, axis=0) for part in (own, other))
-            group = group[starts]
-        ends = np.searchsorted(group, np.arange(rows.n_groups + 1)).tolist()
-        for g, (start, stop) in enumerate(itertools.pairwise(ends)):
-            part = (own[start:stop], other[start:stop])
-            out[0, place, g] = ranking.auc(*part) if stop > start else np.nan
-            out[1, place, g] = ranking.average_precision(*part) if stop > start else np.nan
-    return out
-
-
-_DIGESTS: dict[type, Callable[..., Floats]] = {
-    Confusion: _confusion, CalibrationBins: _bins, Loss: _loss, Ranking: _ranking
-}  # fmt: skip
-
-
-class _Task:
-    """Classifiers that all have a prediction on every one of some items, sorted by group."""
-
-    def __init__(
-        self, part: Predictions, posterior: LabelPosterior, rows: Ints, group: Ints, n_groups: int,
-        level: float | None,
-    ) -> None:  # fmt: skip
-        self.part, self.posterior, self.level = part, posterior, level
-        self.group, self.n_groups = group, n_groups
-        self.draws = DRAWS if level is not None else 0
-        self.weights = LabelWeights.of(part, posterior, rows, DRAWS)
-        self.sizes = np.bincount(group, minlength=n_groups)
-
-    def measure(self, metrics: Chosen, columns: Ints) -> dict[str, Measured]:
-        """Values (M, G) and draws (D, M, G)."""
-        everything = slice(0, len(self.weights))
-        size, make = self.weights.of_values()
-        some = np.unique(np.linspace(0, size - 1, VALUE_DRAWS).astype(np.int64))
-        soft = _Weights.of(make(some, everything))
-        views = [view_of(self.part, self.weights.rows, int(j)) for j in columns]
-        rows = [_Rows(view, self.group, self.n_groups) for view in views]
-        finished = [_finished(metrics, own, soft) for own in rows]
-        values = {
-            name: np.stack([point_value(found[name][0], only_mean=False) for found in finished])
-            for name in metrics
-        }
-        shape = (self.draws, len(columns), self.n_groups)
-        out = {
-            name: Measured(value, np.empty(shape), np.zeros(value.shape, dtype=np.int64))
-            for name, value in values.items()
-        }
-        if not self.draws:
-            return out
-        drawn, expected, mass = self._drawn(any(m.noise_biased for m in metrics.values()))
-        names = [self.part.models[int(j)] for j in columns]
-        doubts = self.posterior.doubts(names, DRAWS)
-        few = np.flatnonzero(self.sizes < TOO_FEW)
-        biased = {name: metric for name, metric in metrics.items() if metric.noise_biased}
-        for place, own in enumerate(rows):
-            drawings = _finished(metrics, own, drawn)
-            middles, plains = (_finished(biased, own, weights) for weights in (expected, mass))
-            for name, metric in metrics.items():
-                value, gap, found = values[name][place], None, drawings[name][0]
-                if name in biased:
-                    plain, gap = over_draws(np.nanmean, plains[name][0]), plains[name][1]
-                    found = recentred(found, middles[name][0], plain)
-                shift = None if doubts is None else doubts[:, [place]]
-                found = draws_around(
-                    value, found, metric.bounds, metric.best, self.posterior.inflation, gap, shift
-                )
-                found[:, few] = ties_widened(metric, found[:, few], value[few])
-                out[name].draws[:, place] = found
-        return out
-
-    def _drawn(self, biased: bool) -> tuple[_Weights, _Weights, _Weights]:
-        """Drawn labels times row weights, and where noise is `biased`, P(label) for labels.
-
-        The third is P(label) without row weights.
-        """
-        index, everything = np.arange(DRAWS), slice(0, len(self.weights))
-        chances = self.weights.chances(index, everything)
-        labels = draw_labels(chances, self.weights.keys, index, self.posterior.salt)
-        row_weights = self.weights.row_weights(index, everything)
-        hot = labels[:, None, :] == np.arange(self.weights.n_classes)[None, :, None]
-        drawn, pseudo = np.where(hot, row_weights[:, None, :], 0.0), self._pseudo()
-        self._place(drawn, pseudo)
-        of_labels = _Weights.of(drawn, pseudo)
-        if not biased:
-            return of_labels, of_labels, of_labels
-        expected = chances * row_weights[:, None, :]
-        self._place(expected, pseudo)
-        chances *= self.weights.mass[:, None, None]
-        return of_labels, _Weights.of(expected, pseudo), _Weights.of(chances)
-
-    def _pseudo(self) -> _Pseudo:
-        """As `LabelWeights.pseudo_observation`, of every group that has items."""
-        unseen, weights = self.weights.unseen, self.weights
-        by_key = np.lexsort((weights.keys, self.group))
-        starts = np.cumsum(self.sizes) - self.sizes
-        place = (unseen.place * self.sizes[:, None]).astype(np.int64) + starts[:, None]
-        item = by_key[np.minimum(place, len(by_key) - 1)]
-        total = np.bincount(self.group, weights.mass, self.n_groups)
-        unit = np.bincount(self.group, weights.mass * weights.weight, self.n_groups)
-        unit = np.divide(unit, total, out=np.zeros_like(unit), where=total > 0)  # 0: no items
-        return _Pseudo(item, unseen.predicted, unseen.mass * unit[:, None, None])
-
-    @staticmethod
-    def _place(weights: Floats, pseudo: _Pseudo) -> None:
-        draw = np.broadcast_to(np.arange(pseudo.item.shape[1]), pseudo.item.shape)
-        weights[pseudo.item, :, draw] += pseudo.mass
-
-
-def _finished(
-    metrics: Chosen, rows: _Rows, weights: _Weights
-) -> dict[str, tuple[Floats, Floats | None]]:
-    """Metrics (D, G), and what noise alone shows of each (G,), where that inflates it."""
-    digests: dict[object, Floats] = {}
-    out = {}
-    for name, metric in metrics.items():
-        statistic = metric.statistic
-        if statistic not in digests:
-            digests[statistic] = _DIGESTS[type(statistic)](statistic, rows, weights)
-        digest = digests[statistic]
-        flat = metric.finish(digest.reshape(*digest.shape[:-2], -1))
-        noise = None
-        if metric.noise_floor is not None:
-            noise = over_draws(np.nanmean, metric.noise_floor(digest).T)
-        out[name] = (flat.reshape(rows.n_groups, -1).T.copy(), noise)
-    return out
 
 
 # --- all groups of a column -------------------------------------------------------------------
@@ -410,19 +178,12 @@ class ManyMeasurer:
         if len(rows) > height:  # a single group
             whole = Evaluator(part, posterior, self.metrics, "population", self.level)
             return [whole.measure(np.arange(len(rows)))]
-        m = self.items.n_models
-        draws = DRAWS if self.level is not None else 0
         every = Evaluator(part, posterior, self.metrics, "population", self.level)
-        values = {name: np.full((m, n_groups), np.nan) for name in self.metrics}
-        drawn = {name: np.full((draws, m, n_groups), np.nan) for name in self.metrics}
         weighty = np.flatnonzero(part.weight > 0)
-        for of, chosen, columns, own in every.patterns(weighty):
-            task = _Task(part, of, own, group[own], n_groups, self.level)
-            for name, found in task.measure(chosen, columns).items():
-                values[name][columns] = found.value
-                drawn[name][:, columns] = found.draws
+        draws = DRAWS if self.level is not None else 0
+        found = every.groups(weighty, group[weighty], n_groups, draws)
         return [
-            {name: Measured.of(values[name][:, g], drawn[name][:, :, g]) for name in self.metrics}
+            {name: Measured.of(own.value[:, g], own.draws[:, :, g]) for name, own in found.items()}
             for g in range(n_groups)
         ]
 

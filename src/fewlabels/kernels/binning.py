@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,12 +69,13 @@ class Indicator:
 
     def sums(self, weights: Floats, rows: slice | None = None) -> Floats:
         """Sum weights (b, ...) of the items in `rows` (all of them: None) by code: (size, ...)."""
-        if weights.size == len(weights):
+        width = math.prod(weights.shape[1:])
+        if width == 1:
             codes = self.codes if rows is None else self.codes[rows]
             times = self._values_times(weights.ravel(), rows)
             out = np.bincount(codes, times, minlength=self.size).astype(np.float64)
             return out.reshape(self.size, *weights.shape[1:])
-        flat: Array = self._matrix(rows) @ weights.reshape(len(weights), -1)
+        flat: Array = self._matrix(rows) @ weights.reshape(len(weights), width)
         return flat.reshape(self.size, *weights.shape[1:])
 
     def _values_times(self, weights: Floats, rows: slice | None) -> Floats:
@@ -81,10 +83,12 @@ class Indicator:
             return weights
         return weights * (self.values if rows is None else self.values[rows])
 
-    def totals(self) -> Floats:
-        """Sums of weights of one, (size,)."""
-        out: Floats = np.bincount(self.codes, self.values, minlength=self.size).astype(np.float64)
-        return out
+    def part(self, block: slice | None) -> Indicator:
+        """The items of a block; all of them: None."""
+        if block is None or (block.start == 0 and block.stop >= len(self.codes)):
+            return self
+        values = None if self.values is None else self.values[block]
+        return Indicator(self.codes[block], self.size, values)
 
     def _matrix(self, rows: slice | None) -> scipy.sparse.csc_matrix:
         everything = rows is None or (rows.start == 0 and rows.stop >= len(self.codes))

@@ -6,11 +6,10 @@ Weights are summed per code once; everything after that is a cumulative sum over
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, spans
 
 LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
@@ -70,101 +69,108 @@ def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
     return codes[np.maximum(place, 0)]
 
 
-def auc(own: Floats, other: Floats) -> Floats:
-    """Area under the ROC curve with half credit for ties, shape (D,).
+RANK_BINS, EXACT_RANKS = 256, 96
+"""Bins of the ranks of many classes, of which the first ranks have one each."""
+
+
+def rank_codes(probabilities: Floats) -> tuple[Array, Bools]:
+    """Bins of the items by their rank for every class: codes (n, K), larger for larger ones.
+
+    Ranks of the first items are bins of their own, those of others in bins whose ranks differ by a
+    few percent. Equal probabilities share the bin of their middle rank. Also which bins (bins, K)
+    hold more than one probability.
+    """
+    n, k = probabilities.shape
+    codes = np.empty((n, k), dtype=np.uint8)
+    several = np.zeros((RANK_BINS, k), dtype=bool)
+    bin_of = _bins_of_ranks(n)
+
+    def run(some: slice) -> None:
+        columns = np.ascontiguousarray(probabilities[:, some].T)
+        order = np.argsort(-columns, axis=1)
+        ranked = np.take_along_axis(columns, order, axis=1)
+        place = np.arange(n)
+        for row, c in enumerate(range(some.start, some.stop)):
+            first = np.append(True, ranked[row, 1:] != ranked[row, :-1])
+            starts = np.flatnonzero(first)
+            ends = np.append(starts[1:], n) - 1
+            middle = place if len(starts) == n else ((starts + ends) // 2)[first.cumsum() - 1]
+            codes[order[row], c] = bin_of[middle]
+            groups = bin_of[(starts + ends) // 2]
+            several[groups[1:][groups[1:] == groups[:-1]], c] = True
+
+    for _ in map_blocks(run, spans(k, 64)):
+        pass
+    return codes, several
+
+
+def _bins_of_ranks(n: int) -> Array:
+    """Bin of each rank (n,), the largest first: its own up to `EXACT_RANKS`, then geometric."""
+    place = np.arange(n)
+    if n <= EXACT_RANKS:
+        return (RANK_BINS - 1 - place).astype(np.uint8)
+    steps = min(RANK_BINS - EXACT_RANKS, n - EXACT_RANKS)
+    far = np.log((place + 1) / (EXACT_RANKS + 1)) / np.log((n + 1) / (EXACT_RANKS + 1))
+    later = np.minimum(EXACT_RANKS + (far * steps).astype(np.int64), RANK_BINS - 1)
+    return (RANK_BINS - 1 - np.where(place < EXACT_RANKS, place, later)).astype(np.uint8)
+
+
+def areas(own: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:
+    """Area under the ROC curve and average precision, (2, D).
+
+    Half credit for ties in the first; precision at the end of each group of ties in the second, as
+    scikit-learn does. Codes that are bins of `several` scores (all, or (G,)) have precision
+    integrated along the straight path through the bin.
 
     Parameters
     ----------
-    own, other
-        Weight of the positive and the negative class per code, shape (G, D).
+    own, total
+        Weight of the positive class, and of all, per code from the highest score down, (G, D) or
+        `total` (G, 1).
     """
-    below = np.cumsum(other, axis=0)
-    total = below[-1].copy()
-    below -= 0.5 * other
-    pairs = np.einsum("gd,gd->d", own, below)
+    if not len(own):
+        return np.full((2, own.shape[1]), np.nan)
+    hits, taken = np.cumsum(own, axis=0), np.cumsum(total, axis=0)
+    positives = hits[-1].copy()
+    rest = taken[-1] - positives
     with np.errstate(invalid="ignore", divide="ignore"):
-        return pairs / (own.sum(axis=0) * total)
+        precision = hits / taken
+        if taken[0].min() <= 0:
+            precision[~(precision >= 0)] = 0.0  # nothing is taken yet
+        step = np.einsum("gd,gd->d", own, precision)
+        bins = np.broadcast_to(several, len(own))
+        if bins.any():
+            taken = np.broadcast_to(taken, own.shape)
+            step += _within_bins(own, total, hits, taken, precision, bins)
+        hits -= 0.5 * own
+        pairs = np.einsum("gd,gd->d", total - own, hits)
+        return np.stack([pairs / (positives * rest), step / positives])
 
 
-def average_precision(own: Floats, other: Floats, *, interpolate: bool | Bools = False) -> Floats:
-    """Average precision: sum over codes of (recall step) x (precision), shape (D,).
+_SMALL = 0.125
+"""A bin of at most this share of what lies above it goes by Simpson's rule (error 1e-6)."""
 
-    Precision is taken at the end of each group of ties, as scikit-learn does. With `interpolate`
-    a code is a bin, and precision is integrated along the straight path through the bin; or only
-    those codes are that it marks, (G,), or (G, D) where that differs.
+
+def _within_bins(
+    own: Floats, total: Floats, hits: Floats, taken: Floats, precision: Floats, bins: Bools
+) -> Floats:
+    """What integration adds to precision at the end of bins, (D,).
+
+    Through a bin precision is (c + x t) / (N + x m) for x in 0..1, with c and N above the bin and t
+    and m in it: times t and integrated, t (t/m + (c - N t/m) log(1 + m/N) / m).
     """
-    hits = np.cumsum(own[::-1], axis=0)[::-1]
-    taken = np.cumsum((own + other)[::-1], axis=0)[::-1]
-    positives = hits[0].copy()
-    mark, area = np.asarray(interpolate), np.zeros(own.shape[1])
-    bins = np.broadcast_to(mark if mark.ndim < 2 else mark.any(axis=1), len(own))
-    if bins.any():
-        some = slice(None) if bins.all() else bins
-        of = own[some], other[some], hits[some], taken[some]
-        piece = _integrated_precision(*of)
-        if mark.ndim == 2:
-            step = of[0] * np.divide(of[2], of[3], out=np.zeros_like(of[2]), where=of[3] > 0)
-            piece = np.where(mark[some], piece, step)
-        area += piece.sum(axis=0)
-    if not bins.all():
-        exact = slice(None) if not bins.any() else ~bins
-        own, hits, taken = own[exact], hits[exact], taken[exact]
-        precision = np.divide(hits, taken, out=taken, where=taken > 0)  # 0 where nothing is taken
-        area += np.einsum("gd,gd->d", own, precision)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return area / positives
-
-
-def _integrated_precision(own: Floats, other: Floats, hits: Floats, taken: Floats) -> Floats:
-    # Through a bin: (c + x t) / (N + x m) for x in 0..1, with c and N before the bin and t and m in
-    # it; times t and integrated: t (t/m + (c - N t/m) log(1 + m/N) / m).
-    mass = own + other
-    before = taken - mass
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rate = own / mass
-        bend = (hits - own - before * rate) * np.log1p(mass / before) / mass
-        bend[before <= 0] = 0.0
-        piece = own * (rate + bend)
-    result: Floats = np.where(mass > 0, piece, 0.0)
-    return result
-
-
-def of_hard_labels(
-    codes: Ints, size: int, draw: Ints, item: Ints, n_draws: int
-) -> tuple[Floats, Floats]:
-    """AUC and average precision of unweighted hard labels, each (D,).
-
-    Only the positives are visited: their codes are sorted within each draw, so the cost is
-    that of P log P instead of passes over all n items. The numbers are those of `auc` and
-    `average_precision` on the same labels, to rounding.
-
-    Parameters
-    ----------
-    codes
-        Code of each item, shape (n,), below `size`.
-    draw, item
-        Draw and item of every positive label, ordered by draw.
-    """
-    n = len(codes)
-    count = np.bincount(codes, minlength=size)
-    at_or_above = np.cumsum(count[::-1])[::-1]
-    below = n - at_or_above
-    positives = np.bincount(draw, minlength=n_draws)
-    # Descending code within each draw: key = draw * size + (size - 1 - code).
-    kind: Any = np.int32 if n_draws * size < 2**31 else np.int64
-    key: Array = (draw * size).astype(kind) + (size - 1 - codes).astype(kind)[item]
-    key.sort()
-    last = np.flatnonzero(np.append(key[1:] != key[:-1], len(key) > 0))
-    ends = key[last].astype(np.int64)
-    group_draw = ends // size
-    code = size - 1 - (ends - group_draw * size)
-    in_group = np.diff(last, prepend=-1)
-    hits = last + 1 - (np.cumsum(positives) - positives)[group_draw]
-    area = np.bincount(group_draw, in_group * hits / at_or_above[code], minlength=n_draws)
-    # All pairs of a positive with an item below it or tied with it; those among positives sum to
-    # P^2 / 2 whatever their order.
-    halves: Floats = below + 0.5 * count
-    weighted: Array = np.bincount(group_draw, in_group * halves[code], minlength=n_draws)
-    pairs: Floats = weighted - 0.5 * positives.astype(np.float64) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return pairs / (positives * (n - positives)), area / positives
+    above = taken - total
+    large = np.flatnonzero(bins & (total > _SMALL * above).any(axis=1))
+    small = bins.copy()
+    small[large] = False
+    t, c, n, m = own[small], hits[small], taken[small], np.broadcast_to(total, own.shape)[small]
+    last = precision[small]
+    middle = (c - 0.5 * t) / (n - 0.5 * m)
+    first = (c - t) / (n - m)
+    moved = np.where(m > 0, (first + 4 * middle + last) / 6 - last, 0.0)
+    out: Floats = np.einsum("gd,gd->d", t, moved)
+    t, c, n, m = own[large], hits[large], taken[large], np.broadcast_to(total, own.shape)[large]
+    rate, before = t / m, n - m
+    bend = (c - t - before * rate) * np.log1p(m / before) / m
+    bend[before <= 0] = 0.0
+    return out + np.where(m > 0, t * (rate + bend - precision[large]), 0.0).sum(axis=0)

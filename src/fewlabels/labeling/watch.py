@@ -93,7 +93,6 @@ class Watch:
                 list(self.metrics),
                 confidence_level=self.level,
                 random_state=self.seed,
-                details=False,
             )
             found = tuple(
                 Row(r.model, r.metric, r.value, r.low, r.high, str(r.status),

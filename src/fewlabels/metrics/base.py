@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.binning import Indicator
+from fewlabels.kernels.weighting import Weighting
 
 Needs = Literal["hard", "probabilities", "ranking"]
 
@@ -20,7 +22,8 @@ class ScoreView:
 
     probabilities (n, K), hard (n,) class indices, scores (n,) of the positive class; None where
     the classifier does not provide it. `exact` asks for a code per distinct score, however many;
-    `times` (n,) says how many items each row stands for, where it is not one.
+    `times` (n,) says how many items each row stands for, where it is not one; `group` (n,) of which
+    of `n_groups` each item is.
     """
 
     n_classes: int
@@ -29,6 +32,25 @@ class ScoreView:
     scores: Floats | None = None
     exact: bool = True
     times: Floats | None = None
+    group: Ints | None = None
+    n_groups: int = 1
+
+    def coded(self, codes: Array, size: int, values: Floats | None = None) -> Indicator:
+        """Items by code and group: sums are (size G, ...)."""
+        if self.group is None:
+            return Indicator(codes, size, values)
+        return Indicator(codes * self.n_groups + self.group, size * self.n_groups, values)
+
+    @property
+    def grouped(self) -> Indicator:
+        """Items by group."""
+        return self.coded(np.zeros(self.n_items, dtype=np.int64), 1)
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are, n."""
+        given = (self.hard, self.probabilities, self.scores)
+        return next(len(part) for part in given if part is not None)
 
     def provides(self, needs: Needs) -> bool:
         """Whether a metric with these needs applies."""
@@ -37,84 +59,31 @@ class ScoreView:
         return (self.hard if needs == "hard" else self.probabilities) is not None
 
 
-class HardLabels:
-    """Hard labels (n, D), with what several classifiers and metrics ask of them kept."""
-
-    def __init__(self, labels: Ints) -> None:
-        self.labels = labels
-        self._one_hot: dict[int, Floats] = {}
-        self._positives: dict[int, tuple[Ints, Ints]] = {}
-
-    @property
-    def size(self) -> int:
-        """Number of draws, D."""
-        return self.labels.shape[1]
-
-    def one_hot(self, k: int) -> Floats:
-        """1 where the label is k, shape (n, D)."""
-        if k not in self._one_hot:
-            self._one_hot[k] = (self.labels == k).astype(float)
-        return self._one_hot[k]
-
-    def positives(self, k: int) -> tuple[Ints, Ints]:
-        """Draw and item of every label k, by draw."""
-        if k not in self._positives:
-            n = len(self.labels)
-            flat = np.flatnonzero(np.ascontiguousarray((self.labels == k).T))
-            draw = flat // n
-            self._positives[k] = (draw, flat - draw * n)
-        return self._positives[k]
-
-
 class Plan(ABC):
-    """A statistic prepared for the scores of one classifier.
+    """A statistic prepared for the scores of one classifier, on items of G groups.
 
-    Label weights W have shape (n, K, D): D weightings of n items over K classes. One-hot weights
-    are drawn labels, soft ones an expectation, and either may be multiplied by row weights.
-    States of parts of the items add up to the state of all of them.
+    States of parts of the items add up to the state of all of them. Where `whole`, a state is made
+    of all items at once.
     """
 
-    @abstractmethod
-    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
-        """Sufficient statistic of the W of some rows (None: all), last axis D.
+    whole: bool = False
 
-        States of disjoint items add.
-        """
-
-    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
-        """`state` of W whose sum over the classes is `mass` (n,) in every draw.
-
-        What does not depend on the classes is then summed once for all draws.
-        """
-        return self.state(weights)
+    @property
+    def cells(self) -> int:
+        """Numbers that a state holds of one draw, as far as they are many."""
+        return 1
 
     @abstractmethod
-    def place_pseudo_observation(
-        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
-    ) -> None:
-        """Change, in place, what the pseudo-observation of each draw is taken to be.
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        """Sufficient statistic of some items (None: all) in D draws, last axes (G, D).
 
-        W holds it with the scores of some item (D,), weights `mass` (D, K). A statistic of hard
-        predictions moves it to the class `predicted` (D,), which need not occur among the items.
+        With their pseudo-observations, which have the scores of an item. A statistic of hard
+        predictions takes them to be called `predicted`, which need not occur among the items.
         """
 
-    @abstractmethod
     def digest(self, state: Floats) -> Floats:
         """What metrics finish from, last axis D, of a complete state; often the state itself."""
-
-    @abstractmethod
-    def of_labels(self, labels: HardLabels) -> Floats:
-        """Digest of unweighted hard labels, by the quickest road."""
-
-
-class ScorePlan(Plan):
-    """A plan that goes by scores: those of some item serve the pseudo-observation."""
-
-    @final
-    def place_pseudo_observation(
-        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
-    ) -> None:
-        """Nothing to change."""
+        return state
 
 
 class Statistic(ABC):

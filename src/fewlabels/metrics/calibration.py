@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,8 @@ from fewlabels.kernels.binning import (
     equal_width,
     quantile_edges,
 )
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
+from fewlabels.kernels.weighting import Weighting
+from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
 
 def event_of(p: Floats, *, top: bool = False) -> tuple[Ints, Floats]:
@@ -39,46 +41,27 @@ def frequency(hit: Floats, total: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _BinsPlan(ScorePlan):
+class _BinsPlan(Plan):
     """Event of each item ("class 1" or "the predicted class is right") and its probability."""
 
     event: Ints
     count: Indicator
     confidence: Indicator
+    n_groups: int
 
-    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
-        total = weights.sum(axis=1)
-        hit = self._hits(weights, self.event if rows is None else self.event[rows])
-        return np.stack(
-            [
-                self.count.sums(total, rows),
-                self.confidence.sums(total, rows),
-                self.count.sums(hit, rows),
-            ]
-        )
-
-    @staticmethod
-    def _hits(weights: Floats, event: Ints) -> Floats:
-        """Weights (b, D) of each item's event."""
-        if len(event) and (event == event[0]).all():
-            return np.ascontiguousarray(weights[:, event[0]])
-        return np.take_along_axis(weights, event[:, None, None], axis=1)[:, 0]
-
-    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
-        hits = self.count.sums(self._hits(weights, self.event))
-        fixed = [part.sums(mass[:, None]) for part in (self.count, self.confidence)]
-        return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
-
-    def digest(self, state: Floats) -> Floats:
-        return state
-
-    def of_labels(self, labels: HardLabels) -> Floats:
-        if (self.event == self.event[0]).all():
-            hits = self.count.sums(labels.one_hot(int(self.event[0])))
-        else:
-            hits = self.count.sums((labels.labels == self.event[:, None]).astype(float))
-        fixed = [part.totals()[:, None] for part in (self.count, self.confidence)]
-        return np.stack([*(np.broadcast_to(f, hits.shape) for f in fixed), hits])
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        event = self.event if block is None else self.event[block]
+        total, hit = weights.total, weights.of_events(event)
+        state = np.empty((3, self.count.size, weights.size))
+        state[0], state[1] = self.count.sums(total, block), self.confidence.sums(total, block)
+        state[2] = self.count.sums(hit, block)
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            bins, confidence = self.count.part(block).codes, self.confidence.part(block).values
+            assert confidence is not None
+            own = mass[np.arange(len(item)), event[item]]
+            state[:, bins[item], draw] += total, total * confidence[item], own
+        return state.reshape(3, -1, self.n_groups, weights.size)
 
 
 @dataclass(frozen=True)
@@ -96,13 +79,7 @@ class CalibrationBins(Statistic):
         """Find the bin of each item."""
         if self.bins == "equal-width":
             return self._plan(view, equal_width, EQUAL_WIDTH_BINS)
-        return self._plan(view, lambda p: by_quantiles(p, times=view.times), QUANTILE_BINS)
-
-    def binned(self, view: ScoreView) -> tuple[Ints, Ints, Floats, int]:
-        """Bin, event and its probability of each item, (n,) each, and how many bins there are."""
-        event, confidence = self._confidence(view)
-        codes = equal_width(confidence) if not self.quantiles else np.zeros_like(event)
-        return codes, event, confidence, QUANTILE_BINS if self.quantiles else EQUAL_WIDTH_BINS
+        return self._plan(view, partial(_quantile_bins, view), QUANTILE_BINS)
 
     @property
     def quantiles(self) -> bool:
@@ -124,7 +101,21 @@ class CalibrationBins(Statistic):
     def _plan(self, view: ScoreView, codes_of: Callable[[Floats], Ints], size: int) -> Plan:
         event, confidence = self._confidence(view)
         codes = codes_of(confidence)
-        return _BinsPlan(event, Indicator(codes, size), Indicator(codes, size, confidence))
+        sums = view.coded(codes, size), view.coded(codes, size, confidence)
+        return _BinsPlan(event, *sums, view.n_groups)
+
+
+def _quantile_bins(view: ScoreView, confidence: Floats) -> Ints:
+    """Bins between the quantiles of each group, (n,)."""
+    if view.group is None:
+        return by_quantiles(confidence, times=view.times)
+    codes = np.empty(len(confidence), dtype=np.int64)
+    order = np.argsort(view.group, kind="stable")
+    ends = np.searchsorted(view.group[order], np.arange(view.n_groups + 1))
+    for start, stop in pairwise(ends.tolist()):
+        if stop > start:
+            codes[order[start:stop]] = by_quantiles(confidence[order[start:stop]])
+    return codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,75 +8,98 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.binning import Indicator
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScoreView, Statistic, ratio
-
-
-@dataclass(frozen=True, eq=False)
-class _ConfusionPlan(Plan):
-    predicted: Indicator
-
-    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
-        return self.predicted.sums(weights, rows)
-
-    def soft_state(self, weights: Floats, mass: Floats) -> Floats:
-        others = self.predicted.sums(np.ascontiguousarray(weights[:, 1:]))
-        total = self.predicted.sums(mass[:, None])
-        return np.concatenate([total[:, None] - others.sum(axis=1, keepdims=True), others], axis=1)
-
-    def place_pseudo_observation(
-        self, state: Floats, item: Ints, predicted: Ints, mass: Floats
-    ) -> None:
-        draws = np.arange(len(item))
-        state[self.predicted.codes[item], :, draws] -= mass
-        state[predicted, :, draws] += mass
-        np.maximum(state, 0.0, out=state)
-
-    def digest(self, state: Floats) -> Floats:
-        return state
-
-    def of_labels(self, labels: HardLabels) -> Floats:
-        others = [self.predicted.sums(labels.one_hot(k)) for k in range(1, self.predicted.size)]
-        first = self.predicted.totals()[:, None] - np.sum(others, axis=0)
-        return np.stack([first, *others], axis=1)
-
-
-@dataclass(frozen=True)
-class Confusion(Statistic):
-    """Weight of (predicted class, true class): state (K, K, D)."""
-
-    def prepare(self, view: ScoreView) -> Plan:
-        """Index the hard predictions."""
-        assert view.hard is not None
-        return _ConfusionPlan(Indicator(view.hard, view.n_classes))
+from fewlabels.kernels.weighting import PlacedObservations, Weighting
+from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
 class Margins(NamedTuple):
-    """What metrics but for the matrix itself ask of it: of many classes it is never made.
+    """What metrics ask of a confusion matrix, which of many classes is never made.
 
-    Hits, weight predicted and weight present of each class (K, D), and the sums (3, D) of weights
-    times what `apart` makes of how many classes apart the two are.
+    Hits, weight predicted and weight present of each class, (K, D); `apart` (3, D), where grades
+    are asked for, are the sums of weights times what `_apart` makes of how many grades off each is.
     """
 
     hits: Floats
     predicted: Floats
     present: Floats
-    apart: Floats
+    apart: Floats | None
+
+    @property
+    def total(self) -> Floats:
+        """Weight of all items, (D,)."""
+        out: Floats = self.present.sum(axis=0)
+        return out
 
 
-def _rates(state: Floats | Margins) -> tuple[Floats, Floats, Floats]:
-    """Hits, weight predicted and weight present of each class, (K, D) each."""
-    if isinstance(state, Margins):
-        return state[:3]
-    return np.einsum("kkd->kd", state), state.sum(axis=1), state.sum(axis=0)
+@dataclass(frozen=True, eq=False)
+class _ConfusionPlan(Plan):
+    hard: Ints
+    predicted: Indicator
+    group: Indicator
+    grades: Floats | None  # what `_apart` makes of grades (3, K, K)
+
+    @property
+    def cells(self) -> int:
+        """Three numbers of each class and group."""
+        return 3 * self.predicted.size
+
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        hard = self.hard if block is None else self.hard[block]
+        groups, k = self.group.part(block), self.predicted.size // self.group.size
+        extra = 0 if self.grades is None else 1
+        state = np.empty((3, k + extra, groups.size, weights.size))
+        shape = (k, groups.size, -1)
+        state[0, :k] = self.predicted.sums(weights.of_events(hard), block).reshape(shape)
+        state[1, :k] = self.predicted.sums(weights.total, block).reshape(shape)
+        state[2, :k] = weights.by_class(groups)
+        if self.grades is not None:
+            for row, values in enumerate(self.grades):
+                state[row, k] = groups.sums(weights.expected(values[hard]))
+        if weights.pseudo is not None:
+            self._place(state, weights.pseudo, groups.codes)
+        return state
+
+    def _place(self, state: Floats, pseudo: PlacedObservations, group: Ints) -> None:
+        item, draw, predicted, mass, total = pseudo
+        of = group[item]
+        state[0, predicted, of, draw] += mass[np.arange(len(mass)), predicted]
+        state[1, predicted, of, draw] += total
+        state[2, : mass.shape[1], of, draw] += mass
+        if self.grades is not None:
+            far = np.einsum("apk,pk->ap", self.grades[:, predicted], mass)
+            state[:, mass.shape[1], of, draw] += far
 
 
-def _total(state: Floats | Margins) -> Floats:
-    total: Floats = (
-        state.present.sum(axis=0) if isinstance(state, Margins) else state.sum(axis=(0, 1))
-    )
-    return total
+@dataclass(frozen=True)
+class Confusion(Statistic):
+    """Margins of the confusion matrix: state (3, K, G, D), as `Margins`.
+
+    With `grades` there is one more row, of how many grades predictions are off.
+    """
+
+    grades: bool = False
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Index the hard predictions."""
+        assert view.hard is not None
+        far = np.stack(list(_apart(view.n_classes))) if self.grades else None
+        return _ConfusionPlan(view.hard, view.coded(view.hard, view.n_classes), view.grouped, far)
+
+    def margins(self, state: Floats) -> Margins:
+        """The parts of a state, (3, K, D) or with grades (3, K + 1, D)."""
+        hits, predicted, present = state[:, :-1] if self.grades else state
+        return Margins(hits, predicted, present, state[:, -1] if self.grades else None)
+
+    def of_matrix(self, matrix: Floats) -> Floats:
+        """The state of a confusion matrix (K predicted, K true, D)."""
+        hits = np.einsum("kkd->kd", matrix)
+        state = np.stack([hits, matrix.sum(axis=1), matrix.sum(axis=0)])
+        if not self.grades:
+            return state
+        far = np.stack([np.einsum("ab,abd->d", one, matrix) for one in _apart(len(matrix))])
+        return np.concatenate([state, far[:, None]], axis=1)
 
 
 def _averaged(per_class: Floats) -> Floats:
@@ -85,9 +108,8 @@ def _averaged(per_class: Floats) -> Floats:
     return result
 
 
-def _accuracy(state: Floats | Margins) -> Floats:
-    hits = state.hits if isinstance(state, Margins) else np.einsum("kkd->kd", state)
-    out: Floats = ratio(hits.sum(axis=0), _total(state))
+def _accuracy(of: Margins) -> Floats:
+    out: Floats = ratio(of.hits.sum(axis=0), of.total)
     return out
 
 
@@ -98,61 +120,55 @@ def _right(view: ScoreView) -> Floats:
     return out
 
 
-def _error_rate(state: Floats | Margins) -> Floats:
-    return 1 - _accuracy(state)
+def _error_rate(of: Margins) -> Floats:
+    return 1 - _accuracy(of)
 
 
-def _balanced_accuracy(state: Floats | Margins) -> Floats:
-    hits, _, present = _rates(state)
-    result: Floats = ratio(hits, present).mean(axis=0)
+def _balanced_accuracy(of: Margins) -> Floats:
+    result: Floats = ratio(of.hits, of.present).mean(axis=0)
     return result
 
 
-def _precision(state: Floats | Margins) -> Floats:
-    hits, predicted, _ = _rates(state)
-    return _averaged(ratio(hits, predicted))
+def _precision(of: Margins) -> Floats:
+    return _averaged(ratio(of.hits, of.predicted))
 
 
-def _recall(state: Floats | Margins) -> Floats:
-    hits, _, present = _rates(state)
-    return _averaged(ratio(hits, present))
+def _recall(of: Margins) -> Floats:
+    return _averaged(ratio(of.hits, of.present))
 
 
-def _specificity(state: Floats | Margins) -> Floats:
-    hits, predicted, present = _rates(state)
-    total = _total(state)
-    return _averaged(ratio(total - predicted - present + hits, total - present))
+def _specificity(of: Margins) -> Floats:
+    negatives = of.total - of.present
+    return _averaged(ratio(negatives - of.predicted + of.hits, negatives))
 
 
-def _f1(state: Floats | Margins) -> Floats:
-    hits, predicted, present = _rates(state)
-    return _averaged(ratio(2 * hits, predicted + present))
+def _f1(of: Margins) -> Floats:
+    return _averaged(ratio(2 * of.hits, of.predicted + of.present))
 
 
 _RESIDUE = 1e-12
 """Shares smaller than this are what rounding leaves of 0."""
 
 
-def _margins(state: Floats | Margins) -> tuple[Floats, Floats, Floats]:
+def _shares(of: Margins) -> tuple[Floats, Floats, Floats]:
     """Share that is right (D,), and the shares predicted and present of each class, (K, D)."""
-    hits, predicted, present = _rates(state)
-    total = _total(state)
-    return ratio(hits.sum(axis=0), total), ratio(predicted, total), ratio(present, total)
+    total = of.total
+    return ratio(of.hits.sum(axis=0), total), ratio(of.predicted, total), ratio(of.present, total)
 
 
-def _cohen_kappa(state: Floats | Margins) -> Floats:
+def _cohen_kappa(of: Margins) -> Floats:
     """(right - chance) / (1 - chance), chance the agreement of independent classes (Cohen 1960)."""
-    right, predicted, present = _margins(state)
+    right, predicted, present = _shares(of)
     beyond = (predicted * (1 - present)).sum(axis=0)
     # 1 - chance is 0 where all items are predicted to be of one class, and are: 0 / 0.
     result: Floats = 1 - ratio(1 - right, np.where(beyond > _RESIDUE, beyond, 0.0))
     return np.clip(result, -1.0, 1.0)
 
 
-def _weighted_kappa(state: Floats | Margins) -> Floats:
+def _weighted_kappa(of: Margins) -> Floats:
     """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
-    _, predicted, present = _margins(state)
-    observed = _mean_apart(state, 0)
+    _, predicted, present = _shares(of)
+    observed = _mean_apart(of, 0)
     squares = _distances(len(predicted)) ** 2
     chance = np.einsum("ab,ad,bd->d", squares, predicted, present)
     result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
@@ -172,34 +188,34 @@ def _off(view: ScoreView) -> Floats:
     return out
 
 
-def apart(distance: Array) -> Iterator[Floats]:
-    """Of a number of grades its square, itself, and whether it is at most 1."""
-    off = np.abs(distance).astype(np.float64)
+def _apart(n_classes: int) -> Iterator[Floats]:
+    """Of numbers of grades between classes (K, K) the square, itself, and whether it is at most 1.
+
+    Rows are predicted, columns true classes.
+    """
+    off = _distances(n_classes)
     yield off**2
     yield off
     yield (off <= 1).astype(np.float64)
 
 
-def _mean_apart(state: Floats | Margins, which: int) -> Floats:
-    if isinstance(state, Margins):
-        total = state.apart[which]
-    else:
-        total = np.einsum("ab,abd->d", list(apart(_distances(len(state))))[which], state)
-    out: Floats = ratio(total, _total(state))
+def _mean_apart(of: Margins, which: int) -> Floats:
+    assert of.apart is not None
+    out: Floats = ratio(of.apart[which], of.total)
     return out
 
 
-def _mean_absolute_error(state: Floats | Margins) -> Floats:
-    return _mean_apart(state, 1)
+def _mean_absolute_error(of: Margins) -> Floats:
+    return _mean_apart(of, 1)
 
 
-def _within_one(state: Floats | Margins) -> Floats:
-    return _mean_apart(state, 2)
+def _within_one(of: Margins) -> Floats:
+    return _mean_apart(of, 2)
 
 
-def _matthews_corrcoef(state: Floats | Margins) -> Floats:
+def _matthews_corrcoef(of: Margins) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
-    right, predicted, present = _margins(state)
+    right, predicted, present = _shares(of)
     covariance = right - (predicted * present).sum(axis=0)
     spread = [(share * (1 - share)).sum(axis=0) for share in (predicted, present)]
     # No spread where one class is all that is predicted, or all there is: 0 / 0.
@@ -211,22 +227,24 @@ def _matthews_corrcoef(state: Floats | Margins) -> Floats:
 def _metric(
     name: str,
     description: str,
-    finish: Callable[[Floats], Floats],
+    finish: Callable[[Margins], Floats],
     *,
+    grades: bool = False,
     direction: int = 1,
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
     lowest: float = 0.0,
     highest: float = 1.0,
 ) -> Metric:
+    statistic = Confusion(grades)
     return Metric(
         name,
         description,
         direction,
         (lowest, highest),
         "hard",
-        Confusion(),
-        finish,
+        statistic,
+        lambda state: finish(statistic.margins(state)),
         per_item=per_item,
         every_class=every_class,
     )
@@ -276,12 +294,14 @@ CONFUSION_METRICS = (
         "agreement of grades beyond chance, a mistake weighed by the square of how many grades it "
         "is off; the classes in their order",
         _weighted_kappa,
+        grades=True,
         lowest=-1.0,
     ),
     _metric(
         "mean_absolute_error",
         "by how many grades the prediction is off, on average; the classes in their order",
         _mean_absolute_error,
+        grades=True,
         direction=-1,
         per_item=_off,
         every_class=False,
@@ -291,6 +311,7 @@ CONFUSION_METRICS = (
         "within_one",
         "share of items whose grade is right or off by one; the classes in their order",
         _within_one,
+        grades=True,
         per_item=lambda view: (_off(view) <= 1).astype(np.float64),
         every_class=False,
     ),

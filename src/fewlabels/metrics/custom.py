@@ -11,27 +11,25 @@ import numpy as np
 
 from fewlabels.errors import InputError, UsageError, one_line, quoted
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic
+from fewlabels.kernels.weighting import Drawn, Weighting
+from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class _FunctionPlan(ScorePlan):
+class _FunctionPlan(Plan):
     name: str
     function: Callable[[Ints, Floats], float]
     probabilities: Floats
+    whole = True
 
-    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
-        raise NotImplementedError("a user's function has no mergeable state; see `of_labels`")
-
-    def digest(self, state: Floats) -> Floats:
-        return state
-
-    def of_labels(self, labels: HardLabels) -> Floats:
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        """Values (1, D) of drawn labels; a function takes no weights, so there must be none."""
+        if not isinstance(weights, Drawn) or weights.rows.shape[1] > 1:
+            raise TypeError("a user's function has no weights; see `resampled`")
+        labels = np.broadcast_to(weights.labels, (len(weights.labels), weights.size))
         # Copies: what a function does to its arguments is nothing to the next draw.
-        p = self.probabilities
-        return np.array(
-            [self._value(labels.labels[:, d].copy(), p.copy()) for d in range(labels.size)]
-        )
+        each = (labels[:, d].astype(np.int64) for d in range(weights.size))
+        return np.array([[self._value(own, self.probabilities.copy()) for own in each]])
 
     def resampled(self, labels: Ints, rows: Ints) -> Floats:
         """Values of draws whose items are resampled: labels (n, D) at rows (n, D)."""

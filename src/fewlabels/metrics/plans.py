@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.metrics.base import HardLabels, Metric, Needs, Plan, ScoreView
+from fewlabels.kernels.weighting import Drawn, Weighting
+from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView
 from fewlabels.metrics.confusion import Confusion
 from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import VoteRates
@@ -19,14 +20,14 @@ Chosen = Mapping[str, Metric]
 
 
 class States:
-    """Sums of the states of every classifier's plans over blocks of items."""
+    """Sums of the states of every classifier's plans over blocks of items, of G groups."""
 
     def __init__(self, plans: Sequence[Mapping[str, Plan]]) -> None:
         self.plans = plans
         self.sums: list[dict[int, Floats]] = [{} for _ in plans]
 
-    def add(self, weights: Floats, block: slice) -> None:
-        """Add the states of label weights (b, K, D) of a block of items."""
+    def add(self, weights: Weighting, block: slice | None = None) -> None:
+        """Add the states of a block of items."""
         for own, sums in zip(self.plans, self.sums, strict=True):
             for plan in {id(p): p for p in own.values()}.values():
                 state = plan.state(weights, block)
@@ -35,24 +36,28 @@ class States:
                 else:
                     sums[id(plan)] = state
 
-    def place_pseudo_observation(self, item: Ints, predicted: Ints, mass: Floats) -> None:
-        """Say what the pseudo-observation of each draw is; see `Plan.place_pseudo_observation`."""
-        for own, sums in zip(self.plans, self.sums, strict=True):
-            for plan in {id(p): p for p in own.values()}.values():
-                plan.place_pseudo_observation(sums[id(plan)], item, predicted, mass)
-
     def digests(self) -> list[dict[str, Floats]]:
-        """Digest of every metric, per classifier."""
-        return [
-            {name: plan.digest(sums[id(plan)]) for name, plan in own.items()}
-            for own, sums in zip(self.plans, self.sums, strict=True)
-        ]
+        """Digest of every metric, last axes (G, D), per classifier."""
+        out = []
+        for own, sums in zip(self.plans, self.sums, strict=True):
+            digests: dict[int, Floats] = {}
+            for plan in {id(p): p for p in own.values()}.values():
+                state = sums.pop(id(plan))
+                shape = state.shape[-2:]
+                digest = plan.digest(state.reshape(*state.shape[:-2], -1))
+                digests[id(plan)] = digest.reshape(*digest.shape[:-1], *shape)
+            out.append({name: digests[id(plan)] for name, plan in own.items()})
+        return out
 
-    def finish(self, chosen: Chosen, size: int) -> dict[str, Floats]:
-        """Metrics (D, M)."""
-        return _collect(
-            self.plans, chosen, size, lambda j, plan: plan.digest(self.sums[j][id(plan)])
-        )
+    def finish(self, chosen: Chosen, size: int, n_groups: int = 1) -> dict[str, Floats]:
+        """Metrics (D, M G), the groups of a classifier side by side."""
+        out = {name: np.full((size, len(self.plans) * n_groups), np.nan) for name in chosen}
+        for j, own in enumerate(self.digests()):
+            for name, digest in own.items():
+                flat = chosen[name].finish(digest.reshape(*digest.shape[:-2], -1))
+                columns = slice(j * n_groups, (j + 1) * n_groups)
+                out[name][:, columns] = flat.reshape(n_groups, size).T
+        return out
 
 
 def prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
@@ -69,24 +74,13 @@ def prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
 
 
 def finish_labels(
-    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, labels: HardLabels
+    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, labels: Ints, n_classes: int
 ) -> dict[str, Floats]:
-    """Metrics (D, M) of unweighted hard labels."""
-    return _collect(plans, chosen, labels.size, lambda _, plan: plan.of_labels(labels))
-
-
-def _collect(
-    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, size: int,
-    digest: Callable[[int, Plan], Floats],
-) -> dict[str, Floats]:  # fmt: skip
-    out = {name: np.full((size, len(plans)), np.nan) for name in chosen}
-    for column, own in enumerate(plans):
-        digests: dict[int, Floats] = {}
-        for name, plan in own.items():
-            if id(plan) not in digests:
-                digests[id(plan)] = digest(column, plan)
-            out[name][:, column] = chosen[name].finish(digests[id(plan)])
-    return out
+    """Metrics (D, M) of unweighted hard labels (n, D)."""
+    states = States(plans)
+    size = labels.shape[1]
+    states.add(Drawn(labels, np.ones((len(labels), 1)), n_classes, size))
+    return states.finish(chosen, size)
 
 
 def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
@@ -127,9 +121,16 @@ def metrics_of_rates(
         return {}
     joint = [rates.joint(rows, int(j)) for j in columns]
     return {
-        name: np.stack([metric.finish(state) for state in joint], axis=1)
+        name: np.stack(
+            [metric.finish(_confusion(metric).of_matrix(matrix)) for matrix in joint], axis=1
+        )
         for name, metric in wanted.items()
     }
+
+
+def _confusion(metric: Metric) -> Confusion:
+    assert isinstance(metric.statistic, Confusion)
+    return metric.statistic
 
 
 def metrics_of_labels(
@@ -152,6 +153,8 @@ def metrics_of_labels(
     rows = np.arange(predictions.n_items)
     views = [view_of(predictions, rows, j) for j in range(predictions.n_models)]
     plans = list(map_blocks(lambda view: prepare(view, chosen, exact=True), views))
-    chunks = [HardLabels(labels[:, chunk]) for chunk in spans(labels.shape[1], 64)]
-    parts = list(map_blocks(lambda chunk: finish_labels(plans, chosen, chunk), chunks))
+    k, chunks = predictions.n_classes, spans(labels.shape[1], 64)
+    parts = list(
+        map_blocks(lambda chunk: finish_labels(plans, chosen, labels[:, chunk], k), chunks)
+    )
     return {name: np.concatenate([part[name] for part in parts]) for name in chosen}

@@ -9,38 +9,36 @@ from typing import Literal
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.metrics.base import HardLabels, Metric, Plan, ScorePlan, ScoreView, Statistic, ratio
+from fewlabels.kernels.binning import Indicator
+from fewlabels.kernels.weighting import Weighting
+from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
 @dataclass(frozen=True, eq=False)
-class _LossPlan(ScorePlan):
+class _LossPlan(Plan):
     loss: Floats
+    group: Indicator
 
-    def state(self, weights: Floats, rows: slice | None = None) -> Floats:
-        loss = self.loss if rows is None else self.loss[rows]
-        return np.stack([np.einsum("nk,nkd->d", loss, weights), weights.sum(axis=(0, 1))])
-
-    def digest(self, state: Floats) -> Floats:
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        loss = self.loss if block is None else self.loss[block]
+        groups = self.group.part(block)
+        state = np.empty((2, groups.size, weights.size))
+        state[0], state[1] = groups.sums(weights.expected(loss)), groups.sums(weights.total)
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            state[:, groups.codes[item], draw] += (loss[item] * mass).sum(axis=1), total
         return state
-
-    def of_labels(self, labels: HardLabels) -> Floats:
-        # Losses beyond the first class's, where another class was drawn.
-        extra = self.loss[:, 1:] - self.loss[:, :1]
-        total = self.loss[:, 0].sum() + np.sum(
-            [extra[:, k - 1] @ labels.one_hot(k) for k in range(1, self.loss.shape[1])], axis=0
-        )
-        return np.stack([total, np.full(labels.size, float(len(self.loss)))])
 
 
 @dataclass(frozen=True)
 class Loss(Statistic):
-    """Weighted sum of a loss that depends on the item and its class, and the weight: (2, D)."""
+    """Weighted sum of a loss of the item and its class, and the weight: (2, G, D)."""
 
     kind: Literal["brier", "log"]
 
     def prepare(self, view: ScoreView) -> Plan:
         """Tabulate the loss of each item under each class."""
-        return _LossPlan(self.per_item(view))
+        return _LossPlan(self.per_item(view), view.grouped)
 
     def per_item(self, view: ScoreView) -> Floats:
         """Loss of each item under each class, (n, K)."""

@@ -181,9 +181,7 @@ def compare(
     asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = None if models is None else _chosen(models, given.models)
     check_settings(confidence_level, estimand, workers)
-    question = Question(
-        method, asked, by, confidence_level, estimand, random_state=random_state, details=False
-    )
+    question = Question(method, asked, by, confidence_level, estimand, random_state=random_state)
     estimates = estimated(question.about(given, elsewhere), given, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)

@@ -15,12 +15,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fewlabels.evaluation.draws import DRAWS_AT_ONCE, LabelWeights, Make
+from fewlabels.evaluation.draws import (
+    DRAWS_AT_ONCE,
+    INTERVAL_SOFT,
+    LABELS,
+    POPULATION,
+    DrawKind,
+    LabelWeights,
+)
 from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks
+from fewlabels.kernels.weighting import Weighting, in_every_draw
 from fewlabels.metrics.base import ratio
 from fewlabels.questions.question import OneClassifier
 
@@ -193,21 +201,29 @@ def cuts_of(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
 
 
 class _Down:
-    """Sums of weights over the items at or above each cut, and over all items: (G+1, ...)."""
+    """Weights of a class, and of all classes, of the items at or above each cut, and of all items.
 
-    def __init__(self, items: Indicator) -> None:
-        self.items = items
-        self.total: Floats | None = None
+    The items of no cut are behind the last one: sums are (G+1, D).
+    """
 
-    def add(self, weights: Floats, block: slice) -> None:
-        """Add the weights (b, ...) of a block of items."""
-        sums = self.items.sums(weights, block)
-        self.total = sums if self.total is None else np.add(self.total, sums, out=self.total)
+    def __init__(self, items: Indicator, k: int) -> None:
+        self.items, self.k = items, k
+        self.sums: Floats = np.zeros((2, items.size, 1))
 
-    def finish(self, shape: tuple[int, ...]) -> Floats:
-        """The sums, from the highest cut down; of no items 0, in this shape behind the cuts."""
-        total = np.zeros((self.items.size, *shape)) if self.total is None else self.total
-        return np.cumsum(total, axis=0, out=total)
+    def add(self, weights: Weighting, block: slice | None = None) -> None:
+        """Add a block of items."""
+        own = self.items.sums(weights.of_class(self.k), block)
+        total = in_every_draw(self.items.sums(weights.total, block), weights.size)
+        self.sums = self.sums + np.stack([own, total])
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            self.sums[:, self.items.part(block).codes[item], draw] += mass[:, self.k], total
+
+    def counts(self, unseen: Unseen | None) -> Counts:
+        """Of the draws, from the highest cut down."""
+        own, total = np.cumsum(self.sums, axis=1, out=self.sums)
+        # Subtraction can leave -1e-17 where there is nothing.
+        return Counts.of(own, np.maximum(total - own, 0.0), unseen)
 
 
 class CutCounts:
@@ -233,7 +249,7 @@ class CutCounts:
     def points(self, *, population: bool) -> Points:
         """Points whose intervals are of the Bayesian bootstrap, or of these very items."""
         certain, posterior = self.weights.certain, self.weights.posterior
-        value = self._of_labels(1 if certain else VALUE_DRAWS, self.weights.point_labels)
+        value = self._draws(1 if certain else VALUE_DRAWS, self.weights.point)
         # A method that speaks of the labeled items alone says nothing of the others' labels, so the
         # band of these very items is the bootstrap's as well.
         if population or posterior.observed is not None:
@@ -250,68 +266,35 @@ class CutCounts:
         None of them is arbitrary, as in the papers whose bands these are; `LabelWeights.sample`,
         of metrics, allows for what has not been seen.
         """
-        return self._of_labels(size, self.weights.labels)
+        return self._draws(size, LABELS)
 
     def expected(self, size: int) -> Draws:
         """Expected counts under each parameter draw that intervals use."""
-        return self._of_class(
-            size, lambda draws, block: self.weights.interval_soft(draws, block)[:, self.positive]
-        )
+        return self._draws(size, INTERVAL_SOFT)
 
     def population(self) -> Draws:
         """Counts of the population: drawn labels, Exp(1) row weights and a pseudo-observation."""
-        k, several = self.positive, self.weights.n_classes > 2
-        place = 0 if several else k
+        return self._draws(self.n_draws, POPULATION)
 
-        def one_and_rest(draws: Ints, block: slice) -> Floats:
-            weights = self.weights.population(draws, block)
-            if several:  # sums of all classes at every cut would not fit
-                own = weights[:, k]
-                weights = np.stack([own, np.maximum(weights.sum(axis=1) - own, 0.0)], axis=1)
-            return weights
+    def _draws(self, size: int, kind: DrawKind) -> Draws:
+        """Counts of draws 0 .. size - 1 of a kind."""
 
-        def counts(sums: Floats, index: Ints) -> Counts:
-            if not len(self.weights):
-                return Counts.of(sums[:, place], sums[:, 1 - place])
-            item, predicted, mass = self.weights.pseudo_observation(index)
-            unseen = Unseen(
-                self.cuts.codes[item], predicted == k, mass[:, k], mass.sum(axis=1) - mass[:, k]
-            )
-            return Counts.of(sums[:, place], sums[:, 1 - place], unseen)
-
-        return self._draws(self.n_draws, one_and_rest, counts, (2,))
-
-    def _of_labels(self, size: int, labels: Callable[[Ints, slice], Ints]) -> Draws:
-        def own(draws: Ints, block: slice) -> Floats:
-            positive = (labels(draws, block) == self.positive).astype(np.float64)
-            positive *= self.weights.weight[block, None]
-            return positive
-
-        return self._of_class(size, own)
-
-    def _of_class(self, size: int, own: Make) -> Draws:
-        """From the positive items' weights (b, D), where all items keep their sampling weights.
-
-        The rest is what these leave: half the sums of weights by class, which one-hot would take.
-        """
-        whole = np.cumsum(self.items.sums(self.weights.weight[:, None]), axis=0)
-        # Subtraction can leave -1e-17 where there is nothing.
-        return self._draws(
-            size, own, lambda sums, _: Counts.of(sums, np.maximum(whole - sums, 0.0))
-        )
-
-    def _draws(
-        self, size: int, make: Make, counts: Callable[[Floats, Ints], Counts],
-        shape: tuple[int, ...] = (),
-    ) -> Draws:  # fmt: skip
-        """Draws 0 .. size-1 of a statistic of label weights: sums (G+1, ...) down the ranking."""
+        def unseen(index: Ints) -> Unseen | None:
+            pseudo = self.weights.pseudo_observations(kind, index)
+            if pseudo is None:
+                return None
+            own = pseudo.mass[:, self.positive]
+            called = pseudo.predicted == self.positive
+            return Unseen(self.cuts.codes[pseudo.item], called, own, pseudo.total - own)
 
         def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
-            def of_chunk(sums: _Down, index: Ints) -> _T:
-                return finish(counts(sums.finish((*shape, len(index))), index))
-
-            begin = partial(_Down, self.items)
-            return self.weights.summed(size, make, begin, of_chunk, progress=progress)
+            return self.weights.summed(
+                size,
+                [(kind, partial(_Down, self.items, self.positive))],
+                lambda sums, index: finish(sums[0].counts(unseen(index))),
+                cells=2 * self.items.size,
+                progress=progress,
+            )
 
         return Draws(size, run)
 
@@ -444,7 +427,8 @@ class Kind:
     defined
         Whether it is defined for each draw, (D,).
     area_of
-        The area (D,) of the counts in each step between cuts (G+1, D), from the lowest up.
+        The area (D,) of what each step between cuts (G+1, D) has of positives, and of all items,
+        from the highest down.
     """
 
     axes: tuple[str, str]
@@ -459,8 +443,8 @@ class Kind:
         own = np.diff(counts.true_positives, axis=0, prepend=0.0, append=counts.positives[None])
         rest = np.diff(counts.false_positives, axis=0, prepend=0.0, append=counts.negatives[None])
         # Differences of sums: rounding can leave -1e-16 where there is nothing.
-        own, rest = np.maximum(own[::-1], 0.0), np.maximum(rest[::-1], 0.0)
-        return np.where(self.defined(counts), self.area_of(own, rest, exact), np.nan)
+        own, rest = np.maximum(own, 0.0), np.maximum(rest, 0.0)
+        return np.where(self.defined(counts), self.area_of(own, own + rest, exact), np.nan)
 
 
 def precision_at_recall(counts: Counts, grid: Floats = GRID) -> Reading:
@@ -529,7 +513,7 @@ KINDS = {
         "positive",
         precision_at_recall,
         lambda counts: counts.positives > 0,
-        lambda own, rest, exact: ranking.average_precision(own, rest, interpolate=not exact),
+        lambda own, total, exact: ranking.areas(own, total, several=not exact)[1],
     ),
     "roc": Kind(
         ("fpr", "tpr"),
@@ -537,6 +521,6 @@ KINDS = {
         "positive or no negative",
         tpr_at_fpr,
         lambda counts: (counts.positives > 0) & (counts.negatives > 0),
-        lambda own, rest, _: ranking.auc(own, rest),
+        lambda own, total, _: ranking.areas(own, total)[0],
     ),
 }

@@ -293,7 +293,7 @@ class _Asked:
         """The mean grade of the labels, whatever the classifier says: linear in the labels."""
 
         def finish(state: Floats) -> Floats:
-            of_class = state.sum(axis=0)
+            of_class = Confusion().margins(state).present
             out: Floats = ratio(grades @ of_class, of_class.sum(axis=0))
             return out
 
@@ -362,7 +362,7 @@ class _Asked:
     ) -> ScoreRow:  # fmt: skip
         found = estimate(
             items, method, [metric], confidence_level=self.level, random_state=self.seed,
-            workers=self.workers, details=False,
+            workers=self.workers,
         )  # fmt: skip
         # The posterior is the same for all judges; who has judged most speaks of most items.
         row = found.rows[int(items.has_hard.sum(axis=0).argmax())]

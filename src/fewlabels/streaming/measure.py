@@ -37,6 +37,7 @@ from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.interval_draws import point_value
+from fewlabels.kernels.weighting import Soft
 from fewlabels.metrics.base import Plan
 from fewlabels.metrics.plans import Chosen, prepare, view_of
 from fewlabels.posterior import LabelPosterior
@@ -66,8 +67,8 @@ class _Summed(NamedTuple):
     mass: Floats
 
     def state(self, soft: Floats) -> Floats:
-        """S_n of label weights (rows of the sample, K, D)."""
-        return self.plan.soft_state(soft[self.rows], self.mass)
+        """S_n of P(label) of the rows of the sample, (m, K, D)."""
+        return self.plan.state(Soft(soft[self.rows], self.mass[:, None]))[..., 0, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +170,7 @@ class Measurer:
                 drawn = metric.finish(of_intervals)[index, None] + sample.noise[name][:, [j]]
                 gap = None
                 if self.estimand == "population":
-                    gap = noise_alone(metric, of_intervals)
+                    gap = noise_alone(metric, of_intervals[..., None, :])
                 doubts = posterior.doubts([self.samples.sample.models[j]], len(drawn))
                 drawn = draws_around(
                     value, drawn, metric.bounds, metric.best, posterior.inflation, gap, doubts
@@ -180,17 +181,16 @@ class Measurer:
     def _digests(self, sample: _Sample, part: Part, group: str | None) -> dict[Key, Floats]:
         """Digests of every statistic of the classifiers of a part, last axis all columns."""
         basis, posterior = part.basis, sample.posterior.of(part.columns[0])
-        weight = sample.rows.weight[:, None, None]
         summed = [s for j in part.columns for s in self._summed(sample.rows, group, j)]
         of_basis = {}
         if not basis.complete:
-            soft = basis.soft(posterior) * weight
+            soft = basis.soft(posterior)
             of_basis = {own.key: own.state(soft) for own in summed}
 
         def run(draws: slice) -> dict[Key, Floats]:
             if basis.complete:
                 return {s.key: s.plan.digest(self.tally.states[s.key][..., draws]) for s in summed}
-            soft = basis.columns(posterior, np.arange(draws.start, draws.stop)) * weight
+            soft = basis.columns(posterior, np.arange(draws.start, draws.stop))
             coefficients, out = basis.coefficients[:, draws], {}
             for own in summed:
                 left_out = own.state(soft) - of_basis[own.key] @ coefficients

@@ -17,6 +17,7 @@ from fewlabels.evaluation.groups import values_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.ranking import LOGIT_BINS
+from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.base import FittedLabelModel
 from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView, Statistic
 from fewlabels.metrics.plans import Chosen, prepare, view_of
@@ -171,30 +172,27 @@ class Tally:
         mass = np.ones(rows.n_items) if weight is None else weight
         groups = list(_groups(rows, scorer.by))
         for columns, basis in scorer.parts:
-            soft = basis.soft(posterior.of(columns[0]))
-            if weight is not None:
-                soft = soft * weight[:, None, None]
+            soft = Soft(basis.soft(posterior.of(columns[0])), mass[:, None])
             for group, place in groups:
-                own = soft if group is None else soft[place]
+                own = soft if group is None else soft.take(place)
                 for j in columns:
-                    self._add_states(scorer, rows, group, place, own, mass[place], j)
+                    self._add_states(scorer, rows, group, place, own, j)
 
     def _add_states(
-        self, scorer: Scorer, rows: Predictions, group: str | None, place: Ints, soft: Floats,
-        mass: Floats, j: int,
-    ) -> None:  # fmt: skip
+        self, scorer: Scorer, rows: Predictions, group: str | None, place: Ints, soft: Soft, j: int
+    ) -> None:
         for chosen, given in provided(rows, place, scorer.metrics[j], j):
             whole = given.all()
             inside = place if whole else place[given]
             if not len(inside):
                 continue
-            own, weight = (soft, mass) if whole else (soft[given], mass[given])
-            total = float(weight.sum())
+            own = soft if whole else soft.take(np.flatnonzero(given))
+            total = float(own.rows.sum())
             view = view_of(rows, inside, j)
             plans = prepare(view, chosen, exact=False)
             for name, plan in distinct(plans):
                 key = Key(group, j, scorer.number(chosen[name]))
-                state = plan.soft_state(own, weight)
+                state = plan.state(own)[..., 0, :]
                 if key in self.states:
                     self.states[key] += state
                 else:

@@ -17,7 +17,6 @@ import numpy as np
 
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates, GroupSize
-from fewlabels.evaluation.details import details_of
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group, all_and_groups, groups_by_column
 from fewlabels.evaluation.item_variance import design_effect
@@ -207,7 +206,7 @@ class FewRows:
         rows = self.rows.noting(provenance.notes, provenance.reading)
         with using_workers(workers):
             return self._of_all(
-                answer(replace(self.question, details=False), self.setup, rows, self.fitted),
+                answer(self.question, self.setup, rows, self.fitted),
                 provenance,
             )
 
@@ -217,7 +216,7 @@ class FewRows:
         groups = tuple(size for size in _sizes(self.scan) if size.group in there)
         place = {size.group: i for i, size in enumerate(groups)}
         size = self.scan.size
-        estimates = replace(
+        return replace(
             found,
             rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
             n_items=size.items,
@@ -230,9 +229,6 @@ class FewRows:
             warnings=(*found.warnings, *provenance.warnings, *_limits(self.scan)),
             streamed=True,
         )  # fmt: skip
-        if not self.question.details:
-            return estimates
-        return replace(estimates, details=details_of(estimates, self.setup.metrics))
 
 
 @dataclass(frozen=True, eq=False)

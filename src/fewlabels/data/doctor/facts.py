@@ -12,7 +12,7 @@ import scipy.sparse
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
-from fewlabels.kernels.ranking import auc, dense_codes
+from fewlabels.kernels.ranking import areas, dense_codes
 from fewlabels.predictions import Predictions
 
 MOST_VALUES = 10_000
@@ -300,11 +300,11 @@ def order_auc(values: Floats, positive: Array, negative: Array) -> float:
     if not (own.any() and other.any()):
         return float("nan")
     codes, size = dense_codes(values[present])
-    above, below = (
-        np.bincount(codes, chosen[present], minlength=size).astype(np.float64)[:, None]
-        for chosen in (own, other)
+    above, all_of = (
+        np.bincount(codes, chosen[present], minlength=size).astype(np.float64)[::-1, None]
+        for chosen in (own, own | other)
     )
-    return float(auc(above, below)[0])
+    return float(areas(above, all_of)[0, 0])
 
 
 def row_hashes(predictions: Predictions) -> UInts | None:
