@@ -76,8 +76,8 @@ class ColumnOptions:
     positive: str | None = None
     no_label: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
-    perhaps_weights: tuple[str, ...] = ()
     cluster: tuple[str, ...] = ()
+    perhaps_weights: tuple[str, ...] = ()
 
     @property
     def names_classifiers(self) -> bool:

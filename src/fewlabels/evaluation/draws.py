@@ -44,7 +44,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks, silent, spans
-from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
@@ -169,6 +169,8 @@ class LabelWeights:
         self.n_draws = n_draws
         self.n_classes = predictions.n_classes
         self.keys: UInts = predictions.keys[rows]
+        self.clustered = bool(predictions.clusters)
+        self.clusters = tuple(keys[rows] for keys in predictions.cluster_keys)
         by_labels = posterior.observed is not None
         weight = predictions.weight_of_labels if by_labels else predictions.weight
         self.weight: Floats = weight[rows]
@@ -427,7 +429,8 @@ class LabelWeights:
         assert self.times is not None
         counts = self.counts(p, index, block)
         keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
-        weights = counts * exponentials(keys, index, salt)[:, None, :]
+        shared = shared_exponentials([own[block] for own in self.clusters], index, salt)
+        weights = counts * shared[:, None, :]
         several = np.flatnonzero(self.times[block] > 1)
         weights[several] = weight_sums(keys[several], index, counts[several], salt)
         weights *= self.weight[block, None, None]
@@ -455,9 +458,12 @@ class LabelWeights:
         return self._urn_rows(index) if kind == "urn" else self._bootstrap(index)
 
     def _bootstrap(self, index: Ints) -> Floats:
-        """Sums of the Exp(1) weights of the items of each row, times sampling weights, (n, D)."""
+        """Sums of the Exp(1) weights of the items of each row, times sampling weights, (n, D).
+
+        Rows of a cluster have one weight; where clusters are crossed, the product of theirs.
+        """
         salt = self.posterior.salt ^ _ROWS_SALT
-        weights = exponentials(self.keys, index, salt)
+        weights = shared_exponentials(self.clusters, index, salt)
         if self.times is not None:
             several = np.flatnonzero(self.times > 1)
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)
@@ -500,11 +506,27 @@ class LabelWeights:
         chance = self.weight[self.by_key] / self.weight.sum()
         for column, d in enumerate(index):
             generator = self._generator(_RESAMPLE, int(d))
-            rows[:, column] = self.by_key[generator.choice(n, size=n, p=chance)]
+            rows[:, column] = self._resampled_rows(generator, chance)
             arbitrary = generator.random(n) < (0 if point else PSEUDO_MASS / (n + PSEUDO_MASS))
             classes = generator.integers(self.n_classes, size=int(arbitrary.sum()))
             labels[self.by_key[arbitrary], column] = classes
         return labels, rows
+
+    def _resampled_rows(self, generator: np.random.Generator, chance: Floats) -> Ints:
+        """Rows (n,), drawn with these chances in the order of the keys, or cluster by cluster.
+
+        Where rows belong together a row is drawn in proportion to the weight of its cluster too.
+        """
+        n = len(self)
+        if not self.clustered:
+            return self.by_key[generator.choice(n, size=n, p=chance)]
+        for keys in self.clusters:
+            _, place = np.unique(keys[self.by_key], return_inverse=True)
+            chance = chance * generator.exponential(size=place.max() + 1)[place]
+        # Systematic: what is random are the clusters' weights, not the rows beside them.
+        ends = np.cumsum(chance)
+        at = (np.arange(n) + generator.random()) * ends[-1] / n
+        return self.by_key[np.minimum(np.searchsorted(ends, at, side="right"), n - 1)]
 
     @cached_property
     def arbitrary_share(self) -> Floats:

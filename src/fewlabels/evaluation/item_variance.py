@@ -10,7 +10,7 @@ import numpy as np
 from fewlabels.evaluation.draws import some_items_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import label_counts, weight_sums
 from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.weighting import Drawn, Soft, Weighting
@@ -153,6 +153,7 @@ def _shifts(
 ) -> dict[str, Floats]:  # fmt: skip
     """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
     keys, weight = predictions.keys[rows], predictions.weight[rows][:, None]
+    clusters = [own[rows] for own in predictions.cluster_keys]
     views = [view_of(predictions, rows, j) for j in columns]
     p, salt = posterior.probabilities[rows], posterior.salt
     plans = [prepare(view, metrics, exact=True) for view in views]
@@ -168,7 +169,7 @@ def _shifts(
         after: Weighting
         if predictions.multiplicity is None:
             labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
-            again = weight * exponentials(keys, index, salt ^ _ROWS_SALT)
+            again = weight * shared_exponentials(clusters, index, salt ^ _ROWS_SALT)
             before, after = (
                 Drawn(labels, own, predictions.n_classes, len(index)) for own in (weight, again)
             )

@@ -7,7 +7,7 @@ or spreading the items over workers therefore cannot change what any item draws.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -110,3 +110,11 @@ def exponentials(key: UInts, streams: np.ndarray, salt: int) -> Floats:
     np.log(out, out=out)
     np.negative(out, out=out)
     return out
+
+
+def shared_exponentials(clusters: Sequence[UInts], streams: np.ndarray, salt: int) -> Floats:
+    """Exp(1) weights (n, D) by the keys of clusters, (n,) each; of several their product."""
+    weights = exponentials(clusters[0], streams, salt)
+    for keys in clusters[1:]:
+        weights *= exponentials(keys, streams, salt)
+    return weights

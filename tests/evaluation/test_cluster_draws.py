@@ -1,0 +1,77 @@
+"""Rows of one cluster share their row weight: every interval is then as wide as clusters make it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+
+
+def copies(each: int, n: int = 120, labels: int = 60, **more: object) -> fl.Predictions:
+    """Items of which every one is there several times, its cluster."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=n)
+    z = 1.2 * (2 * truth[:, None] - 1) + rng.normal(size=(n, 2))
+    p, known = 1 / (1 + np.exp(-z)), np.where(np.arange(n) < labels, truth, -1)
+    item = np.repeat(np.arange(n), each)
+    return fl.Predictions(p[item], known[item], groups={"case": item.astype(str)}, **more)  # type: ignore[arg-type]
+
+
+def widths(found: fl.Estimates) -> np.ndarray:
+    return np.array([row.high - row.low for row in found.rows])
+
+
+@pytest.mark.parametrize("metrics", [["accuracy", "f1"], ["roc_auc", "average_precision", "brier"]])
+def test_copies_of_items_are_worth_one_item_each(metrics: list[str]) -> None:
+    plain = widths(fl.estimate(copies(1), "labeled", metrics))
+    apart = widths(fl.estimate(copies(8), "labeled", metrics))
+    together = widths(fl.estimate(copies(8), "labeled", metrics, cluster="case"))
+    assert (apart < 0.6 * plain).all()
+    np.testing.assert_allclose(together, plain, rtol=0.25)
+
+
+def test_differences_and_functions_follow() -> None:
+    def share_right(y_true: np.ndarray, y_proba: np.ndarray) -> float:
+        return float(((y_proba > 0.5) == y_true).mean())
+
+    plain = fl.estimate(copies(1), "labeled", ["accuracy", share_right])
+    apart = fl.estimate(copies(8), "labeled", ["accuracy", share_right])
+    together = fl.estimate(copies(8), "labeled", ["accuracy", share_right], cluster="case")
+    np.testing.assert_allclose(widths(together), widths(plain), rtol=0.3)
+    assert (widths(apart) < 0.6 * widths(plain)).all()
+    gaps = [f.difference("model0", "model1", "accuracy") for f in (plain, apart, together)]
+    wide, narrow, found = (gap.high - gap.low for gap in gaps)
+    assert narrow < 0.6 * wide
+    assert found == pytest.approx(wide, rel=0.25)
+
+
+def test_crossed_clusters_are_wider_than_either() -> None:
+    rng = np.random.default_rng(5)
+    case, reader = (part.ravel() for part in np.indices((30, 10)))
+    right = rng.normal(size=30)[case] + rng.normal(size=10)[reader] + 0.5 * rng.normal(size=300)
+    truth = rng.integers(2, size=300)
+    votes = np.where(right > -0.8, truth, 1 - truth)
+    groups = {"case": case.astype(str), "reader": reader.astype(str)}
+    items = fl.Predictions(votes=votes[:, None], labels=truth, groups=groups)
+    alone = [
+        widths(fl.estimate(items, "labeled", "accuracy", cluster=name))[0]
+        for name in ("case", "reader")
+    ]
+    both = widths(fl.estimate(items, "labeled", "accuracy", cluster=["case", "reader"]))[0]
+    assert both > max(alone)
+
+
+def test_order_of_rows_does_not_show() -> None:
+    items = copies(3)
+    order = np.random.default_rng(0).permutation(items.n_items)
+    one = fl.estimate(items, metrics="accuracy", cluster="case")
+    other = fl.estimate(items.take(order), metrics="accuracy", cluster="case")
+    for row, same in zip(one.rows, other.rows, strict=True):
+        np.testing.assert_allclose(row[3:6], same[3:6], atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["autoeval", "active-testing"])
+def test_methods_of_independent_rows_refuse_them(method: str) -> None:
+    with pytest.raises(fl.UsageError, match=r"every row to be independent .* clusters \(case\)"):
+        fl.estimate(copies(2), method, "accuracy", cluster="case")
