@@ -119,9 +119,10 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of some, answer it.
 
-        Not of sparse votes, where rows stand for several items, a metric is a function of all
-        items, a correction for shift is asked for, labels of these very items are to be drawn, or
-        some items weigh so much that a sample may miss them.
+        Not of clusters, which a sample of rows would part, of sparse votes, where rows stand for
+        several items, a metric is a function of all items, a correction for shift is asked for,
+        labels of these very items are to be drawn, or some items weigh so much that a sample may
+        miss them.
         """
         known = METHODS.get(setup.name)
         return (
@@ -132,6 +133,7 @@ class Question:
             and items.multiplicity is None
             and items.repeated_votes is None
             and not items.is_sparse
+            and not items.clusters
             and design_effect(items.weight, items.times) <= MOST_DESIGN_EFFECT
             and not any(metric.in_memory for metric in setup.metrics.values())
         )

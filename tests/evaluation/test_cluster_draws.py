@@ -1,4 +1,4 @@
-"""Rows of one cluster share their row weight: every interval is then as wide as clusters make it."""
+"""Rows of one cluster share their row weight, and intervals are as wide as that makes them."""
 
 from __future__ import annotations
 

@@ -1,21 +1,22 @@
-"""Hundreds of classes: what is measured without label weights of every class is what these say."""
+"""Hundreds of classes: drawn labels counted cell by cell say what sums class by class say."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from fewlabels.evaluation.many_classes import RankBins
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
 from fewlabels import posterior
-from fewlabels.evaluation import many_classes
-from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.kernels import ranking
+from fewlabels.kernels import weighting
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.methods.ensembles import belief_mixture
-from fewlabels.metrics.plans import States
+from fewlabels.metrics import ranking as metrics_ranking
+from fewlabels.metrics.base import ScoreView
+from fewlabels.metrics.ranking import Ranking
 
 METRICS = ["accuracy", "f1", "specificity", "cohen_kappa", "weighted_kappa",
            "mean_absolute_error", "within_one", "matthews_corrcoef", "ece",
@@ -55,7 +56,7 @@ def items() -> fl.Predictions:
     ],
     ids=str,
 )
-def test_answers_are_those_of_label_weights(
+def test_labels_counted_by_cell_say_what_sums_by_class_say(
     items: fl.Predictions, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but rankings to rounding; of these, bins of ranks are a small share of an interval."""
@@ -64,9 +65,11 @@ def test_answers_are_those_of_label_weights(
         return fl.estimate(items, metrics=METRICS, **asked).rows  # type: ignore[return-value]
 
     plain = rows()
-    monkeypatch.setattr(many_classes, "MANY", 10)
+    monkeypatch.setattr(weighting, "FEW_CLASSES", 20)
     monkeypatch.setattr(posterior, "_FEW_CLASSES", 4)
-    monkeypatch.setattr(many_classes, "_AT_ONCE", 2**12)
+    monkeypatch.setattr(metrics_ranking, "MOST_EXACT", 0)
+    monkeypatch.setattr(metrics_ranking, "MOST_LOGIT", 1)
+    monkeypatch.setattr(metrics_ranking, "_BY_MEAN", 2**12)
     for row, other in zip(plain, rows(), strict=True):
         assert row[:3] == other[:3]
         assert row.status == other.status
@@ -78,22 +81,42 @@ def test_answers_are_those_of_label_weights(
         np.testing.assert_allclose(others, ends, rtol=0, atol=close, err_msg=str(row[:3]))
 
 
-def test_bins_of_ranks_are_near_exact_rankings() -> None:
-    """Of 3,000 items and soft labels, and where many probabilities are equal."""
+@pytest.mark.parametrize("logits", [False, True])
+def test_bins_are_near_exact_rankings(logits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3,000 items, and where many probabilities are equal."""
     rng = np.random.default_rng(2)
     p, truth, _ = classified(3000, 5, 0)
+    rows = rng.standard_exponential((3000, 3))
+    monkeypatch.setattr(metrics_ranking, "MOST_LOGIT", 32 if logits else 1)
     for given in (p[:, 0], np.round(p[:, 0], 1)):
-        ranks = RankBins(given, np.ones(3000))
-        hot = (truth[:, None] == np.arange(5)) * rng.standard_exponential(3000)[:, None]
-        rows = hot.sum(axis=1)
-        drawn = many_classes.Drawn(truth[:, None], rows[:, None], None)
-        found = ranks.digest(drawn)
-        for k in range(5):
-            codes, size = ranking.dense_codes(given[:, k])
-            own, total = (np.bincount(codes, w, minlength=size)[:, None] for w in (hot[:, k], rows))
-            assert found[0, k] == pytest.approx(ranking.auc(own, total - own), abs=2e-4)
-            exact = ranking.average_precision(own, total - own)
-            assert found[1, k] == pytest.approx(exact, abs=2e-3)
+        drawn = weighting.Drawn(truth[:, None], rows, 5, 3)
+        view = ScoreView(5, given, exact=False)
+        plans = [Ranking().prepare(view), Ranking().prepare(replace(view, exact=True))]
+        near, exact = (plan.digest(plan.state(drawn)[..., 0, :]) for plan in plans)
+        np.testing.assert_allclose(near[0], exact[0], atol=2e-4)
+        np.testing.assert_allclose(near[1], exact[1], atol=2e-3)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_rankings_are_those_of_scikit_learn(soft: bool) -> None:
+    """Ties, weights and pseudo-observations, one draw after the other."""
+    rng = np.random.default_rng(4)
+    score = np.round(rng.random(200), 1)
+    labels = (rng.random((200, 4)) < score[:, None]).astype(np.int64)
+    rows = rng.standard_exponential((200, 4))
+    weights: weighting.Weighting = weighting.Drawn(labels, rows, 2, 4)
+    if soft:
+        p = rng.random((200, 4))
+        weights = weighting.Soft(np.stack([1 - p, p], axis=1), rows)
+    p = np.stack([1 - score, score], axis=1)
+    found = Ranking().prepare(ScoreView(2, p)).state(weights)[:, 0, 0]
+    own, total = weights.of_class(1), weights.total
+    for d in range(4):
+        y, w = np.repeat([1, 0], 200), np.concatenate([own[:, d], total[:, d] - own[:, d]])
+        s = np.tile(score, 2)
+        assert found[0, d] == pytest.approx(roc_auc_score(y, s, sample_weight=w), abs=1e-12)
+        wanted = average_precision_score(y, s, sample_weight=w)
+        assert found[1, d] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_labels_by_bisection_are_those_of_sums(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,23 +152,6 @@ def test_of_more_classes_none_has_coefficients_of_its_own(
     assert fitted.diagnostics["parameter_draws"] == 20  # type: ignore[attr-defined]
 
 
-def test_an_item_tells_of_a_difference_what_label_weights_say(
-    items: fl.Predictions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without weights of every class, or ranks of every item, which a thousand have no room for."""
-    posterior_of = fl.models.LearnedEnsemble(n_draws=10).infer(items, 0)
-    every = np.arange(items.n_items)
-    names = ["f1", "ece", "roc_auc"]
-    plain = item_variance(items, posterior_of, names, every)
-    monkeypatch.setattr(many_classes, "MANY", 10)
-    monkeypatch.setattr(many_classes, "_AT_ONCE", 2**12)
-    monkeypatch.delattr(States, "add")
-    found = item_variance(items, posterior_of, names, every)
-    for name in names:
-        close = 0.05 if name in RANKINGS else 1e-9
-        np.testing.assert_allclose(found[name], plain[name], rtol=close, err_msg=name)
-
-
 @pytest.mark.slow
 def test_three_hundred_classes_end_and_hold_the_truth() -> None:
     p, truth, labels = classified(2000, 310, 100, seed=4)
@@ -154,5 +160,5 @@ def test_three_hundred_classes_end_and_hold_the_truth() -> None:
         row = next(r for r in estimates.rows if (r.model, r.metric) == (model, "accuracy"))
         assert row.low <= (p[:, j].argmax(axis=1) == truth).mean() <= row.high
     assert all(np.isfinite(row.value) for row in estimates.rows)
-    shown = estimates.details["profiles"][0]["distributions"]  # type: ignore[index]
+    shown = estimates.report["profiles"][0]["distributions"]
     assert len(shown) == 30

@@ -56,6 +56,9 @@ def test_clusters_of_files(tmp_path: Path) -> None:
         fl.estimate_files(write(one, tmp_path / "b", 2), cluster="case")
     with pytest.raises(fl.InputError, match=r"no column 'cass' \(--cluster\)"):
         fl.estimate_files(files, cluster="cass")
+    many = items_table(5000).append_column("case", pa.array(np.arange(5000) % 60))
+    with pytest.raises(fl.UsageError, match="part the rows of a cluster; read the files with --en"):
+        fl.estimate_files(write(many, tmp_path / "c", 2), cluster="case")
 
 
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

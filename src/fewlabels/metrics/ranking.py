@@ -176,7 +176,7 @@ class Ranking(Statistic):
         codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.logit_codes
         if view.probabilities is None:
             codes_of = partial(ranking.quantile_codes, times=view.times)
-        return _binned(columns, classes, codes_of)
+        return _binned(columns, classes, codes_of, _of_several)
 
     def fixed(self, view: ScoreView, bins: int) -> Statistic:
         """Bins in logit for probabilities; for other scores, between those of a sample."""
@@ -214,12 +214,26 @@ def _columns(view: ScoreView) -> tuple[Sequence[int], Floats]:
 
 
 def _binned(
-    columns: Floats, classes: Sequence[int], codes_of: Callable[[Floats], tuple[Ints, int]]
+    columns: Floats,
+    classes: Sequence[int],
+    codes_of: Callable[[Floats], tuple[Ints, int]],
+    several_of: Callable[[Floats, Ints, int], Bools] | None = None,
 ) -> Plan:
+    """A plan of bins; where it is not known which hold several scores, all are taken to."""
     coded = [codes_of(column) for column in columns.T]
     size = coded[0][1]
-    codes = np.stack([codes for codes, _ in coded], axis=1)
-    return _BinsPlan(codes, classes, size, np.ones(size, dtype=bool))
+    several = np.ones(size, dtype=bool)
+    if several_of is not None:
+        each = [several_of(s, codes, size) for s, (codes, _) in zip(columns.T, coded, strict=True)]
+        several = np.stack(each, axis=1)
+    return _BinsPlan(np.stack([codes for codes, _ in coded], axis=1), classes, size, several)
+
+
+def _of_several(scores: Floats, codes: Ints, size: int) -> Bools:
+    """Which bins hold more than one score, (size,)."""
+    _, first = np.unique(scores, return_index=True)
+    out: Bools = np.bincount(codes[first], minlength=size) > 1
+    return out
 
 
 def _auc(state: Floats) -> Floats:

@@ -29,7 +29,7 @@ from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answered
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.measure import Measurer
+from fewlabels.streaming.measure import NOISE_ROWS, Measurer
 from fewlabels.streaming.passes import COUNT, Passes
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of, with_keys
@@ -152,6 +152,12 @@ def fit_to(
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")
     samples = samples_of(scan, counts, example.models, example.classes)
+    if samples.sample.clusters and scan.size.weighty > NOISE_ROWS:
+        raise UsageError(
+            f"a stream of more than {NOISE_ROWS:,} rows looks at some of them alone, which "
+            "would part the rows of a cluster; read the files with --engine memory, or leave "
+            "out --cluster"
+        )
     setup = question.setup(samples.known)
     known, fit_to = METHODS.get(setup.name), samples.fitted_to
     kept = None if passes is None else passes.fitted(FIT)
