@@ -38,7 +38,7 @@ from fewlabels.methods.base import (
 from fewlabels.methods.em import EMResult
 from fewlabels.methods.per_model import fit_each
 from fewlabels.methods.replicates import Replicates
-from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, choose_support
+from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, KernelSums, choose_support
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -366,7 +366,8 @@ class _FittedKDE(FittedLabelModel):
         """Medians over at most 2048 support points, chosen by their keys."""
         rows = np.flatnonzero(~self.mixture.informed)
         rows = rows[np.argsort(self.mixture.keys[rows])[:2048]]
-        return self.mixture.kernel.self_share(rows)
+        own, points = np.arange(len(self.mixture.points)), self.mixture.points
+        return KernelSums(points, points, own, keep=False).self_share(rows)
 
     def _warnings(self, narrow: bool, share: float) -> tuple[str, ...]:
         said = []
