@@ -221,6 +221,48 @@ class TestMultinomial:
         assert mode.log_evidence == pytest.approx(0)
 
 
+class TestPools:
+    @pytest.mark.parametrize(("shape", "axis"), [((40, 3), 1), ((4000, 3), 1), ((300, 5, 2), 2),
+                                                 ((300, 5, 2), 1), ((900, 9), 1), ((5, 900), 0),
+                                                 ((300, 2, 40), 1)])  # fmt: skip
+    def test_sums_along_a_short_axis_have_the_bits_of_numpys(self, shape, axis):
+        x = np.random.default_rng(0).normal(size=shape)
+        before = x.copy()
+        for fold in (np.add, np.maximum):
+            wanted = fold.reduce(x, axis=axis, keepdims=True)
+            np.testing.assert_array_equal(simplex.along(fold, x, axis), wanted)
+        np.testing.assert_array_equal(x, before)
+
+    @pytest.mark.parametrize("root", [1e-9, 0.02, 0.9, 1.0, 7.0, 90.0, 1e9])
+    def test_a_crossing_is_found_in_few_steps_or_the_nearer_end(self, root):
+        asked = []
+
+        def rising(t: float) -> float:
+            asked.append(t)
+            return math.atan(t - root)
+
+        found = simplex.crossing(rising, -7.0, 7.0)
+        assert found == pytest.approx(min(max(root, math.exp(-7)), math.exp(7)), rel=1e-12)
+        assert len(asked) == len(set(asked)) < 20
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_pools_are_the_means_of_what_is_there(self, classes):
+        rng = np.random.default_rng(0)
+        p = rng.dirichlet(np.ones(classes), (400, 4))
+        p[rng.random((400, 4)) < 0.3] = np.nan
+        p[0] = np.nan
+        c = simplex.centred_logs(p)
+        f, g = simplex.Pool(np.ones(4), 1.0, 1.0).features(c)
+        assert (f[0] == 0).all()
+        assert (g[0] == 0).all()
+        for i in range(1, 400):
+            there = ~np.isnan(p[i, :, 0])
+            if there.any():
+                linear = np.log(p[i, there].mean(axis=0))
+                np.testing.assert_allclose((f + g)[i], linear - linear.mean(), atol=1e-4)
+                np.testing.assert_allclose((f - g)[i], c[i, there].mean(axis=0), atol=1e-12)
+
+
 class TestGaussian:
     def points(self, n: int = 60, d: int = 3):
         return np.random.default_rng(0).normal(size=(n, d)) * 2
