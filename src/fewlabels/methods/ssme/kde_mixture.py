@@ -362,7 +362,8 @@ class KernelSums:
     def times(self, weights: Floats) -> Floats:
         """Sums over the support: (n, ...) for weights (m, ...)."""
         flat = weights.reshape(len(weights), -1)
-        single = flat.astype(np.float32)
+        columns = np.ascontiguousarray(flat.T)
+        single = flat.astype(np.float32) if self._dtype == np.float32 else flat
         out = np.empty((len(self.queries), flat.shape[1]))
 
         def multiply(some: slice) -> None:
@@ -370,7 +371,12 @@ class KernelSums:
                 kernels = self._kept[number] if self._kept else None
                 rows = self._blocks[number]
                 kernels = self._kernels(rows) if kernels is None else kernels
-                out[rows] = kernels @ (single if kernels.dtype == np.float32 else flat)
+                if isinstance(kernels, csr_matrix):
+                    out[rows] = kernels @ flat
+                elif kernels.dtype == np.float64:  # of few columns, the quicker way about
+                    out[rows] = (columns @ kernels.T).T
+                else:
+                    out[rows] = kernels @ single
 
         for _ in map_blocks(multiply, spans(len(self._blocks), _AT_ONCE)):
             pass
@@ -416,7 +422,7 @@ class KernelSums:
             kernel = whole.block(block)
             total = kernel.sum(axis=1)
             own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
-            return np.stack([own / total, total**2 / (kernel**2).sum(axis=1)])
+            return np.stack([own / total, total**2 / np.einsum("ij,ij->i", kernel, kernel)])
 
         parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
         if not parts:
