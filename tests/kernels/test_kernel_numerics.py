@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.optimize
 import scipy.special
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from fewlabels.kernels import counter_based, multinomial, simplex
 from fewlabels.kernels.blocks import available_workers, go_on, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map, fit_maps, log_posterior
 from fewlabels.methods.ssme import kde as ssme_kde
+from fewlabels.methods.ssme import kde_mixture
 from fewlabels.methods.ssme.kde_mixture import KernelSums
 
 
@@ -218,6 +221,48 @@ class TestMultinomial:
         assert mode.log_evidence == pytest.approx(0)
 
 
+class TestPools:
+    @pytest.mark.parametrize(("shape", "axis"), [((40, 3), 1), ((4000, 3), 1), ((300, 5, 2), 2),
+                                                 ((300, 5, 2), 1), ((900, 9), 1), ((5, 900), 0),
+                                                 ((300, 2, 40), 1)])  # fmt: skip
+    def test_sums_along_a_short_axis_have_the_bits_of_numpys(self, shape, axis):
+        x = np.random.default_rng(0).normal(size=shape)
+        before = x.copy()
+        for fold in (np.add, np.maximum):
+            wanted = fold.reduce(x, axis=axis, keepdims=True)
+            np.testing.assert_array_equal(simplex.along(fold, x, axis), wanted)
+        np.testing.assert_array_equal(x, before)
+
+    @pytest.mark.parametrize("root", [1e-9, 0.02, 0.9, 1.0, 7.0, 90.0, 1e9])
+    def test_a_crossing_is_found_in_few_steps_or_the_nearer_end(self, root):
+        asked = []
+
+        def rising(t: float) -> float:
+            asked.append(t)
+            return math.atan(t - root)
+
+        found = simplex.crossing(rising, -7.0, 7.0)
+        assert found == pytest.approx(min(max(root, math.exp(-7)), math.exp(7)), rel=1e-12)
+        assert len(asked) == len(set(asked)) < 20
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_pools_are_the_means_of_what_is_there(self, classes):
+        rng = np.random.default_rng(0)
+        p = rng.dirichlet(np.ones(classes), (400, 4))
+        p[rng.random((400, 4)) < 0.3] = np.nan
+        p[0] = np.nan
+        c = simplex.centred_logs(p)
+        f, g = simplex.Pool(np.ones(4), 1.0, 1.0).features(c)
+        assert (f[0] == 0).all()
+        assert (g[0] == 0).all()
+        for i in range(1, 400):
+            there = ~np.isnan(p[i, :, 0])
+            if there.any():
+                linear = np.log(p[i, there].mean(axis=0))
+                np.testing.assert_allclose((f + g)[i], linear - linear.mean(), atol=1e-4)
+                np.testing.assert_allclose((f - g)[i], c[i, there].mean(axis=0), atol=1e-12)
+
+
 class TestGaussian:
     def points(self, n: int = 60, d: int = 3):
         return np.random.default_rng(0).normal(size=(n, d)) * 2
@@ -238,6 +283,21 @@ class TestGaussian:
         x = self.points() * 1e3
         found = KernelSums(x, x, np.arange(60), leave_out=True).times(np.ones((60, 1)))
         assert (found >= 1).all()
+
+    @pytest.mark.parametrize("scale", [0.5, 30.0])
+    @pytest.mark.parametrize("leave_out", [True, False])
+    @pytest.mark.parametrize("cache", [0, 20_000, 1e9])
+    def test_however_kernels_are_kept_sums_are_the_same(self, scale, leave_out, cache, monkeypatch):
+        """All, those that are something beside the largest, some blocks, or none."""
+        x = self.points(400) * scale
+        weights = np.random.default_rng(1).random((400, 5)) + 0.1
+        plain = KernelSums(x, x, np.arange(400), leave_out, keep=False)
+        monkeypatch.setattr(kde_mixture, "CACHE_BYTES", cache)
+        kept = KernelSums(x, x, np.arange(400), leave_out, least=0.1)
+        kinds = [type(kernels).__name__ for kernels in kept._kept]
+        if cache == 1e9:
+            assert set(kinds) == {"csr_matrix" if scale == 30 else "ndarray"}
+        np.testing.assert_allclose(kept.times(weights), plain.times(weights), rtol=1e-12)
 
     def test_self_share_of_narrow_and_wide_kernels(self):
         rows = np.arange(60)
@@ -271,6 +331,42 @@ class TestBandwidth:
         roughness = (second**2).sum() * (grid[1] - grid[0])
         best = (1 / (2 * np.sqrt(np.pi) * n * roughness)) ** 0.2
         assert ssme_kde.improved_sheather_jones(x[:, None])[0][0] == pytest.approx(best, rel=0.1)
+
+    @pytest.mark.parametrize("kind", ["normal", "gamma", "two", "thirds", "rounded", "line"])
+    def test_the_smallest_crossing_is_found_as_by_trying_every_point(self, kind):
+        rng = np.random.default_rng(3)
+        x = {
+            "normal": rng.normal(size=300),
+            "gamma": rng.gamma(0.5, size=300),
+            "two": np.r_[rng.normal(size=200), rng.normal(8, 0.05, size=100)],
+            "thirds": rng.integers(0, 3, 200).astype(float),
+            "rounded": np.round(rng.normal(size=300), 1),
+            "line": np.linspace(0, 1, 5),
+        }[kind]
+        low, span = x.min() - np.ptp(x) / 10, np.ptp(x) * 1.2
+        count = np.bincount(((x - low) * (2**12 / span)).astype(int), minlength=2**12)
+        energy = (scipy.fft.dct(count / len(x))[1:] / 2) ** 2
+        squares, n = np.arange(1.0, 2**12) ** 2, len(np.unique(x))
+
+        def mapped(t: float) -> float:  # Botev et al., Algorithm 1
+            for s in range(7, 1, -1):
+                roughness = squares**s * energy * np.exp(-squares * np.pi**2 * t)
+                f = float(2 * np.pi ** (2 * s) * roughness.sum())
+                if f <= 0:
+                    return 0.0
+                odd = math.prod(range(1, 2 * s - 2, 2)) / math.sqrt(2 * np.pi)
+                rest = 2 * odd * (1 + 0.5 ** (s - 0.5)) / 3 if s > 2 else 1 / (2 * math.sqrt(np.pi))
+                t = (rest / (n * f)) ** (2 / (1 + 2 * s))
+            return t
+
+        grid = np.logspace(-14, -1, 80)
+        gaps = np.array([t - mapped(t) for t in grid])
+        crossing = np.flatnonzero((gaps[:-1] < 0) & (gaps[1:] >= 0))
+        found, failed = ssme_kde.improved_sheather_jones(x[:, None])
+        assert failed == (not len(crossing))
+        if len(crossing):
+            t = scipy.optimize.brentq(lambda t: t - mapped(t), *grid[crossing[0] : crossing[0] + 2])
+            assert found[0] == pytest.approx(np.sqrt(t) * span, rel=1e-9)
 
     def test_constant_and_few_values_fall_back(self):
         x = np.column_stack([np.zeros(50), np.repeat([0.0, 1.0], 25)])

@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import multivariate_normal
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from fewlabels.methods.ensembles.informants import Informants, NormalScores
+from fewlabels.kernels.simplex import calibrated_pool
+from fewlabels.kernels.votes import Patterns, patterns
+from fewlabels.methods.ensembles import belief_mixture
+from fewlabels.methods.ensembles import informants as module
+from fewlabels.methods.ensembles.informants import Informants, NormalScores, VotedClasses
 from fewlabels.methods.registry import resolve
 from fewlabels.models import LearnedEnsemble
+from worlds import votes_of, world
 
 
 def truth_of(n: int = 1_200, share: float = 0.4, seed: int = 0) -> np.ndarray:
@@ -161,6 +167,78 @@ def test_many_votes_of_many_classes_do_not_tie():
     assert (index.argmax(axis=1) == truth).mean() > 0.95
     top = np.sort(index, axis=1)
     assert (top[:, -1] - top[:, -2] > 0.1).mean() > 0.95
+
+
+def gaps(n: int, classes: int) -> fl.Predictions:
+    """Four classifiers, one item in five missing for each; 40 labels."""
+    w = world(n, 4, classes, 40)
+    p = w.P.copy()
+    p[np.random.default_rng(0).random(p.shape[:2]) < 0.2] = np.nan
+    return fl.Predictions(p, w.shown)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_latent_index_is_the_log_odds_of_two_normal_laws(classes):
+    """Of what is there of every item, with one factor; and what is said stays as it is."""
+    given = gaps(1_000, classes)
+    informants = Informants.of(given)
+    said = informants.said(given)
+    before = said.ranked.scores.copy()
+    index = informants.latent_index(said, "latent")
+    np.testing.assert_array_equal(said.ranked.scores, before)
+    assert informants.latent is not None
+    for i in range(40):
+        odds = []
+        for c, side in enumerate(informants.latent.sides):
+            z = before[i, :, c]
+            there = ~np.isnan(z)
+            covariance = np.diag(side.unique) + np.outer(side.loadings, side.loadings)
+            covariance = covariance[np.ix_(there, there)]
+            laws = [
+                multivariate_normal.logpdf(z[there], m[there], covariance) if there.any() else 0.0
+                for m in side.means
+            ]
+            odds.append(np.clip(side.log_odds + laws[1] - laws[0], -12, 12))
+        wanted = np.r_[-odds[0], odds[0]] / 2 if classes == 2 else np.array(odds) - np.mean(odds)
+        np.testing.assert_allclose(index[i], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_votes_by_pattern_teach_what_votes_by_item_do(known, monkeypatch):
+    """Items of the same votes, domain and label are one row; with none alike the same is found."""
+    given = votes_of(500, n_classes=3, labeled=60, domain=np.arange(500) % 2)
+    ballots = Informants.of(given).said(given).ballots
+    start = np.random.default_rng(0).dirichlet(np.ones(3), 500)
+    labels = given.labels if known else None
+    sizes: list[int] = []
+
+    def counted(*columns):
+        sizes.append(len(patterns(*columns).first))
+        return patterns(*columns)
+
+    monkeypatch.setattr(module, "patterns", counted)
+    fitted = VotedClasses.of(ballots, start, labels)
+    assert sizes[0] < 400
+    every = Patterns(np.arange(500), np.arange(500))
+    monkeypatch.setattr(module, "patterns", lambda *columns: every)
+    apart = VotedClasses.of(ballots, start, labels)
+    np.testing.assert_allclose(fitted.log_rates, apart.log_rates, atol=1e-10)
+    np.testing.assert_allclose(fitted.log_shares, apart.log_shares, atol=1e-10)
+
+
+@pytest.mark.parametrize(("verdict", "times"), [(False, 1), (True, 2)])
+def test_temperatures_are_found_once_for_the_same_logs(verdict, times, monkeypatch):
+    """Votes get their log odds from the latent classes, which start without: other logs."""
+    asked = []
+
+    def counted(c):
+        asked.append(c)
+        return calibrated_pool(c)
+
+    monkeypatch.setattr(belief_mixture, "calibrated_pool", counted)
+    given = mixed() if verdict else gaps(300, 2)
+    LearnedEnsemble(n_draws=20).fit(given, np.random.default_rng(0))
+    assert len(asked) == times
 
 
 # --- the mixture ----------------------------------------------------------------------------

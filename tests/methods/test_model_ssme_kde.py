@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,31 @@ def test_unlabeled_weight_zero_learns_from_labels_alone():
     few = predictions.take(np.r_[0:100, 150:160])
     fewer = SSMEKDE(bandwidth=0.5, unlabeled_weight=0.0, init="soft").infer(few, 0)
     np.testing.assert_allclose(alone.marginals()[150:160], fewer.marginals()[100:], atol=1e-9)
+
+
+def test_items_far_from_all_labels_have_the_nearest_ones_class():
+    """Of unlabeled items that weigh nothing, none sets the scale, however narrow the kernels."""
+    p = np.concatenate([np.linspace(0.01, 0.2, 20), np.linspace(0.8, 0.99, 20)])
+    labels = np.full(40, -1)
+    labels[[0, 39]] = 0, 1
+    model = SSMEKDE(bandwidth=0.02, unlabeled_weight=0.0, init="soft")
+    found = model.infer(fl.Predictions(p[:, None], labels), 0).marginals()[:, 1]
+    np.testing.assert_allclose(found, np.arange(40) >= 20, atol=1e-9)
+
+
+def test_no_kernels_are_kept_after_a_fit():
+    predictions, _ = two_moons(n=1200)
+    kept = []
+    tracemalloc.start()
+    try:
+        for seed in range(3):
+            fitted = SSMEKDE(replicates=2, epochs=3).fit(predictions, np.random.default_rng(seed))
+            kept.append(fitted.posterior(predictions))
+            kept[-1].prepare()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 8 * 1200**2  # those of one fit
 
 
 def test_oscillation_is_reported():

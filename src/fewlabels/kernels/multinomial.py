@@ -9,10 +9,11 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.kernels.simplex import along, logsumexp, softmax
 
-_AT_ONCE, _HELD = 2**22, 2**24
-"""Numbers worked on at a time, and features of a batch that are held; more are gathered anew."""
+_AT_ONCE, _CACHED, _HELD = 2**20, 2**16, 2**24
+"""Numbers worked on at a time, and logits of candidates, which stay in the processor's cache; and
+features of a batch that are held: more are gathered anew."""
 
 _PART = 2**20
 """Features of a part of the items: memory of such pieces is used again, where larger ones are asked
@@ -97,14 +98,16 @@ def log_posterior(
     x (n, K, p) are the features of one coefficient, phi (n, K, c) those by class.
     """
     n, k, _ = x.shape
-    size = k * phi.shape[2]
+    size, labels = k * phi.shape[2], _Known.of(evidence).labels
     out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
-    for some in spans(len(beta), max(_AT_ONCE // max(n * k, 1), 1)):
-        logits = np.einsum("nkp,dp->dnk", x, beta[some, size:], optimize=True)
-        for c in range(phi.shape[2]):
-            logits += phi[:, :, c] * beta[some, None, c * k : (c + 1) * k]
-        fit = logsumexp(logits + evidence, axis=2) - logsumexp(logits, axis=2)
-        out[some] += fit.sum(axis=1)
+    # Items last: sums over a few classes take long where these are.
+    single, by_class = x.transpose(2, 1, 0).reshape(-1, k * n), phi.transpose(2, 1, 0)
+    for some in spans(len(beta), max(_CACHED // max(n * k, 1), 1)):
+        logits = (beta[some, size:] @ single).reshape(-1, k, n)
+        for c, of_class in enumerate(by_class):
+            logits += of_class * beta[some, c * k : (c + 1) * k, None]
+        said = logsumexp(logits + evidence.T) if labels is None else logits[:, labels, np.arange(n)]
+        out[some] += (said - logsumexp(logits)).sum(axis=1)
     return out
 
 
@@ -117,7 +120,7 @@ class _Known(NamedTuple):
     @staticmethod
     def of(evidence: Floats) -> _Known:
         certain = (evidence == 0).sum(axis=1) == 1
-        known = certain.all() and np.isin(evidence, (0, -np.inf)).all()
+        known = certain.all() and ((evidence == 0) | np.isneginf(evidence)).all()
         return _Known(evidence, evidence.argmax(axis=1) if known else None)
 
     def of_some(self, rows: slice) -> _Known:
@@ -188,7 +191,7 @@ def _spread(x: Floats, phi: Floats, weights: Floats) -> Floats:
     size = k * phi.shape[1]
     out = np.empty((b, size + p, size + p))
     weighted = x * weights[:, None]
-    mean = weighted.sum(axis=3)  # (B, p, n)
+    mean = along(np.add, weighted, 3)[..., 0]  # (B, p, n)
     within = weighted.reshape(b, p, n * k) @ x.reshape(b, p, n * k).swapaxes(1, 2)
     out[:, size:, size:] = within - mean @ mean.swapaxes(1, 2)
     every, parts = np.arange(k), [weights * phi[:, c] for c in range(phi.shape[1])]

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 
 CLIP = 1e-6
 """Probabilities are clipped to [1e-6, 1 - 1e-6] before logarithms: real ones contain 0 and 1."""
 
 
+def along(fold: np.ufunc, x: Array, axis: int) -> Array:
+    """`fold.reduce` along an axis that is kept; slice by slice if it is short: a fifth of the time.
+
+    Of 8 numbers or more numpy adds some first: other bits, which must not hang on how many rows.
+    """
+    if x.size < 1000 or not 0 < x.shape[axis] < 8 or math.prod(x.shape[axis + 1 :]) > 32:
+        return np.asarray(fold.reduce(x, axis=axis, keepdims=True))
+    slices = x.swapaxes(0, axis)
+    out = slices[0].copy("K")
+    for part in slices[1:]:
+        fold(out, part, out=out)
+    return out[None].swapaxes(0, axis)
+
+
 def softmax(logits: Floats, axis: int = 1, out: Floats | None = None) -> Floats:
     """Softmax along `axis`; -inf means probability 0."""
-    shifted = np.subtract(logits, logits.max(axis=axis, keepdims=True), out=out)
+    shifted = np.subtract(logits, along(np.maximum, logits, axis), out=out)
     np.exp(shifted, out=shifted)
-    shifted /= shifted.sum(axis=axis, keepdims=True)
+    shifted /= along(np.add, shifted, axis)
     return shifted
 
 
 def logsumexp(logits: Floats, axis: int = 1) -> Floats:
     """Log of the sum of exponentials along `axis`."""
-    top = logits.max(axis=axis, keepdims=True)
-    total: Floats = np.log(np.exp(logits - top).sum(axis=axis)) + np.squeeze(top, axis=axis)
-    return total
+    top = along(np.maximum, logits, axis)
+    gap = logits - top
+    return np.squeeze(np.log(along(np.add, np.exp(gap, out=gap), axis)) + top, axis=axis)
 
 
 def two_classes(one: Floats) -> Floats:
@@ -40,14 +55,14 @@ def two_classes(one: Floats) -> Floats:
 def clip(p: Floats) -> Floats:
     """Clip to [1e-6, 1 - 1e-6] and renormalise over the last axis."""
     clipped = np.clip(p, CLIP, 1 - CLIP)
-    clipped /= clipped.sum(axis=-1, keepdims=True)
+    clipped /= along(np.add, clipped, clipped.ndim - 1)
     return clipped
 
 
 def centred_log(p: Floats) -> Floats:
     """Log p minus its mean over the classes (last axis)."""
     log = np.log(p)
-    log -= log.mean(axis=-1, keepdims=True)
+    log -= along(np.add, log, log.ndim - 1) / log.shape[-1]
     return log
 
 
@@ -95,18 +110,20 @@ def additive_log_ratio(p: Floats, reference: int = -1) -> Floats:
 def crossing(rising: Callable[[float], float], low: float, high: float) -> float:
     """The positive t at which a rising function is 0, between exp(low) and exp(high).
 
-    Searched by its logarithm (Brent 1973); the nearer end where it does not cross zero between.
+    Searched by its logarithm (Brent 1973), from t = 1 in growing steps; the nearer end where it
+    does not cross zero between.
     """
     from scipy.optimize import brentq  # slow to load, and few need it
 
-    def of_log(x: float) -> float:
-        return rising(math.exp(x))
-
-    if of_log(low) >= 0:
-        return math.exp(low)
-    if of_log(high) <= 0:
-        return math.exp(high)
-    return math.exp(brentq(of_log, low, high, xtol=1e-13))
+    of_log = cache(lambda x: rising(math.exp(x)))
+    under, over, step = 0.0, 0.0, 0.5
+    while over < high and of_log(over) < 0:
+        under, over, step = over, min(over + step, high), 2 * step
+    while under > low and of_log(under) >= 0:
+        under, over, step = max(under - step, low), under, 2 * step
+    if of_log(under) >= 0 or of_log(over) <= 0:
+        return math.exp(under if of_log(under) >= 0 else over)
+    return math.exp(brentq(of_log, under, over, xtol=1e-13))
 
 
 _ANCHORS = (0.2, 6.0)
@@ -132,12 +149,11 @@ class Pool(NamedTuple):
 
 def centred_logs(p: Floats) -> Floats:
     """Clipped probabilities' centred logs, (n, M, K); NaN where a classifier says nothing."""
+    p = np.clip(p, CLIP, 1 - CLIP)
     if p.shape[2] != 2:
-        return centred_log(clip(p))
-    # Sums over two classes are written out: numpy's over a short axis take most of the time.
-    log = np.log(np.clip(p, CLIP, 1 - CLIP))
-    half = log[:, :, 1] - log[:, :, 0]
-    half /= 2
+        return centred_log(p)
+    log = np.log(p)
+    half = (log[:, :, 1] - log[:, :, 0]) / 2
     log[:, :, 1] = half
     np.negative(half, out=log[:, :, 0])
     return log
@@ -146,7 +162,7 @@ def centred_logs(p: Floats) -> Floats:
 def raw_pool(c: Floats) -> Pool:
     """The pool that takes every classifier at its word; the log pool as confident as the linear."""
     u, v = _pools(c)
-    some = _some(c)
+    some = ~np.isnan(c[:, :, 0]).all(axis=1)
     confidence = softmax(u[some]).max(axis=1).mean()
     return Pool(np.ones(c.shape[1]), 1.0, _scale_to(v[some], confidence))
 
@@ -157,7 +173,7 @@ def calibrated_pool(c: Floats) -> Pool:
     Temperature t_j maximises sum_ik q_ik log softmax_k(t c_ijk), q the mean classifier: those that
     say 0 or 1 whatever they know (trees, naive Bayes) do not dominate.
     """
-    some = _some(c)
+    some = ~np.isnan(c[:, :, 0]).all(axis=1)
     c = c[some]
     q = softmax(_pools(c)[0])
     temperatures = np.array([_temperature(c[:, j], q) for j in range(c.shape[1])])
@@ -171,54 +187,27 @@ def _temperature(c: Floats, q: Floats) -> float:
     c, q = c[given], q[given]
     if not len(c) or not c.any():
         return 1.0
-
-    def slope(t: float) -> float:
-        return float((c * (softmax(t * c) - q)).sum())
-
-    return crossing(slope, -8.0, 10.0)
-
-
-def _some(c: Floats) -> Bools:
-    """Items with a prediction, (n,)."""
-    return np.asarray(~np.isnan(c[:, :, 0]).all(axis=1))
+    wanted = (c * q).sum()
+    return crossing(lambda t: float((c * softmax(t * c)).sum() - wanted), -8.0, 10.0)
 
 
 def _pools(c: Floats) -> tuple[Floats, Floats]:
     """Centred logs of the mean probability, and mean of the logs, of tempered logs (n, M, K)."""
-    k = c.shape[2]
-    if k == 2:
-        return _pools_of_two(c[:, :, 1])
-    present = ~np.isnan(c[:, :, 0])
-    u = centred_log(np.maximum(linear_pool(softmax(c, axis=2), np.full(k, 1 / k)), 1e-300))
-    total = np.where(present[:, :, None], c, 0.0).sum(axis=1)
-    return u, total / np.maximum(present.sum(axis=1), 1)[:, None]
-
-
-def _pools_of_two(half: Floats) -> tuple[Floats, Floats]:
-    """The same for two classes, of half the logits (n, M)."""
-    absent = np.isnan(half)
-    count = np.maximum(half.shape[1] - absent.sum(axis=1), 1)
-    some = absent.any()
-    said = np.where(absent, 0.0, half) if some else half
-    # exp(-2 |h|) <= 1, so that neither of the two probabilities underflows in the other's shadow.
-    small = np.exp(-2 * np.abs(said))
-    large = 1 / (1 + small)
-    small *= large
-    one, other = np.where(said > 0, large, small), np.where(said > 0, small, large)
-    if some:
-        one[absent] = other[absent] = 0.0
-    mean = [np.maximum(part.sum(axis=1) / count, 1e-300) for part in (one, other)]
-    u = (np.log(mean[0]) - np.log(mean[1])) / 2
-    u[absent.all(axis=1)] = 0.0
-    v = said.sum(axis=1) / count
-    return np.stack([-u, u], axis=1), np.stack([-v, v], axis=1)
+    absent = np.isnan(c[:, :, 0])
+    count = np.maximum(along(np.add, (~absent).astype(float), 1), 1)
+    p = softmax(c, axis=2)
+    if absent.any():
+        p[absent], c = 0.0, np.where(absent[:, :, None], 0.0, c)
+    u = centred_log(np.maximum(along(np.add, p, 1)[:, 0] / count, 1e-300))
+    return u, along(np.add, c, 1)[:, 0] / count
 
 
 def _scale_to(v: Floats, confidence: float) -> float:
     """Scale at which softmax(scale v) has this mean top probability."""
     if not v.any():
         return 1.0
-    return crossing(lambda s: float(softmax(s * v).max(axis=1).mean() - confidence), -7.0, 7.0)
+    gap = v - along(np.maximum, v, 1)
+    return crossing(lambda s: (1 / along(np.add, np.exp(s * gap), 1)).mean() - confidence, -7, 7)
 
 
 def deviation_scales(c: Floats, index: Floats) -> Floats:

@@ -26,10 +26,10 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.importance import systematic
 from fewlabels.kernels.multinomial import Mode, fit_maps, log_posterior
-from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.simplex import Pool, calibrated_pool, softmax
 from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, status_of, with_probabilities
-from fewlabels.methods.ensembles.informants import Informants
+from fewlabels.methods.ensembles.informants import Informants, PoolMaker
 from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
@@ -194,16 +194,16 @@ class _Columns:
         k, every = self.n_classes, [t for t in member.terms if t.sd > 0]
         by_class = [len(self.features)] if member.offset_sd > 0 else []
         columns = list(range(k)) if member.offset_sd > 0 else []
-        terms = np.full(len(columns), -1)
+        terms = [-1] * len(columns)
         means, sds = [0.0] * len(columns), [member.offset_sd / np.sqrt(2)] * len(columns)
         for place, term in sorted(enumerate(every), key=lambda t: not t[1].by_class):
             own = self.of(term)
             columns += own
             means += [term.mean] * len(own)
             sds += [term.sd] * len(own)
-            terms = np.append(terms, np.full(len(own), place))
-        by_class += [self.features.index(t.feature) for t in every if t.by_class]
-        single = [self.features.index(t.feature) for t in every if not t.by_class]
+            terms += [place] * len(own)
+        by_class += [self._of_feature[t.feature] - k for t in every if t.by_class]
+        single = [self._of_feature[t.feature] - k for t in every if not t.by_class]
         return _Prior(
             np.array(by_class, dtype=np.int64),
             np.array(single, dtype=np.int64),
@@ -459,6 +459,18 @@ def _worth(predictions: Predictions, rows: Ints) -> float:
     return float(min(count, weight[rows].sum() / usual)) if count else 0.0
 
 
+def _last_kept(make: PoolMaker) -> PoolMaker:
+    """The same, that does not make a pool anew of the logs that it was last asked for."""
+    last: list[tuple[Floats, Pool]] = []
+
+    def pool(c: Floats) -> Pool:
+        if not last or not np.array_equal(last[0][0], c, equal_nan=True):
+            last[:] = [(c, make(c))]
+        return last[0][1]
+
+    return pool
+
+
 @dataclass(frozen=True, eq=False)
 class _Evidence:
     """What members are fitted to: evidence (n, K) of some rows of the items, and their features."""
@@ -479,7 +491,9 @@ class _Evidence:
     ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
         some = served.take(_by_identity(served))
-        informants = Informants.of(some, every_kind=every_kind)
+        # Found once where the latent classes start from the same logs (all give probabilities).
+        pooled = _last_kept(calibrated_pool)
+        informants = Informants.of(some, every_kind=every_kind, pooled=pooled)
         said = informants.said(some)
         names = tuple(dict.fromkeys(b.pool for b in beliefs if b.pool in ("raw", "calibrated")))
         if every_kind:
@@ -490,6 +504,7 @@ class _Evidence:
             names,
             copies_agree=copies_agree,
             reference=None if reference is None else ReferenceMap.of(reference),
+            pooled=pooled,
         )
         coverage = (~np.isnan(said.probabilities[:, :, 0])).sum(axis=0)
         members = _members(beliefs, index, coverage, served.n_classes)

@@ -7,7 +7,7 @@ ensembles recalibrate all of it by the labels.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from numbers import Number
 from typing import Literal, NamedTuple
@@ -17,14 +17,21 @@ import scipy.sparse
 from scipy.special import expit, ndtri
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.simplex import agreement_anchor, calibrated_pool, centred_logs, softmax
-from fewlabels.kernels.votes import by_group
+from fewlabels.kernels.simplex import (
+    Pool,
+    agreement_anchor,
+    calibrated_pool,
+    centred_logs,
+    softmax,
+)
+from fewlabels.kernels.votes import by_group, patterns
 from fewlabels.methods.base import refuse_confusion_beyond_memory
 from fewlabels.methods.scores import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
 from fewlabels.predictions import Predictions
 
 Kind = Literal["probability", "score", "vote"]
+PoolMaker = Callable[[Floats], Pool]
 
 _VOTER = 0.8
 """How often a voter is right, before anything is known of it."""
@@ -74,10 +81,12 @@ class Informants:
     domains: tuple[str | None, ...] = (None,)
 
     @staticmethod
-    def of(some: Predictions, *, every_kind: bool = True) -> Informants:
+    def of(
+        some: Predictions, *, every_kind: bool = True, pooled: PoolMaker = calibrated_pool
+    ) -> Informants:
         """Learn maps and latent classes from what is said of the items, and their labels.
 
-        Without `every_kind` only probabilities are taken, as they are.
+        Without `every_kind` only probabilities are taken, as they are. `pooled` makes the pool.
         """
         k, m = some.n_classes, some.n_models
         refuse_confusion_beyond_memory(some)
@@ -95,7 +104,7 @@ class Informants:
             for j in range(m)
         )
         ranked = _ranked(some, kinds, normal, values)
-        start = _start(some, kinds, ranked, floors)
+        start = _start(some, kinds, ranked, floors, pooled)
         ranks = m > 1 and k <= MOST_CLASSES and any(kind != "vote" for kind in kinds)
         domains = domains_of(some)
         if some.n_items < _DOMAIN_ITEMS * len(domains):  # too few for matrices of their own
@@ -105,7 +114,7 @@ class Informants:
         if set(kinds) != {"probability"}:
             r = start
             if ranks:
-                r = LatentClasses.of(ranked, start, some.labels).responsibilities(ranked)
+                r = softmax(LatentClasses.of(ranked, start, some.labels).index(ranked))
             elif votes is not None:
                 r = softmax(VotedClasses.of(votes, start, some.labels).index(votes))
             rows = np.flatnonzero(some.labeled)
@@ -255,8 +264,9 @@ def _ranked(
 
 
 def _start(
-    predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked, floors: Floats
-) -> Floats:
+    predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked, floors: Floats,
+    pooled: PoolMaker,
+) -> Floats:  # fmt: skip
     """P(class) of each item before any model, (n, K): the pool, as sharp as classifiers agree.
 
     A vote is taken to be right with probability .8; scores count only where there is nothing else,
@@ -278,7 +288,7 @@ def _start(
             p[vote < 0, j] = np.nan
     c = centred_logs(p)
     votes = np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
-    index, _ = calibrated_pool(c).features(c)
+    index, _ = pooled(c).features(c)
     return softmax(agreement_anchor(index, votes) * index)
 
 
@@ -391,6 +401,12 @@ class Ranked(NamedTuple):
     scores: Floats
     votes: Array
 
+    def planes(self) -> tuple[Floats, Floats]:
+        """By class, (C, n, M): scores, 0 where none are; and 1 where some are, else 0."""
+        scores = np.ascontiguousarray(self.scores.transpose(2, 0, 1))
+        absent = np.isnan(scores)
+        return np.where(absent, 0.0, scores), (~absent).astype(np.float64)
+
 
 class _Side(NamedTuple):
     """One class against the rest: means (2, M), uniqueness and loadings (M,), log P(vote | y)."""
@@ -412,39 +428,27 @@ class LatentClasses:
     def of(said: Ranked, start: Floats, known: Ints | None = None) -> LatentClasses:
         """Fit to items (n) from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
         r = _clamped(start, known)
-        scores = np.nan_to_num(said.scores)
-        given = (~np.isnan(said.scores)).astype(np.float64)
+        scores, given = said.planes()
         sides: tuple[_Side, ...] = ()
         previous: list[_Side | None] = [None] * said.scores.shape[2]
         for _ in range(STEPS):
             k = [1] if r.shape[1] == 2 else list(range(r.shape[1]))
             sides = tuple(
-                _maximise(
-                    scores[:, :, c], given[:, :, c], said.votes, r[:, k[c]], k[c], previous[c]
-                )
+                _maximise(scores[c], given[c], said.votes, r[:, k[c]], k[c], previous[c])
                 for c in range(len(k))
             )
             previous = list(sides)
-            r = _clamped(LatentClasses(sides).responsibilities(said), known)
+            r = _clamped(softmax(LatentClasses(sides).index(said)), known)
         return LatentClasses(sides)
 
-    def log_odds(self, said: Ranked) -> Floats:
-        """Log odds of every class against the rest, (n, C), between -12 and 12."""
-        scores = np.nan_to_num(said.scores)
-        given = (~np.isnan(said.scores)).astype(np.float64)
-        out = np.empty((len(scores), len(self.sides)))
+    def index(self, said: Ranked) -> Floats:
+        """Centred logs of P(class), (n, K), from log odds of every class between -12 and 12."""
+        scores, given = said.planes()
+        h = np.empty((len(said.votes), len(self.sides)))
         for c, side in enumerate(self.sides):
             k = 1 if len(self.sides) == 1 else c
-            out[:, c] = _expect(side, scores[:, :, c], given[:, :, c], said.votes, k)
-        return np.clip(out, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-
-    def responsibilities(self, said: Ranked) -> Floats:
-        """P(class), (n, K)."""
-        return softmax(self.index(said))
-
-    def index(self, said: Ranked) -> Floats:
-        """Centred logs of P(class), (n, K)."""
-        h = self.log_odds(said)
+            h[:, c] = _expect(side, scores[c], given[c], said.votes, k)
+        h = np.clip(h, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         if h.shape[1] == 1:
             return np.hstack([-h / 2, h / 2])
         index: Floats = h - h.mean(axis=1, keepdims=True)
@@ -510,13 +514,12 @@ def _first_axis(left: Floats, unique: Floats) -> tuple[Floats, Floats]:
 
 def _expect(side: _Side, z: Floats, given: Floats, votes: Array, k: int) -> Floats:
     # (diag(psi) + l l')^-1 by Sherman and Morrison, of the classifiers that say something.
-    weight = given / side.unique
-    scaled = weight * side.loadings
-    total = 1 + (scaled * side.loadings).sum(axis=1)
-    fit = np.empty((2, len(z)))
-    for y in (0, 1):
-        gap = z - side.means[y]
-        fit[y] = (weight * gap**2).sum(axis=1) - (scaled * gap).sum(axis=1) ** 2 / total
+    # The squares of z are in both classes' fit, and left out: products with vectors do the rest.
+    means, lead = side.means / side.unique, side.loadings / side.unique
+    across, *both = (z @ np.column_stack([lead, *means])).T
+    sums = given @ np.column_stack([side.loadings * lead, *side.means * means, *side.means * lead])
+    total, shift = 1 + sums[:, 0], sums[:, 3:].T
+    fit = [sums[:, 1 + y] - 2 * both[y] - (across - shift[y]) ** 2 / total for y in (0, 1)]
     out: Floats = side.log_odds - 0.5 * (fit[1] - fit[0])
     gain = side.votes[:, :, 1] - side.votes[:, :, 0]  # (M, 2 votes)
     for j in np.flatnonzero((votes >= 0).any(axis=0)):
@@ -556,16 +559,21 @@ class VotedClasses:
     @staticmethod
     def of(ballots: Ballots, start: Floats, known: Ints | None = None) -> VotedClasses:
         """Fit from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
-        r = _clamped(start, known)
-        k = r.shape[1]
-        by_vote = ballots.votes.T.tocsr()
-        gather = np.eye(ballots.n_domains)[ballots.domain]  # (n, D)
+        n, k = start.shape
+        # Items of the same votes, domain and label are one row, that counts as often.
+        labels = np.full(n, -1) if known is None else known
+        alike = patterns(ballots.votes, labels[:, None].astype(float), ballots.domain)
+        some = Ballots(ballots.votes[alike.first], ballots.domain[alike.first], ballots.n_domains)
+        labels, times = labels[alike.first], alike.sums(np.ones((n, 1)))
+        by_vote = some.votes.T.tocsr()
+        gather = np.eye(some.n_domains)[some.domain]  # (n, D)
+        r = alike.sums(_clamped(start, known))
         for _ in range(VOTE_STEPS):
             seen = (by_vote @ r).reshape(-1, k, k) + SMOOTHING * 2 / k
             rates = np.log(seen / seen.sum(axis=1, keepdims=True)).reshape(-1, k)
             shares = gather.T @ r + 0.5
             fitted = VotedClasses(rates, np.log(shares / shares.sum(axis=1, keepdims=True)))
-            r = _clamped(softmax(fitted.index(ballots)), known)
+            r = times * _clamped(softmax(fitted.index(some)), labels)
         return fitted
 
     def index(self, ballots: Ballots) -> Floats:

@@ -26,7 +26,7 @@ from fewlabels.kernels.simplex import (
     mean_agreement,
     raw_pool,
 )
-from fewlabels.methods.ensembles.informants import Informants, Inputs
+from fewlabels.methods.ensembles.informants import Informants, Inputs, PoolMaker
 from fewlabels.predictions import Predictions
 
 PoolName = Literal["raw", "calibrated"]
@@ -76,6 +76,7 @@ class PooledIndex:
         *,
         copies_agree: bool = True,
         reference: ReferenceMap | None = None,
+        pooled: PoolMaker = calibrated_pool,
     ) -> PooledIndex:
         """Find the constants on what is said of some items.
 
@@ -85,12 +86,14 @@ class PooledIndex:
             The pools.
         copies_agree
             Whether classifiers that vote alike on every item count as agreeing.
+        pooled
+            What makes the calibrated pool.
         """
         p, votes = said.probabilities, said.votes
         c = centred_logs(p)
         counted = votes if copies_agree else votes[:, distinct(votes)]
         agreement = mean_agreement(counted, p.shape[2])
-        made = {"raw": raw_pool, "calibrated": calibrated_pool}
+        made = {"raw": raw_pool, "calibrated": pooled}
         order: tuple[PoolName, ...] = ("raw", *(n for n in names if n != "raw"))
         some = ~np.isnan(c[:, :, 0]).all(axis=1)
         pools: dict[PoolName, Pool] = {}

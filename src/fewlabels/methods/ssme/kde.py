@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, repeat
 from numbers import Real
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.fft
@@ -35,7 +38,7 @@ from fewlabels.methods.base import (
 from fewlabels.methods.em import EMResult
 from fewlabels.methods.per_model import fit_each
 from fewlabels.methods.replicates import Replicates
-from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, choose_support
+from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, KernelSums, choose_support
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -87,36 +90,63 @@ def _sheather_jones(x: Floats) -> float | None:
         return None
     low, span = low - span / 10, span * 1.2
     count = np.bincount(((x - low) * (_GRID / span)).astype(np.int64), minlength=_GRID)[:_GRID]
-    a = scipy.fft.dct(count / len(x))[1:]
-    squares = np.arange(1.0, _GRID) ** 2
-    energy = (a / 2) ** 2
-    n = len(np.unique(x))
-    # The smallest t at which t crosses its own fixed-point map, on a logarithmic grid first.
-    grid = np.logspace(-14, -1, 80)
-    gaps = np.array([t - _fixed_point(t, n, squares, energy) for t in grid])
-    crossing = np.flatnonzero((gaps[:-1] < 0) & (gaps[1:] >= 0))
-    if not len(crossing):
-        return None
-    j = int(crossing[0])
-    t = brentq(lambda t: t - _fixed_point(t, n, squares, energy), grid[j], grid[j + 1])
+    energy = (scipy.fft.dct(count / len(x))[1:] / 2) ** 2
+    curve = _FixedPoint.of(energy, len(np.unique(x)))
+    # The smallest t at which t crosses its own fixed-point map, on a logarithmic grid first. The
+    # map rises (until it underflows to 0): where it is v > t, nothing crosses between t and v.
+    grid = np.logspace(-14, -1, 80).tolist()
+    below, place = -1, 0
+    while True:
+        value = curve(grid[place])
+        if value > grid[place]:
+            below = place
+        elif below >= 0:
+            break
+        if place == len(grid) - 1:
+            return None
+        place = min(max(bisect_left(grid, value), place + 1), len(grid) - 1)
+    while place - below > 1:
+        middle = (below + place) // 2
+        below, place = (middle, place) if curve(grid[middle]) > grid[middle] else (below, middle)
+    t = brentq(lambda t: t - curve(t), grid[below], grid[place])
     return float(np.sqrt(t) * span)
 
 
-def _fixed_point(t: float, n: int, squares: Floats, energy: Floats) -> float:
-    """Map whose fixed point is the squared bandwidth on [0, 1] (Botev et al., Algorithm 1)."""
-    f = 2 * np.pi ** (2 * _STAGES) * _moment(_STAGES, t, squares, energy)
-    for s in range(_STAGES - 1, 1, -1):
-        odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
-        constant = (1 + 0.5 ** (s + 0.5)) / 3
-        if f <= 0:
-            return 0.0
-        time = (2 * constant * odd / (n * f)) ** (2 / (3 + 2 * s))
-        f = 2 * np.pi ** (2 * s) * _moment(s, time, squares, energy)
-    return float((2 * n * np.sqrt(np.pi) * f) ** (-2 / 5)) if f > 0 else 0.0
+class _FixedPoint(NamedTuple):
+    """Map whose fixed point is the squared bandwidth on [0, 1] (Botev et al., Algorithm 1).
+
+    The roughness of derivative s is 2 pi^(2s) sum_k k^(2s) a_k^2 exp(-k^2 pi^2 t), with a_k^2 the
+    energy of cosine k; `terms` are the sum's, less the exponentials, for every s.
+    """
+
+    squares: Floats
+    terms: dict[int, Floats]
+    n_values: int
+
+    @staticmethod
+    def of(energy: Floats, n_values: int) -> _FixedPoint:
+        """From energies of the cosines, and how many distinct values there are."""
+        squares = np.arange(1.0, _GRID) ** 2
+        powers = accumulate(repeat(squares, _STAGES), np.multiply)
+        return _FixedPoint(squares, {s: p * energy for s, p in enumerate(powers, 1)}, n_values)
+
+    def __call__(self, t: float) -> float:
+        for s in range(_STAGES, 1, -1):
+            # Of more cosines the exponentials underflow to 0.
+            some = slice(int(np.sqrt(_UNDERFLOW / t) / np.pi))
+            f = float(self.terms[s][some] @ np.exp(self.squares[some] * (-(np.pi**2) * t)))
+            f *= 2 * np.pi ** (2 * s)
+            if f <= 0:
+                return 0.0
+            t = (_NUMERATORS[s - 1] / (self.n_values * f)) ** (2 / (1 + 2 * s))
+        return t
 
 
-def _moment(s: int, t: float, squares: Floats, energy: Floats) -> float:
-    return float((squares**s * energy * np.exp(-squares * np.pi**2 * t)).sum())
+_UNDERFLOW = 745.2
+_NUMERATORS = {1: 1 / (2 * math.sqrt(math.pi))} | {
+    s: 2 * (1 + 0.5 ** (s + 0.5)) / 3 * math.prod(range(1, 2 * s, 2)) / math.sqrt(2 * math.pi)
+    for s in range(2, _STAGES)
+}
 
 
 # --- the method -------------------------------------------------------------------------------
@@ -336,7 +366,8 @@ class _FittedKDE(FittedLabelModel):
         """Medians over at most 2048 support points, chosen by their keys."""
         rows = np.flatnonzero(~self.mixture.informed)
         rows = rows[np.argsort(self.mixture.keys[rows])[:2048]]
-        return self.mixture.kernel.self_share(rows)
+        own, points = np.arange(len(self.mixture.points)), self.mixture.points
+        return KernelSums(points, points, own, keep=False).self_share(rows)
 
     def _warnings(self, narrow: bool, share: float) -> tuple[str, ...]:
         said = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -51,20 +53,10 @@ class KDEMixture:
     counts: Floats
     salt: int
 
-    def __getstate__(self) -> dict[str, Any]:
-        # The kernels among the support points may take a gigabyte; they are soon computed anew.
-        return {name: value for name, value in self.__dict__.items() if name != "kernel"}
-
     @cached_property
     def informed(self) -> Bools:
         """Which points have a label, or labels of annotators."""
         return has_evidence(self.evidence)
-
-    @cached_property
-    def kernel(self) -> KernelSums:
-        """Kernels among the support points."""
-        own = np.arange(len(self.points))
-        return KernelSums(self.points, self.points, own, leave_out=self.leave_one_out)
 
     @cached_property
     def item_weights(self) -> Floats:
@@ -92,30 +84,53 @@ class KDEMixture:
         """Class weights (m, K, B) of the kernels."""
         return responsibilities * (self.item_weights[:, None, None] * row_weights[:, None, :])
 
-    def log_density(self, weights: Floats) -> Floats:
-        """Log P(scores | class) at the support points up to a factor per point, (m, K, B)."""
-        total = weights.sum(axis=0)
-        if self.leave_one_out:
-            # A point's weight leaves the normaliser as its kernel leaves the sum.
-            total = total - weights
-        with np.errstate(divide="ignore"):
-            return np.log(self.kernel.times(weights)) - np.log(np.maximum(total, _TINY))
-
     def _run(self, row_weights: Floats, first_stream: int) -> EMResult:
         """EM: `step` is one M-step (class shares, densities) and one E-step (posteriors)."""
         counter = iter(range(self.epochs))
+        class_sums = self._class_sums(row_weights)
 
         def step(w: Floats) -> Floats:
             weights = self.weighted(w, row_weights)
-            density = self.log_density(weights)
+            sums, total = class_sums(weights), weights.sum(axis=0)
             if self.official:
                 shares = self._drawn_shares(w, next(counter), first_stream)
-                return posterior(density, shares)
-            shares = weights.sum(axis=0) / weights.sum(axis=(0, 1))
-            return posterior(density, shares, self.evidence)
+                return posterior(_log_density(sums, total), shares)
+            # A point's weight leaves the normaliser as its kernel leaves the sum.
+            others = total - weights if self.leave_one_out else None
+            return _e_step(sums, total, self.evidence, others)
 
         start = self._start(row_weights.shape[1], first_stream)
         return expectation_maximisation(step, start, iterations=self.epochs)
+
+    def _class_sums(self, row_weights: Floats) -> Callable[[Floats], Floats]:
+        """Sums (m, K, B) of the kernels at the support points, of class weights (m, K, B).
+
+        All classes' weights add up to the points', in every epoch. Where the posterior is a class's
+        share of the sum, and nothing is told from how small it is, the last class's is therefore
+        what the others leave, and kernels that are nothing beside the largest are left out.
+        """
+        left = np.isfinite(self.evidence[self.informed]).sum(axis=1)
+        plain = bool((left == 1).all()) and not (self.leave_one_out or self.official)
+        # Points that never weigh anything are none.
+        weigh = self.item_weights > 0
+        used = np.flatnonzero(weigh) if weigh.any() else np.arange(len(self.points))
+        own = np.full(len(self.points), -1)
+        own[used] = np.arange(len(used))
+        least = self.item_weights[used].min(initial=np.inf) / self.item_weights.max(initial=1.0)
+        kernel = KernelSums(
+            self.points, self.points[used], own, self.leave_one_out, least=least if plain else 0.0
+        )
+        if not plain:
+            return lambda weights: kernel.times(weights[used])
+        every = kernel.times((self.item_weights[:, None] * row_weights)[used])
+
+        def of(weights: Floats) -> Floats:
+            sums = np.empty_like(weights)
+            sums[:, :-1] = kernel.times(weights[used, :-1])
+            np.maximum(every - _over_classes(sums[:, :-1]), 0.0, out=sums[:, -1])
+            return sums
+
+        return of
 
     def _start(self, size: int, first_stream: int) -> Floats:
         pool = np.repeat(with_evidence(self.pool, self.evidence)[:, :, None], size, axis=2)
@@ -137,6 +152,37 @@ class KDEMixture:
     def _one_hot(self, labels: Ints) -> Floats:
         classes = np.arange(self.evidence.shape[1])
         return (labels[:, None, :] == classes[None, :, None]).astype(np.float64)
+
+
+def _log_density(sums: Floats, totals: Floats) -> Floats:
+    """Log P(scores | class), up to a factor per item, from sums of weighted kernels."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(sums) - np.log(np.maximum(totals, _TINY)))
+
+
+def _over_classes(sums: Array) -> Array:
+    """Sums over the classes, (n, K, B) to (n, B): numpy's over a short axis take five times."""
+    return reduce(np.add, np.moveaxis(sums, 1, 0))
+
+
+def _e_step(sums: Array, totals: Floats, evidence: Floats, others: Floats | None = None) -> Array:
+    """P(label) (n, K, B) given evidence (n, K), in place of the sums of weighted kernels.
+
+    `totals` (K, B) are the classes' weights, `others` (n, K, B) those without the item's own.
+    """
+    shares = totals / totals.sum(axis=0)
+    informed = np.flatnonzero(has_evidence(evidence))
+    density = _log_density(sums[informed], totals if others is None else others[informed])
+    # Share times density is the sum of the class's kernels over the total of all weights.
+    if others is not None:
+        sums *= totals / np.maximum(others, 1e-200 * np.maximum(totals, 1.0))
+    total = _over_classes(sums)[:, None]
+    if not total.all():
+        sums = np.where(total > 0, sums, shares.astype(sums.dtype))
+        total = np.where(total > 0, total, 1)
+    sums /= total
+    sums[informed] = posterior(density, shares, evidence[informed])
+    return sums
 
 
 def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = None) -> Floats:
@@ -179,19 +225,7 @@ class EMRuns:
         In single precision.
         """
         sums = self.sums.of(points).reshape(len(points), *self.totals.shape)
-        shares = self.totals / self.totals.sum(axis=0)
-        informed = np.flatnonzero(has_evidence(evidence))
-        with np.errstate(divide="ignore"):
-            density = np.log(sums[informed]) - np.log(np.maximum(self.totals, _TINY))
-        # Share times density is the sum of the class's kernels over the total of all weights. (A
-        # sum over so short an axis takes five times as long as the additions.)
-        total = reduce(np.add, np.moveaxis(sums, 1, 0))[:, None]
-        if not total.all():
-            sums = np.where(total > 0, sums, shares.astype(sums.dtype))
-            total = np.where(total > 0, total, 1)
-        sums /= total
-        sums[informed] = posterior(density, shares, evidence[informed])
-        return sums
+        return _e_step(sums, self.totals, evidence)
 
 
 class Support(NamedTuple):
@@ -248,9 +282,18 @@ def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
 # Gaussian kernels over support points, for many weightings at once.
 
 
-CACHE_BYTES = 1.3e9
+CACHE_BYTES = 6e8
 _DOUBLE_BYTES = 1.5e8
 _ROWS = 256
+_AT_ONCE = 4
+"""Blocks of `_ROWS` queries that a thread takes at a time."""
+
+_SPARSE = 0.06
+"""Share of kernels up to which a product with those alone is the quicker one."""
+
+_NOTHING = 1e-3
+"""Kernels below this share of a rounding error, in units of the largest, are nothing beside it."""
+
 _FEW = 64
 """Rows of a block where few are expected: those that single precision does not serve."""
 
@@ -279,8 +322,10 @@ class KernelSums:
     is left out. Exponents are computed in double precision (the released code's bandwidth puts
     |z|^2 / 2 at 4e5, where single precision is wrong even for a point and itself).
 
-    A matrix that fits in `CACHE_BYTES` is kept, in double precision where it is small, else in
-    single precision (relative error 1e-7); otherwise it is computed anew for each product.
+    Kernels are kept up to `CACHE_BYTES`, in double precision where they are few, else in single
+    precision (relative error 1e-7); others are computed anew for each product. `least` is the
+    least weight that a point may have in units of the largest. Where it is not 0 and most kernels
+    of a block are nothing beside the largest one, only the others are kept.
     """
 
     queries: Floats
@@ -288,7 +333,11 @@ class KernelSums:
     own: Ints
     leave_out: bool = False
     keep: bool = True
-    _matrix: Array | None = field(default=None, init=False)
+    least: float = 0.0
+    _kept: list[Array | csr_matrix | None] = field(default_factory=list, init=False)
+    _dtype: type[np.floating] = field(init=False)
+    _end: float = field(init=False)
+    _blocks: list[slice] = field(init=False)
     _left: Floats = field(init=False)
     _right: Floats = field(init=False)
 
@@ -297,31 +346,49 @@ class KernelSums:
         centre = self.support.mean(axis=0)
         self._left = _augment(self.queries - centre, first=True)
         self._right = np.ascontiguousarray(_augment(self.support - centre, first=False).T)
-        n, m = len(self.queries), len(self.support)
-        if self.keep and 4 * n * m <= CACHE_BYTES:
-            self._matrix = np.empty(
-                (n, m), np.float64 if 8 * n * m <= _DOUBLE_BYTES else np.float32
+        double = 8 * len(self.queries) * len(self.support) <= _DOUBLE_BYTES
+        self._dtype = np.float64 if double else np.float32
+        nothing = _NOTHING * float(np.finfo(self._dtype).eps) * self.least
+        self._end = math.log(nothing) if nothing > 0 else -math.inf
+        self._blocks = spans(len(self.queries), _ROWS)
+        left = CACHE_BYTES * self.keep
+        for kernels in map_blocks(self._kernels, self._blocks if self.keep else []):
+            parts = (
+                (kernels.data, kernels.indices) if isinstance(kernels, csr_matrix) else (kernels,)
             )
-            for _ in map_blocks(self._fill, spans(n, _ROWS)):
-                pass
+            left -= sum(part.nbytes for part in parts)
+            self._kept.append(kernels if left >= 0 else None)
 
     def times(self, weights: Floats) -> Floats:
         """Sums over the support: (n, ...) for weights (m, ...)."""
         flat = weights.reshape(len(weights), -1)
+        columns = np.ascontiguousarray(flat.T)
+        single = flat.astype(np.float32) if self._dtype == np.float32 else flat
         out = np.empty((len(self.queries), flat.shape[1]))
-        cast = flat if self._matrix is None else flat.astype(self._matrix.dtype)
-        rows = _ROWS if self._matrix is None else 4 * _ROWS
 
-        def multiply(block: slice) -> None:
-            kernel = self.block(block) if self._matrix is None else self._matrix[block]
-            out[block] = kernel @ cast
+        def multiply(some: slice) -> None:
+            for number in range(some.start, some.stop):
+                kernels = self._kept[number] if self._kept else None
+                rows = self._blocks[number]
+                kernels = self._kernels(rows) if kernels is None else kernels
+                if isinstance(kernels, csr_matrix):
+                    out[rows] = kernels @ flat
+                elif kernels.dtype == np.float64:  # of few columns, the quicker way about
+                    out[rows] = (columns @ kernels.T).T
+                else:
+                    out[rows] = kernels @ single
 
-        for _ in map_blocks(multiply, spans(len(out), rows)):
+        for _ in map_blocks(multiply, spans(len(self._blocks), _AT_ONCE)):
             pass
         return out.reshape(len(out), *weights.shape[1:])
 
     def block(self, rows: slice) -> Floats:
         """Kernels of some of the queries, each row divided by its largest: (b, m)."""
+        exponent = self._exponents(rows)
+        return np.exp(exponent, out=exponent)
+
+    def _exponents(self, rows: slice) -> Floats:
+        """Logs of these."""
         exponent = self._left[rows] @ self._right
         own = self.own[rows]
         mine = np.flatnonzero(own >= 0)
@@ -329,6 +396,19 @@ class KernelSums:
         exponent[mine, own[mine]] = -np.inf if self.leave_out else 0.0
         top = exponent.max(axis=1, keepdims=True)
         exponent -= np.where(np.isfinite(top), top, 0.0)
+        return exponent
+
+    def _kernels(self, rows: slice) -> Array | csr_matrix:
+        """Kernels of some of the queries as they are kept."""
+        exponent = self._exponents(rows)
+        if self._end > -math.inf:
+            some = exponent > self._end
+            count = np.count_nonzero(some, axis=1)
+            if count.sum() <= _SPARSE * exponent.size:
+                places = np.flatnonzero(some) % exponent.shape[1]
+                starts = np.concatenate([[0], np.cumsum(count)])
+                return csr_matrix((np.exp(exponent[some]), places, starts), shape=exponent.shape)
+        exponent = exponent.astype(self._dtype, copy=False)
         return np.exp(exponent, out=exponent)
 
     def self_share(self, rows: Ints) -> tuple[float, float]:
@@ -342,17 +422,13 @@ class KernelSums:
             kernel = whole.block(block)
             total = kernel.sum(axis=1)
             own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
-            return np.stack([own / total, total**2 / (kernel**2).sum(axis=1)])
+            return np.stack([own / total, total**2 / np.einsum("ij,ij->i", kernel, kernel)])
 
         parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
         if not parts:
             return float("nan"), float("nan")
         share, neighbours = np.median(np.concatenate(parts, axis=1), axis=1)
         return float(share), float(neighbours)
-
-    def _fill(self, rows: slice) -> None:
-        assert self._matrix is not None
-        self._matrix[rows] = self.block(rows)
 
 
 class SupportSums:
