@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fewlabels.checks.conditions import parse_requirement
+from fewlabels.cli.files import Named, check_files
 from fewlabels.cli.output import (
     check_classifiers,
-    check_outputs,
     json_text,
     json_writer,
     with_required,
@@ -101,7 +101,7 @@ def test_a_pipe_gets_the_bytes(tmp_path: Path) -> None:
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    check_outputs({"--json": pipe})
+    check_files([Named("--json", pipe, "written")])
     write_outputs({pipe: json_writer({"a": 1})})
     assert os.read(reader, 100) == b'{\n  "a": 1\n}\n'
     os.close(reader)

@@ -13,7 +13,7 @@ from fewlabels import __version__
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import CHOICE, Record, command, method_names, option, takes
-from fewlabels.cli.output import Output, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.output import Output, json_text, json_writer, write_outputs
 from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, unknown
 
@@ -28,8 +28,6 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
 
     The exit code is 2 if `fewlabels estimate` would refuse the file, else 0.
     """
-    output.check(source)
-
     streamed = engine.streams(source)
     if streamed is None:
         from fewlabels.data import diagnose
@@ -62,7 +60,6 @@ class Which(Record):
 @takes("output", Output, "json")
 def methods(which: Which, output: Output) -> None:
     """List the methods, or say of NAME how it works, what it assumes, and what can be set."""
-    check_outputs({"--json": None if output.printed else output.json})
     name, known = which.method, method_names()
     if name is not None and name not in known:
         raise UsageError(unknown("method", name, known))
