@@ -6,6 +6,7 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -180,6 +181,7 @@ def test_one_classifier(text: str, model: str | None, bound: str, metric: str) -
 def test_only_the_classifier_that_is_named_must_meet_it() -> None:
     class Answer:
         models = ("a", "b")
+        diagnostics: ClassVar[dict[str, object]] = {}
 
         def get(self, model: str, metric: str) -> Estimate:
             return row({"a": 0.9, "b": 0.2}[model])._replace(model=model)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from fewlabels.checks.conditions import untrusted
 from fewlabels.cli import terminal
 from fewlabels.cli.input import SELECTS, Input
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
@@ -280,13 +281,12 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
     _save_drawn(output, report, answer.save_html, decisions)
     output.show(lambda: report, answer.summary)
     required, probability = conditions.probability, report["best_probability"]
-    if required is None or probability >= required:
+    why = untrusted(answer.status)
+    if required is None or (why is None and probability >= required):
         return 0
-    click.echo(
-        f"not met: --probability {required:.4g}: the best threshold meets the conditions with "
-        f"probability {probability:.4g}",
-        err=True,
-    )
+    found = f"the best threshold meets the conditions with probability {probability:.4g}"
+    found += "" if why is None else f", which is {why}"
+    click.echo(f"not met: --probability {required:.4g}: {found}", err=True)
     return 1
 
 
