@@ -37,11 +37,6 @@ class Named(NamedTuple):
         """Whether it may be named more than once."""
         return self.role in ("read", "pictures")
 
-    @property
-    def is_printed(self) -> bool:
-        """Whether it stands for standard output."""
-        return self.option == "--json" and self.path == _DASH
-
 
 def check_files(named: Iterable[Named]) -> None:
     """Refuse outputs that are read, or named twice, and those that cannot be written.
@@ -54,9 +49,8 @@ def check_files(named: Iterable[Named]) -> None:
     UsageError
         Naming the option.
     """
-    paths = [one for one in named if not (one.is_printed or (one.is_read and not _is_there(one)))]
-    read = [one for one in paths if one.is_read]
-    outputs = [one for one in paths if not one.is_read]
+    known = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
+    outputs = [one for one in known if not one.is_read]
     for one in outputs:
         if one.role == "table":
             from fewlabels.data.write import table_kind
@@ -66,8 +60,11 @@ def check_files(named: Iterable[Named]) -> None:
             _check_writable(one)
         elif one.role == "folder" and (not one.path or "\0" in one.path):
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
+    # Names that are read may be others than of files.
+    plain = (_without_mark(one) for one in known if one.is_read and outputs)
+    read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
     taken: dict[Hashable, str] = {}
-    for one in read if outputs else ():
+    for one in read:
         taken |= dict.fromkeys(_read_of(one), "the input file")
     for one in outputs:
         place = _identity(one.path)
@@ -75,7 +72,7 @@ def check_files(named: Iterable[Named]) -> None:
         if one.role == "table":
             words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
         elif one.role == "folder":
-            within = (of for of in paths if of is not one and _below(_path_of(of), one.path))
+            within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))
             words = words or next((f"the folder of {of.option} {of.path!r}" for of in within), None)
         if words is not None:
             other = "folder" if one.role == "folder" else "file"
@@ -83,24 +80,18 @@ def check_files(named: Iterable[Named]) -> None:
         taken[place] = f"the file of {one.option}"
 
 
-def _path_of(one: Named) -> str:
+def _without_mark(one: Named) -> Named:
     """The path alone, without what is said behind its `#`."""
-    if "#" not in one.path or one.role != "read":
-        return one.path
+    if "#" not in one.path:
+        return one
     from fewlabels.data.sources import path_of
 
-    return _DASH if one.path.startswith(f"{_DASH}#") else path_of(one.path)
-
-
-def _is_there(one: Named) -> bool:
-    """Whether there is something to read: names may be others than of files."""
-    path = _path_of(one)
-    return path == _DASH or os.path.exists(path)
+    return one._replace(path=_DASH if one.path.startswith("-#") else path_of(one.path))
 
 
 def _read_of(one: Named) -> Iterator[Hashable]:
     """The place of what is read, and of the files of a folder."""
-    path = _path_of(one)
+    path = one.path
     if path == _DASH:
         with suppress(OSError, ValueError, AttributeError):  # closed, or no file
             yield _place(os.fstat(sys.stdin.fileno()))
@@ -144,7 +135,7 @@ def _below(path: str, folder: str) -> tuple[str, ...]:
 
 def _part_of(table: Named, folder: Named) -> bool:
     """Whether a table would be read as a part of a folder: in it, or in a folder `name=value`."""
-    names = _below(table.path, _path_of(folder)) if folder.role == "read" else ()
+    names = _below(table.path, folder.path) if folder.role == "read" else ()
     return bool(names) and all("=" in name for name in names[:-1])
 
 

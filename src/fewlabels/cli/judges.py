@@ -60,7 +60,7 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
 class Target(Record):
     """What `fewlabels convert` writes."""
 
-    out: str | None = option(OUTPUT, metavar="OUT", file="table", positional=True)
+    out: str | None = option(OUTPUT, metavar="OUT", file="table", positional=True, type=str)
 
 
 @command(short_help="Turn a log, or any file, into a table with native columns.")

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
@@ -15,7 +14,7 @@ from fewlabels.checks.conditions import untrusted
 from fewlabels.cli import terminal
 from fewlabels.cli.input import SELECTS, Input
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
-from fewlabels.cli.output import Output, Writer
+from fewlabels.cli.output import Output, Writer, text_writer
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import UsageError, listed, quoted
 
@@ -124,13 +123,13 @@ def _save_drawn(
 ) -> None:
     """Write the files of a result that is drawn: JSON, page, figures, and a row per item."""
 
-    def save_svg(path: Path) -> None:
+    def drawn() -> str:
         from fewlabels.report.curve_html import render_svg
 
-        path.write_text(render_svg(report), encoding="utf-8")
+        return render_svg(report)
 
     output.save_all(
-        lambda: report, html=save_html, svg=save_svg, out=output.table(output.out, table)
+        lambda: report, html=save_html, svg=text_writer(drawn), out=output.table(output.out, table)
     )
 
 

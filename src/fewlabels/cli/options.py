@@ -176,12 +176,8 @@ def takes(
     return add
 
 
-class Made(NamedTuple):
-    """An option of a command: its group, what it names on disk, and itself."""
-
-    group: str
-    file: Role | None
-    param: click.Parameter
+Made = tuple[str, Role | None, click.Parameter]
+"""An option of a command: its group, what it names on disk, and itself."""
 
 
 def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
@@ -209,9 +205,9 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
     group = made.pop("group")
     if made.pop("positional", False):
         del made["help"]
-        return Made(group, one.file, click.Argument([name], required=False, **made))
+        return group, one.file, click.Argument([name], required=False, **made)
     flag = one.flag or f"--{name.replace('_', '-')}"
-    return Made(group, one.file, click.Option([flag, name], **made))
+    return group, one.file, click.Option([flag, name], **made)
 
 
 _kinds = cache(get_type_hints)
@@ -224,21 +220,18 @@ class GroupedCommand(click.Command):
         """All parameters, which are made when they are first asked for."""
         if not self.params:
             made = [one for params in getattr(self.callback, "params", ()) for one in params()]
-            self.params = [one.param for one in made]
-            self.groups = {one.param.name: one.group for one in made}
-            self.files = {one.param: one.file for one in made if one.file is not None}
+            self.params = [param for *_, param in made]
+            self.groups = {param.name: group for group, _, param in made}
+            self.files = {param: file for _, file, param in made if file is not None}
         return super().get_params(ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, where no file that it writes is one that it reads."""
         named = ctx.meta[NAMED] = [
-            Named(
-                param.opts[0] if isinstance(param, click.Option) else param.human_readable_name,
-                path,
-                role,
-            )
+            Named(str(param.metavar) if param.opts == [param.name] else param.opts[0], path, role)
             for param, role in self.files.items()
-            for path in _paths(ctx.params[str(param.name)])
+            for given in [ctx.params[str(param.name)]]
+            for path in ([given] if isinstance(given, str) else given or ())
         ]
         check_files(named)
         return super().invoke(ctx)
@@ -268,10 +261,6 @@ def also_named(option: str, path: str, role: Role) -> None:
     if not any(one.option == option for one in named):
         named.append(Named(option, path, role))
         check_files(named)
-
-
-def _paths(value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _suggested(

@@ -53,12 +53,8 @@ class Output(Record):
     )
     junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
     write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
-
     raw_cells: bool = option(
-        OUTPUT,
-        "In tables that are CSV, leave text as it is where a spreadsheet would take it for a "
-        "formula; else an apostrophe is put before it.",
-        default=False,
+        OUTPUT, "Leave text of CSV that a spreadsheet takes for a formula as it is.", default=False
     )
 
     @property
@@ -233,11 +229,7 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 def json_writer(value: Mapping[str, Any]) -> Writer:
     """Write `value` as JSON."""
-
-    def write(path: Path) -> None:
-        path.write_text(json_text(value), encoding="ascii")
-
-    return write
+    return text_writer(lambda: json_text(value))
 
 
 # Conditions on the estimates, which decide the exit code.
