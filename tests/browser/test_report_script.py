@@ -75,6 +75,23 @@ def test_a_table_is_copied_as_csv(
     browser.until(lambda: browser.text("[aria-labelledby=all] .copy") == "Copied")
 
 
+def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path) -> None:
+    shown(browser, tmp_path, "estimates: two_classes")
+    browser.run(COPIES, False)
+    browser.click("[aria-labelledby=all] summary")
+    cells = ["=1+1", "@name", "-5e-3", "-x", "'+1a", "'plain", "+.5"]
+    browser.run(
+        "const row = document.querySelector('[aria-labelledby=all] tbody tr');"
+        "arguments[0].forEach((text, k) => { row.children[k].textContent = text; })",
+        cells,
+    )
+    browser.click("[aria-labelledby=all] .copy")
+    (text,) = browser.until(lambda: browser.run("return window.copied"))
+    copied = [*csv.reader(io.StringIO(text))][1]
+    texts = ["'=1+1", "'@name", "-5e-3", "'-x", "''+1a", "'plain", "+.5"]
+    assert copied == texts[: len(copied)]
+
+
 def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: compared two")
     browser.run(COPIES, False)

@@ -189,7 +189,10 @@ def test_help_names_the_defaults(cli: Cli) -> None:
         (("ssme-binary", "--data", "{file}", "--resume"), "nothing to resume; leave --resume out"),
         (("ssme-binary", "--data", "{file}", "--confidence-level", "95"), "between 0 and 1"),
         (("ssme-binary", "--data", "{file}", "--runs", "0"), "--runs"),
-        (("ssme-binary", "--data", "{file}", "--out", "{file}"), "csv' is a file; name a folder"),
+        (
+            ("ssme-binary", "--data", "{file}", "--out", "{file}"),
+            "is the input file too; name another",
+        ),
         (("ssme-binary", "--data", "{file}", "--out", ""), "--out must name a folder; got ''"),
         (("ssme-binary", "--data", ""), "--data '': there is no such file or folder"),
         (("ssme-binary", "--data", "{file}", "--runs", "100000000"), "--runs must be a whole num"),

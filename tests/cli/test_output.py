@@ -6,13 +6,14 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from fewlabels.checks.conditions import parse_requirement
+from fewlabels.cli.files import Named, check_files
 from fewlabels.cli.output import (
     check_classifiers,
-    check_outputs,
     json_text,
     json_writer,
     with_required,
@@ -101,7 +102,7 @@ def test_a_pipe_gets_the_bytes(tmp_path: Path) -> None:
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    check_outputs({"--json": pipe})
+    check_files([Named("--json", pipe, "written")])
     write_outputs({pipe: json_writer({"a": 1})})
     assert os.read(reader, 100) == b'{\n  "a": 1\n}\n'
     os.close(reader)
@@ -180,6 +181,7 @@ def test_one_classifier(text: str, model: str | None, bound: str, metric: str) -
 def test_only_the_classifier_that_is_named_must_meet_it() -> None:
     class Answer:
         models = ("a", "b")
+        diagnostics: ClassVar[dict[str, object]] = {}
 
         def get(self, model: str, metric: str) -> Estimate:
             return row({"a": 0.9, "b": 0.2}[model])._replace(model=model)

@@ -86,7 +86,9 @@ def test_markdown_links_every_figure_and_no_other() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_escaped_names_are_shown_as_they_are(name: str) -> None:
     table = f"| a | b |\n|---|---|\n| {escaped(name)} | x |\n"
-    assert markdown_tables(table)[0][1] == [clean(name), "x"]
+    (_, (shown, other), *_), *_ = markdown_tables(table)
+    # A space of no width stands where a host would make a link.
+    assert [shown.replace("\u200b", ""), other] == [clean(name), "x"]
 
 
 def test_plain_names_stay_readable() -> None:

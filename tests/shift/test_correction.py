@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.evaluation.input_facts import not_a_random_sample
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
 from fewlabels.shifts.weights import class_importance, covariate_weights
@@ -168,17 +169,22 @@ class TestWarning:
 
     def test_a_shift_is_said(self) -> None:
         predictions = confident_labeled(0, 100, [0.5, 0.5]).predictions()
-        said = not_a_random_sample(predictions, "labeled")
-        assert said is not None
+        test = not_a_random_sample(predictions, "labeled")
+        assert test is not None
+        found = fl.estimate(predictions, "labeled", "accuracy")
+        (said,) = (warning for warning in found.warnings if warning.startswith("shift: "))
+        assert found.diagnostics[NOT_RANDOM] == {
+            "p_value": test.p_value,
+            "difference": test.worst,
+        }
         assert "do not look like a random sample" in said
         assert "--shift" in said
         assert "docs/shift.md" in said
-        assert said in fl.estimate(predictions, "labeled", "accuracy").warnings
         corrected = fl.estimate(predictions, "labeled", "accuracy", shift="covariate")
         assert said not in corrected.warnings
-        assert "allows for items chosen by their scores" in str(
-            not_a_random_sample(predictions, "tempered-ensemble")
-        )
+        assert NOT_RANDOM not in corrected.diagnostics
+        allowing = fl.estimate(predictions, "tempered-ensemble", "accuracy").warnings
+        assert "allows for items chosen by their scores" in " ".join(allowing)
 
     def test_false_alarms_are_rare(self) -> None:
         worlds = (label_shifted(s, 10, [0.7, 0.3], [0.7, 0.3], 100) for s in range(400))

@@ -96,15 +96,14 @@ class Results:
             If the system refuses.
         """
         import pyarrow as pa
-        import pyarrow.csv
         import pyarrow.parquet
+
+        from fewlabels.data.write import write_table
 
         rows = pa.table(dict(self.columns))
         replace_file(folder / "results.parquet", partial(pa.parquet.write_table, rows))
         for name, columns in (("results.csv", self.columns), ("traits.csv", self.traits)):
-            # An empty field says in a CSV file what NaN says in memory.
-            nulls = pa.table({k: pa.array(v, from_pandas=True) for k, v in columns.items()})
-            replace_file(folder / name, partial(pa.csv.write_csv, nulls))
+            replace_file(folder / name, partial(write_table, columns, kind="csv"))
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:
@@ -119,6 +118,7 @@ class Results:
         import pyarrow.csv
 
         from fewlabels.data.binary import parquet_file
+        from fewlabels.data.delimited import as_written
 
         folder = Path(folder)
         try:
@@ -126,7 +126,8 @@ class Results:
             with parquet_file(folder / "results.parquet") as file:
                 rows = file.read()
             convert = pa.csv.ConvertOptions(column_types=_schema(TRAITS), strings_can_be_null=False)
-            traits = pa.csv.read_csv(folder / "traits.csv", convert_options=convert)
+            read = pa.csv.read_csv(folder / "traits.csv", convert_options=convert)
+            traits = pa.table({name: as_written(read[name]) for name in read.column_names})
             return cls(
                 from_plain(manifest["protocol"]),
                 tuple(DatasetFacts.from_plain(d) for d in manifest["datasets"]),

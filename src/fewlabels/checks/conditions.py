@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from fewlabels.errors import Status, UsageError
 
@@ -21,6 +21,17 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 # Greedy: names of classifiers may hold colons, blanks and comparisons.
 _FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
 _BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|width)")
+
+
+NOT_RANDOM = "not_a_random_sample"
+"""The diagnostic that labeled items are shown not to be a random sample, and nothing corrects."""
+
+_UNTRUSTED = (Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED)
+
+
+def untrusted(status: Status) -> str | None:
+    """Why a row of this status meets no condition, whatever its numbers; None if they decide."""
+    return f"{status}: {status.message}" if status in _UNTRUSTED else None
 
 
 class Valued(Protocol):
@@ -58,6 +69,10 @@ class Answers(Protocol):
     def models(self) -> tuple[str, ...]:
         """The classifiers."""
 
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """What is known of the fit and the sample, `NOT_RANDOM` among it."""
+
     def get(self, model: str, metric: str) -> Judged:
         """The value of a classifier by a metric, on all items."""
 
@@ -81,21 +96,32 @@ class Requirement:
         number: float = row.high - row.low if self.bound == "width" else getattr(row, self.bound)
         return number
 
-    def met_by(self, row: Valued) -> bool:
-        """Whether one estimate meets the condition; an undefined one never does."""
+    def met_by(self, row: Judged) -> bool:
+        """Whether one estimate meets the condition; one that is not to be trusted never does."""
         number = self.tested(row)
-        return not math.isnan(number) and _COMPARE[self.compare](number, self.threshold)
+        trusted = untrusted(row.status) is None and not math.isnan(number)
+        return trusted and _COMPARE[self.compare](number, self.threshold)
 
     def cases(self, estimates: Answers) -> list[tuple[str, str | None]]:
         """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
         found: list[tuple[str, str | None]] = []
+        sample = estimates.diagnostics.get(NOT_RANDOM)
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
             if math.isnan(row.value):
                 value = f"no value ({row.status}: {row.status.message})"
+            elif (why := untrusted(row.status)) is not None:
+                value += f", which is {why}"
+            elif sample is not None:
+                value += (
+                    "; labeled items are shown not to be a random sample "
+                    f"(p = {sample['p_value']:.3f}: {sample['difference']}), and no correction is "
+                    "asked for; --shift auto corrects by weights"
+                )
             line = f"not met: {self.text}: model {row.model!r} has {value}"
-            found.append((row.model, None if self.met_by(row) else line))
+            met = sample is None and self.met_by(row)
+            found.append((row.model, None if met else line))
         return found
 
     def failures(self, estimates: Answers) -> list[str]:

@@ -23,7 +23,6 @@ from fewlabels.cli.output import (
     Output,
     check_classifiers,
     require,
-    table_writer,
     verdict,
 )
 from fewlabels.cli.settings import Engine, Settings
@@ -55,7 +54,10 @@ class AnnotationOptions(Record):
     )
     bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15)
     calibration: str | None = option(
-        HOW, "First apply a calibration that `fewlabels calibrate` saved.", "MODEL.json"
+        HOW,
+        "First apply a calibration that `fewlabels calibrate` saved.",
+        "MODEL.json",
+        file="read",
     )
     require: tuple[str, ...] = require("<=", "high")
 
@@ -79,6 +81,7 @@ class AnnotationOptions(Record):
     Output,
     "json",
     "html",
+    "raw_cells",
     out="Write what is known and predicted of every item; .csv or .parquet.",
 )
 @takes("engine", Engine, without=("posterior",))
@@ -92,7 +95,6 @@ def assess_annotations(
     annotator's; so do the votes of --votes and of classifiers without probabilities.
     """
     conditions = [parse_requirement(condition) for condition in asked.require]
-    output.check(source, asked.calibration)
 
     from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
     from fewlabels.calibration.recalibration import Recalibration
@@ -153,7 +155,7 @@ def assess_annotations(
             )
     if recalibration is not None:
         assessment = _calibrated(assessment, recalibration)
-    write_items = table_writer(output.out, lambda: items)
+    write_items = output.table(output.out, lambda: items)
     output.save_all(assessment.to_dict, html=assessment.save_html, out=write_items)
     output.show(assessment.to_dict, assessment.summary, table="Items")
     return verdict(conditions, assessment)

@@ -19,6 +19,7 @@ from fewlabels.cli.options import (
     OUTPUT,
     RUNNING,
     Record,
+    also_named,
     comma_list,
     command,
     in_options,
@@ -27,7 +28,6 @@ from fewlabels.cli.options import (
 )
 from fewlabels.cli.output import (
     Writer,
-    check_outputs,
     json_writer,
     of_this_command,
     write_outputs,
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 class Data(Record):
     """Which data a benchmark runs on, and where."""
 
-    name: str | None = option(INPUT, metavar="[NAME]", positional=True)
+    name: str | None = option(INPUT, metavar="[NAME]", file="read", positional=True)
     list_protocols: bool = option(
         OUTPUT, "List the protocols and stop.", default=False, flag="--list"
     )
-    data: tuple[str, ...] = option(INPUT, "File or folder. Repeatable.", "PATH", ())
+    data: tuple[str, ...] = option(INPUT, "File or folder. Repeatable.", "PATH", (), file="read")
     where: tuple[str, ...] = option(INPUT, "Only these rows. Repeatable.", "COL=VALUE", ())
     most_items: int | None = option(
         INPUT,
@@ -55,7 +55,9 @@ class Data(Record):
     )
     models: tuple[str, ...] = option(CHOICE, "Only these. Repeatable.", "A,B,..", ())
     exclude_models: tuple[str, ...] = option(CHOICE, "All but these. Repeatable.", "A,B,..", ())
-    out: str | None = option(OUTPUT, "Output, a new folder. Default: ./benchmark-NAME.", "DIR")
+    out: str | None = option(
+        OUTPUT, "Output, a new folder. Default: ./benchmark-NAME.", "DIR", file="folder"
+    )
     resume: bool = option(
         RUNNING, "Continue a run that was interrupted, or add to it.", default=False
     )
@@ -194,6 +196,7 @@ def benchmark(data: Data, columns: Columns, protocol: Protocol) -> int:
     name = load(data.name).name
     try:
         folder = folder_of(data.out, name)
+        also_named("--out", str(folder), "folder")
         interrupts.advise(partial(_how_to_go_on, data.name, data.out, folder))
         with terminal.progress_bar(f"benchmark {name}") as progress:
             results = run(
@@ -271,9 +274,13 @@ class Demonstration(Record):
     """What `fewlabels demo` keeps and writes."""
 
     labels: int = option(HOW, "How many labels are kept.", default=20, at_least=0)
-    out: str = option(OUTPUT, "The report.", "PATH", "report.html", type=str)
-    json: str | None = option(OUTPUT, "Write the estimates as JSON.", "PATH", type=str)
-    save_data: str | None = option(OUTPUT, "Write the predictions as Parquet.", "PATH", type=str)
+    out: str = option(OUTPUT, "The report.", "PATH", "report.html", file="written", type=str)
+    json: str | None = option(
+        OUTPUT, "Write the estimates as JSON.", "PATH", file="written", type=str
+    )
+    save_data: str | None = option(
+        OUTPUT, "Write the predictions as Parquet.", "PATH", file="written", type=str
+    )
 
 
 @command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
@@ -285,8 +292,6 @@ def demo(settings: Settings, asked: Demonstration) -> None:
     They are trained on small parts of the handwritten digits that come with scikit-learn; of
     1,000 other digits most labels are hidden. Nothing is downloaded.
     """
-    check_outputs({"--out": asked.out, "--json": asked.json, "--save-data": asked.save_data})
-
     from fewlabels.bench.demo import compare, make_demo, save_predictions
 
     world = make_demo(asked.labels, settings.seed)

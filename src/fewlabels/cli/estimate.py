@@ -17,7 +17,6 @@ from fewlabels.cli.output import (
     check_classifiers,
     junit_text,
     require,
-    table_writer,
     text_writer,
     verdict,
     with_required,
@@ -66,7 +65,7 @@ class EstimateOptions(Record):
 @takes("source", Input)
 @takes("settings", Settings, by="Estimate by group too. Repeatable.")
 @takes("asked", EstimateOptions)
-@takes("output", Output, "json", "html", "labels_out", "markdown", "junit")
+@takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
 def estimate(
     source: Input, settings: Settings, asked: EstimateOptions, output: Output, engine: Engine
@@ -74,7 +73,6 @@ def estimate(
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in asked.require]
     metrics = with_required(comma_list(asked.metrics), conditions)
-    output.check(source)
     if asked.anytime and (len(source.labels) != 1 or source.labels_as is not None):
         raise UsageError(
             "--anytime goes by the order in which items were drawn; give one record of "
@@ -153,7 +151,7 @@ def estimate(
         # Rows count from 1, as in all other files.
         return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
 
-    labels = table_writer(output.labels_out, likeliest)
+    labels = output.table(output.labels_out, likeliest)
     last = None if folder is None else folder.place
     output.save_all(
         estimates.to_dict, last, html=estimates.save_html, labels_out=labels,
@@ -206,8 +204,6 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
     Says which classifiers cannot be told apart, which may be the best, about how many more labels
     are needed to decide, how much they differ between groups, and how often they fail together.
     """
-    output.check(source)
-
     from fewlabels.questions.compare import check_ranking
     from fewlabels.questions.compare import compare as run
 

@@ -67,6 +67,7 @@ class Columns(Record):
         INPUT,
         "Read all these options from a file; `fewlabels doctor FILE --write TOML` makes one.",
         "TOML",
+        file="read",
     )
     classes: str | None = option(INPUT, "All classes, in the order of the columns.", "A,B,..")
     no_label: tuple[str, ...] = option(
@@ -147,7 +148,7 @@ def _check_mapped(models: Sequence[str]) -> None:
 class Input(Columns):
     """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
 
-    file: str | None = option(INPUT, metavar="FILE", positional=True)
+    file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
     positive: str | None = option(
         INPUT,
         "The positive class. By default a known word (yes, 1, pass, spam ...), else the last "
@@ -160,6 +161,7 @@ class Input(Columns):
         "label, joined by the item. Repeatable.",
         "FILE",
         (),
+        file="read",
     )
     labels_as: Literal["votes", "counts"] | None = option(
         INPUT,
@@ -172,11 +174,13 @@ class Input(Columns):
         "read by the same options; the labels in FILE decide how much it counts "
         "(docs/reference-data.md).",
         "FILE",
+        file="read",
     )
     votes: str | None = option(
         INPUT,
         "Votes, one per row: item, annotator, label. Without a value, FILE itself holds them.",
         "[VOTES]",
+        file="read",
         is_flag=False,
         flag_value=_ALONE,
     )
@@ -328,11 +332,3 @@ class Input(Columns):
         from fewlabels.data.sources import is_standard_input
 
         return self.file is not None and is_standard_input(self.file)
-
-    @property
-    def files(self) -> list[str]:
-        """Where everything that is read lies, without what a name says of the content."""
-        from fewlabels.data.sources import path_of
-
-        named = (self.file, self.votes, *self.labels, self.reference)
-        return [path_of(path) for path in named if path is not None]

@@ -7,7 +7,7 @@ import click
 from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import CHOICE, OUTPUT, Record, command, option, takes
-from fewlabels.cli.output import Output, check_outputs, table_writer, write_outputs
+from fewlabels.cli.output import Output, write_outputs
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import UsageError, one_line
 
@@ -45,8 +45,6 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     together (prediction-powered), and that of all judges together. A log with several criteria
     gets a score for each.
     """
-    output.check(source)
-
     from fewlabels.data.sources import by_criterion
     from fewlabels.questions.score import scored
 
@@ -62,29 +60,28 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
 class Target(Record):
     """What `fewlabels convert` writes."""
 
-    out: str | None = option(OUTPUT, metavar="OUT", positional=True)
+    out: str | None = option(OUTPUT, metavar="OUT", file="table", positional=True, type=str)
 
 
 @command(short_help="Turn a log, or any file, into a table with native columns.")
 @takes("source", Input, without=("reference",))
 @takes("target", Target)
-def convert(source: Input, target: Target) -> None:
+@takes("output", Output, "raw_cells")
+def convert(source: Input, target: Target, output: Output) -> None:
     """Write what FILE holds as OUT, a table of the native columns (label, y__, p__, ...).
 
     OUT ends in .csv or .parquet. A log of an evaluation tool becomes a row per item.
     """
-    from fewlabels.data.write import native_columns, table_kind
+    from fewlabels.data.write import native_columns
 
     if target.out is None:
         raise click.UsageError("Missing argument 'OUT'", click.get_current_context())
-    table_kind(target.out)
-    check_outputs({"OUT": target.out}, source.files)
     with terminal.progress_bar("reading"):
         predictions = source.read(None)
     columns = native_columns(predictions)
     if not columns:
         raise UsageError("there is nothing to write")
-    write_outputs({target.out: table_writer(target.out, lambda: columns)})
+    write_outputs({target.out: output.table(target.out, lambda: columns)})
     click.echo(predictions.summary(terminal.width()))
     click.echo(f"\nTable: {one_line(target.out)}")
     terminal.print_warnings(predictions.notes)

@@ -20,6 +20,7 @@ from fewlabels.cli.options import (
     OUTPUT,
     RUNNING,
     Record,
+    also_named,
     comma_list,
     command,
     option,
@@ -42,7 +43,10 @@ class LabelOptions(Record):
         INPUT, "Columns to show of an item, side by side. By default those of text.", "A,B,..", ()
     )
     images: str | None = option(
-        INPUT, "Folder of the pictures that are named in the columns shown.", "FOLDER"
+        INPUT,
+        "Folder of the pictures that are named in the columns shown.",
+        "FOLDER",
+        file="pictures",
     )
     metrics: str = option(
         CHOICE,
@@ -69,6 +73,7 @@ class LabelOptions(Record):
         OUTPUT,
         "The record to which every decision is added. By default FILE.labels.jsonl.",
         "FILE",
+        file="record",
     )
     annotator: str | None = option(OUTPUT, "Name of who labels. By default the login name.", "NAME")
     terminal: bool = option(RUNNING, "Label in this terminal, without a page.", default=False)
@@ -110,7 +115,7 @@ class LabelOptions(Record):
 @takes(
     "output",
     Output,
-    "out",
+    "raw_cells",
     out="Write FILE with the labels of the record in it, and open no page; .csv or .parquet.",
 )
 def label(source: Input, settings: Settings, asked: LabelOptions, output: Output) -> None:
@@ -120,13 +125,12 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
     command takes the record by --labels. Ctrl-C, or "Finish" on the page, ends it; the same command
     goes on.
     """
-    output.check(source)
-
     from fewlabels.labeling.opening import Wishes, open_session, record_of
 
     record = record_of(source.file, asked.labels)
+    also_named("--labels", str(record), "record")
     if output.out is not None:
-        _join(source, record, output.out)
+        _join(source, record, output)
         return
     arguments = settings.arguments("method", "confidence_level")
     if not asked.terminal:
@@ -215,18 +219,24 @@ def _say_goodbye(session: Session) -> None:
     click.echo(_summary(session))
 
 
-def _join(source: Input, record: Path, out: str) -> None:
+def _join(source: Input, record: Path, output: Output) -> None:
     """Write the table of FILE with the labels in it."""
     from fewlabels.data.joined_table import write_joined
     from fewlabels.data.write import table_kind
 
     said: dict[str, Any] = source.arguments()
-    found = 0
+    out, found = output.out or "", 0
 
     def write(path: Path) -> None:
         nonlocal found
         found = write_joined(
-            source.file, record, path, table_kind(out), item=source.item, label=said["label"]
+            source.file,
+            record,
+            path,
+            table_kind(out),
+            item=source.item,
+            label=said["label"],
+            raw=output.raw_cells,
         )
 
     if source.file is None:

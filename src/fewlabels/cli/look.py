@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
 
 from fewlabels import __version__
-from fewlabels.cli import terminal
 from fewlabels.cli.input import Input
 from fewlabels.cli.options import CHOICE, Record, command, method_names, option, takes
-from fewlabels.cli.output import Output, check_outputs, json_text, json_writer, write_outputs
+from fewlabels.cli.output import Output, text_writer
 from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, unknown
 
@@ -28,8 +27,6 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
 
     The exit code is 2 if `fewlabels estimate` would refuse the file, else 0.
     """
-    output.check(source)
-
     streamed = engine.streams(source)
     if streamed is None:
         from fewlabels.data import diagnose
@@ -40,10 +37,7 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
 
         diagnosis = engine.run(diagnose_files, streamed, source, workers=settings.workers)
 
-    def write_columns(path: Path) -> None:
-        path.write_text(diagnosis.columns, encoding="utf-8")
-
-    recognised = {"write": write_columns} if diagnosis.ok else {}
+    recognised = {"write": text_writer(lambda: diagnosis.columns)} if diagnosis.ok else {}
     output.save_all(diagnosis.to_dict, **recognised)
     output.show(diagnosis.to_dict, diagnosis.summary, named=False)
     if not diagnosis.ok:
@@ -62,19 +56,14 @@ class Which(Record):
 @takes("output", Output, "json")
 def methods(which: Which, output: Output) -> None:
     """List the methods, or say of NAME how it works, what it assumes, and what can be set."""
-    check_outputs({"--json": None if output.printed else output.json})
     name, known = which.method, method_names()
     if name is not None and name not in known:
         raise UsageError(unknown("method", name, known))
     report = _about(name) if name is not None else {"methods": [_about(m) for m in known]}
     report = {"fewlabels": __version__, **report}
-    if output.printed:
-        click.echo(json_text(report), nl=False)
-        return
-    if output.json is not None:
-        write_outputs({output.json: json_writer(report)})
-    width = terminal.width()
-    click.echo(_table(report["methods"], width) if name is None else _page(report, width))
+    output.save_all(lambda: report)
+    show = partial(_table, report["methods"]) if name is None else partial(_page, report)
+    output.show(lambda: report, show, named=False)
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from fewlabels.checks.conditions import untrusted
 from fewlabels.cli import terminal
 from fewlabels.cli.input import SELECTS, Input
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
-from fewlabels.cli.output import Output, Writer, table_writer
+from fewlabels.cli.output import Output, Writer, text_writer
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import UsageError, listed, quoted
 
@@ -123,13 +123,13 @@ def _save_drawn(
 ) -> None:
     """Write the files of a result that is drawn: JSON, page, figures, and a row per item."""
 
-    def save_svg(path: Path) -> None:
+    def drawn() -> str:
         from fewlabels.report.curve_html import render_svg
 
-        path.write_text(render_svg(report), encoding="utf-8")
+        return render_svg(report)
 
     output.save_all(
-        lambda: report, html=save_html, svg=save_svg, out=table_writer(output.out, table)
+        lambda: report, html=save_html, svg=text_writer(drawn), out=output.table(output.out, table)
     )
 
 
@@ -163,6 +163,7 @@ class Band(Record):
     Output,
     "json",
     "svg",
+    "raw_cells",
     html="Write the report as HTML.",
     out="Write the recalibrated probability of every item; .csv or .parquet.",
 )
@@ -171,8 +172,6 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
 
     --out gives row (from 1), score, label and recalibrated probability of every item.
     """
-    output.check(chosen.source)
-
     from fewlabels.questions.curve import curves as run
 
     predictions, curves = chosen.ask(
@@ -252,6 +251,7 @@ class Conditions(Record):
     Output,
     "json",
     "svg",
+    "raw_cells",
     html="Write the report as HTML.",
     out="Write what the threshold makes of every item; .csv or .parquet.",
 )
@@ -261,8 +261,6 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
     --out gives row (from 1), score, label and whether the best threshold calls it positive.
     """
     asked = conditions.arguments()
-    output.check(chosen.source)
-
     from fewlabels.questions.threshold import threshold as run
 
     predictions, answer = chosen.ask(
@@ -282,13 +280,12 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
     _save_drawn(output, report, answer.save_html, decisions)
     output.show(lambda: report, answer.summary)
     required, probability = conditions.probability, report["best_probability"]
-    if required is None or probability >= required:
+    why = untrusted(answer.status)
+    if required is None or (why is None and probability >= required):
         return 0
-    click.echo(
-        f"not met: --probability {required:.4g}: the best threshold meets the conditions with "
-        f"probability {probability:.4g}",
-        err=True,
-    )
+    found = f"the best threshold meets the conditions with probability {probability:.4g}"
+    found += "" if why is None else f", which is {why}"
+    click.echo(f"not met: --probability {required:.4g}: {found}", err=True)
     return 1
 
 
@@ -324,7 +321,7 @@ class List(Record):
 @command("label-next", short_help="Which items to label next.")
 @takes_one_model()
 @takes("wanted", List)
-@takes("output", Output, "json", "html", out="Write the list; .csv or .parquet.")
+@takes("output", Output, "json", "html", "raw_cells", out="Write the list; .csv or .parquet.")
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     """Draw the items of FILE to label next: informative items more often.
 
@@ -334,8 +331,6 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     question's variance that an item's label is expected to remove, those above it in the list being
     known; `drawn` is the probability with which it was drawn, which averages of the labels need.
     """
-    output.check(chosen.source)
-
     from fewlabels.questions.label_next import label_next as run
     from fewlabels.report import render_label_next
 
@@ -347,6 +342,6 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
     output.save_all(
-        lambda: shown, html=answer.save_html, out=table_writer(output.out, lambda: columns)
+        lambda: shown, html=answer.save_html, out=output.table(output.out, lambda: columns)
     )
     output.show(lambda: shown, partial(render_label_next, report))

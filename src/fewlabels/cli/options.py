@@ -26,6 +26,7 @@ from typing import (
 
 import click
 
+from fewlabels.cli.files import Named, Role, check_files
 from fewlabels.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ GROUPS = {
 }
 """The groups of `--help` in their order, and the sentence of each."""
 
-_FILES = frozenset(["PATH", "FILE", "[VOTES]", "TOML", "MODEL.json", "FOLDER", "DIR"])
-"""Metavars of options that name a file."""
+NAMED = "fewlabels.named"
+"""Where the context has the files of a run."""
 
 
 class Field(NamedTuple):
@@ -59,6 +60,7 @@ class Field(NamedTuple):
     default: Any
     flag: str | None
     at_least: int | None
+    file: Role | None
     attributes: Mapping[str, Any]
 
 
@@ -70,6 +72,7 @@ def option(
     *,
     flag: str | None = None,
     at_least: int | None = None,
+    file: Role | None = None,
     **attributes: Any,
 ) -> Any:
     """A field of a record that an option of the command line fills.
@@ -89,11 +92,13 @@ def option(
         Unless given, the field's name with dashes.
     at_least
         Bound of a whole number.
+    file
+        What a value that is a path names; None where it is none.
     **attributes
         Of `click.option`, besides what the field's annotation says.
     """
     attributes |= {"group": group, "help": about, "metavar": metavar}
-    return Field(default, flag, at_least, attributes)
+    return Field(default, flag, at_least, file, attributes)
 
 
 class Record:
@@ -156,7 +161,7 @@ def takes(
     wanted = {*names, *changes} if names else known.keys() - {*without}
     taken = [name for name in known if name in wanted]
 
-    def params() -> list[tuple[str, click.Parameter]]:
+    def params() -> list[Made]:
         return [_param(record, name, changes.get(name, {})) for name in taken]
 
     def add(command: Callback) -> Callback:
@@ -171,8 +176,12 @@ def takes(
     return add
 
 
-def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> tuple[str, click.Parameter]:
-    """Group and option of a field: by its annotation, its default, and what was said of it."""
+Made = tuple[str, Role | None, click.Parameter]
+"""An option of a command: its group, what it names on disk, and itself."""
+
+
+def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
+    """The option of a field: by its annotation, its default, and what was said of it."""
     kind, one = _kinds(record)[name], fields_of(record)[name]
     if NoneType in get_args(kind):
         kind = get_args(kind)[0]
@@ -189,16 +198,16 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> tuple[str
         made = {"type": text if kind is str else kind}
     if one.default is not None and one.default != () and one.default is not False:
         made |= {"default": one.default, "show_default": True}
-    if name in ("method", "metric", "metrics") or one.attributes["metavar"] in _FILES:
-        made["shell_complete"] = _suggested
+    if name in ("method", "metric", "metrics") or one.file is not None:
+        made["shell_complete"] = partial(_suggested, file=one.file is not None)
     made |= one.attributes
     made |= {"help": change} if isinstance(change, str) else change
     group = made.pop("group")
     if made.pop("positional", False):
         del made["help"]
-        return group, click.Argument([name], required=False, **made)
+        return group, one.file, click.Argument([name], required=False, **made)
     flag = one.flag or f"--{name.replace('_', '-')}"
-    return group, click.Option([flag, name], **made)
+    return group, one.file, click.Option([flag, name], **made)
 
 
 _kinds = cache(get_type_hints)
@@ -211,9 +220,21 @@ class GroupedCommand(click.Command):
         """All parameters, which are made when they are first asked for."""
         if not self.params:
             made = [one for params in getattr(self.callback, "params", ()) for one in params()]
-            self.params = [param for _, param in made]
-            self.groups = {param.name: group for group, param in made}
+            self.params = [param for *_, param in made]
+            self.groups = {param.name: group for group, _, param in made}
+            self.files = {param: file for _, file, param in made if file is not None}
         return super().get_params(ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, where no file that it writes is one that it reads."""
+        named = ctx.meta[NAMED] = [
+            Named(str(param.metavar) if param.opts == [param.name] else param.opts[0], path, role)
+            for param, role in self.files.items()
+            for given in [ctx.params[str(param.name)]]
+            for path in ([given] if isinstance(given, str) else given or ())
+        ]
+        check_files(named)
+        return super().invoke(ctx)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section per group, in a fixed order; within it as they were declared."""
@@ -234,13 +255,21 @@ command = partial(click.command, cls=GroupedCommand)
 """A command that takes records of options; else as `click.command`."""
 
 
+def also_named(option: str, path: str, role: Role) -> None:
+    """Check a file that the command names itself, where an option does not, beside all others."""
+    named: list[Named] = click.get_current_context().meta[NAMED]
+    if not any(one.option == option for one in named):
+        named.append(Named(option, path, role))
+        check_files(named)
+
+
 def _suggested(
-    context: click.Context, param: click.Parameter, incomplete: str
+    context: click.Context, param: click.Parameter, incomplete: str, *, file: bool
 ) -> list[CompletionItem]:
     """Methods, metrics (behind the last comma of a list), or that a file is meant."""
     from click.shell_completion import CompletionItem
 
-    if param.metavar in _FILES:
+    if file:
         return [CompletionItem(incomplete, type="file")]
     before, comma, last = "", "", incomplete
     if param.name == "method":

@@ -1,17 +1,14 @@
 """What a command gives: files, text or JSON, and an exit code that `--require` decides.
 
-Files are proven writable before the work, and written whole or not at all.
+Files are written whole or not at all; before the work they are proven writable (`files`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 import shlex
 import shutil
-import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
@@ -22,8 +19,8 @@ import click
 
 from fewlabels.checks.conditions import Requirement
 from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
-from fewlabels.cli.options import OUTPUT, Record, fields_of, option
+from fewlabels.cli.files import cannot_write, draft_of, is_device
+from fewlabels.cli.options import OUTPUT, Record, option
 from fewlabels.errors import InputError, UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
@@ -36,7 +33,7 @@ TYPED = "fewlabels.typed"
 """Where the context has what was typed behind the program's name."""
 
 # A path may be bytes that are no text.
-_path = partial(option, OUTPUT, type=str)
+_path = partial(option, OUTPUT, file="written", type=str)
 
 
 class Output(Record):
@@ -46,9 +43,9 @@ class Output(Record):
     html: str | None = _path("Write the report as one HTML file.", "PATH")
     svg: str | None = _path("Write the figures as SVG.", "PATH")
     save: str | None = _path("Write the fitted map as JSON.", "MODEL.json")
-    out: str | None = _path(None, "FILE")
+    out: str | None = _path(None, "FILE", file="table")
     labels_out: str | None = _path(
-        "Write the likeliest class of every item, as .csv or .parquet.", "PATH"
+        "Write the likeliest class of every item, as .csv or .parquet.", "PATH", file="table"
     )
     markdown: str | None = _path(
         "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
@@ -56,33 +53,25 @@ class Output(Record):
     )
     junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
     write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
+    raw_cells: bool = option(
+        OUTPUT, "Leave text of CSV that a spreadsheet takes for a formula as it is.", default=False
+    )
 
     @property
     def printed(self) -> bool:
         """Whether JSON is printed, and nothing else."""
         return self.json == "-"
 
-    def check(self, source: Input, saved: str | None = None) -> None:
-        """Prove that every file can be written, before the work begins.
+    def table(self, path: str | None, columns: Callable[[], Mapping[str, Any]]) -> Writer:
+        """Write columns as a table of the kind that the ending of `path` says."""
 
-        Parameters
-        ----------
-        source, saved
-            What is read, which no output may replace: the input, and a saved map.
+        def write(temporary: Path) -> None:
+            from fewlabels.data.write import table_kind, write_table
 
-        Raises
-        ------
-        UsageError
-            Where one cannot, is an input, is named twice, or a table has another ending.
-        """
-        for table in (self.out, self.labels_out):
-            if table is not None:
-                from fewlabels.data.write import table_kind
+            assert path is not None
+            write_table(columns(), temporary, table_kind(path), raw=self.raw_cells)
 
-                table_kind(table)
-        paths = {f"--{n.replace('_', '-')}": getattr(self, n) for n in fields_of(Output)}
-        paths["--json"] = None if self.printed else self.json
-        check_outputs(paths, [*source.files, *([] if saved is None else [saved])])
+        return write
 
     def save_all(
         self,
@@ -170,58 +159,6 @@ def of_this_command() -> AbstractContextManager[None]:
     return made_by(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
 
 
-def table_writer(path: str | None, columns: Callable[[], Mapping[str, Any]]) -> Writer:
-    """Write columns as a table of the kind that the ending of `path` says."""
-
-    def write(temporary: Path) -> None:
-        from fewlabels.data.write import table_kind, write_table
-
-        assert path is not None
-        write_table(columns(), temporary, table_kind(path))
-
-    return write
-
-
-def check_outputs(outputs: Mapping[str, str | None], sources: Sequence[str] = ()) -> None:
-    """Prove, before the work begins, that every output can be written.
-
-    Parameters
-    ----------
-    outputs
-        Option -> path it names; None where it was not given.
-    sources
-        The input files, which no output may replace.
-
-    Raises
-    ------
-    UsageError
-        Where a path cannot be written, is the input, or is named twice.
-    """
-    taken = {_place(source): "the input file" for source in sources}
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        try:
-            # Fail as writing would, and leave nothing behind.
-            if not path:
-                raise ValueError("the path is empty")
-            if os.path.isdir(path):
-                raise IsADirectoryError(None, "it is a folder")
-            if os.path.exists(path) and not os.access(path, os.W_OK):
-                raise PermissionError(None, "permission denied")
-            if not _is_device(path):
-                temporary = _temporary(path)
-                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-                temporary.unlink()
-        except (OSError, ValueError) as error:
-            raise UsageError(_cannot_write(f"{name} {path!r}", error)) from None
-        place = _place(path)
-        if place in taken:
-            raise UsageError(f"{name} {path!r} is {taken[place]} too; name another file")
-        if not _is_device(path):
-            taken[place] = f"the file of {name}"
-
-
 def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | None = None) -> None:
     """Write all files, or none of them.
 
@@ -242,7 +179,7 @@ def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | No
     written: dict[str, Path] = {}
     try:
         for path, write in writers.items():
-            written[path] = _temporary(path)
+            written[path] = draft_of(path)
             try:
                 write(written[path])
             except InputError as error:  # of who writes a page, who knows the draft's name alone
@@ -250,17 +187,17 @@ def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | No
             with written[path].open("rb") as draft:
                 os.fsync(draft.fileno())  # some disks say only here that they are full
         # What a device has taken cannot be taken back: it comes before whatever can.
-        for path in filter(_is_device, written):
+        for path in filter(is_device, written):
             with written[path].open("rb") as source, open(path, "wb") as device:
                 shutil.copyfileobj(source, device)
         with ExitStack() as kept, ExitStack() as undo:
-            for path in [path for path in written if not _is_device(path)]:
+            for path in [path for path in written if not is_device(path)]:
                 _put(written[path], path, kept, undo)
             if last is not None:
                 last()
             undo.pop_all()
     except OSError as error:
-        raise UsageError(_cannot_write(f"{path!r}", error)) from None
+        raise UsageError(cannot_write(f"{path!r}", error)) from None
     finally:
         for temporary in written.values():
             with suppress(OSError):
@@ -275,7 +212,7 @@ def _put(temporary: Path, path: str, kept: ExitStack, undo: ExitStack) -> None:
         undo.callback(os.unlink, target)
         return
     shutil.copymode(target, temporary)
-    before = _temporary(path)
+    before = draft_of(path)
     kept.callback(before.unlink, missing_ok=True)
     try:
         os.link(target, before)
@@ -292,41 +229,7 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 def json_writer(value: Mapping[str, Any]) -> Writer:
     """Write `value` as JSON."""
-
-    def write(path: Path) -> None:
-        path.write_text(json_text(value), encoding="ascii")
-
-    return write
-
-
-def _cannot_write(what: str, error: OSError | ValueError) -> str:
-    reason = getattr(error, "strerror", None) or str(error)
-    return f"cannot write {what}: {reason}; name a file in a folder that exists and is writable"
-
-
-def _place(path: str) -> str:
-    """Where a path leads; a path that cannot be is left to whoever opens it."""
-    try:
-        return os.path.realpath(path)
-    except ValueError:
-        return path
-
-
-def _is_device(path: str) -> bool:
-    """Whether the path is a pipe, terminal or /dev/null, which a rename would destroy."""
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return False
-
-
-def _temporary(path: str) -> Path:
-    if _is_device(path):
-        return Path(tempfile.gettempdir()) / f"fewlabels-{secrets.token_hex(8)}"
-    # Beside the target that links lead to: a rename must not cross file systems or cut a link.
-    # Random, so that two runs do not meet; short, so that a long name still has room.
-    target = Path(os.path.realpath(path))
-    return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+    return text_writer(lambda: json_text(value))
 
 
 # Conditions on the estimates, which decide the exit code.

@@ -19,7 +19,7 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Output, table_writer
+from fewlabels.cli.output import Output
 from fewlabels.cli.settings import Settings
 from fewlabels.errors import UsageError, one_line
 
@@ -47,7 +47,9 @@ class Map(Record):
     )
     features: tuple[str, ...] = option(CHOICE, "Columns of the features.", "COL,..", ())
     penalty: float | None = option(HOW, "Use this penalty instead of choosing one.", "X")
-    apply: str | None = option(HOW, "Apply a saved map to FILE.", "MODEL.json", type=str)
+    apply: str | None = option(
+        HOW, "Apply a saved map to FILE.", "MODEL.json", file="read", type=str
+    )
 
     def check(self, settings: Settings, output: Output) -> None:
         """Refuse what contradicts itself, before a file is read.
@@ -84,7 +86,15 @@ class Map(Record):
 @takes("source", Input, without=("positive", "reference"))
 @takes("settings", Settings, "models", "seed")
 @takes("asked", Map)
-@takes("output", Output, "json", "html", "save", out="Write FILE calibrated: .csv or .parquet.")
+@takes(
+    "output",
+    Output,
+    "json",
+    "html",
+    "save",
+    "raw_cells",
+    out="Write FILE calibrated: .csv or .parquet.",
+)
 def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> int:
     """Fit a calibration to the classifiers in FILE, or apply one that was saved.
 
@@ -92,7 +102,6 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
     file like FILE.
     """
     asked.check(settings, output)
-    output.check(source, asked.apply)
 
     from fewlabels.calibration.recalibration import Recalibration, fit
     from fewlabels.calibration.recalibration import Settings as MapSettings
@@ -103,7 +112,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
             # Items without labels may not show what the classes are; the calibration knows.
             source = source.but(classes=",".join(map(str, saved.classes)))
         predictions = _everything(source)
-        out = table_writer(output.out, lambda: saved.apply(predictions).columns())
+        out = output.table(output.out, lambda: saved.apply(predictions).columns())
         output.save_all(dict, out=out)
         click.echo(f"Calibrated: {one_line(output.out or '')}")
         return 0
@@ -128,7 +137,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
         lambda: report,
         html=partial(save_page, "calibration", report),
         save=fitted.save,
-        out=table_writer(output.out, lambda: fitted.apply(predictions).columns()),
+        out=output.table(output.out, lambda: fitted.apply(predictions).columns()),
     )
     output.show(lambda: report, partial(render_calibration, report), table="Calibrated")
     return 0
@@ -161,8 +170,6 @@ def shift(source: Input, settings: Settings, output: Output) -> None:
     Where they do not: what differs, how frequent the classes are among the unlabeled items, and
     which correction `fewlabels estimate --shift` would make.
     """
-    output.check(source)
-
     from fewlabels.shifts.analysis import shift as run
 
     arguments = settings.arguments("method", "confidence_level", "random_state")

@@ -116,7 +116,7 @@ class Engine(Record):
     """How files that do not fit into memory are read; see `fewlabels.estimate_files`."""
 
     posterior: str | None = option(
-        OUTPUT, "Write P(label) of every row as Parquet, a file per part.", "FOLDER"
+        OUTPUT, "Write P(label) of every row as Parquet, a file per part.", "FOLDER", file="folder"
     )
     engine: Literal["auto", "memory", "threads", "processes", "dask"] = option(
         RUNNING,
@@ -265,7 +265,7 @@ def _is_large(source: Input) -> bool:
         files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
         if not any(file.stat().st_size for file in files):
             return False
-    except OSError:
+    except (OSError, ValueError):
         if not source.is_standard_input:
             return False
     from fewlabels.errors import InputError

@@ -11,13 +11,14 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from fewlabels.data.content import ENDINGS, byte_stream, compression, is_plain, not_utf8
@@ -41,6 +42,36 @@ _BATCHES_BETWEEN = 64
 _TO_THE_END = 2**62
 _NO_NUMBER = "conversion error to double"
 _DELIMITERS = ",\t;"
+
+# What a spreadsheet would run, and a number, which it would not. An apostrophe in front makes text
+# of it, in a spreadsheet and here; where one is already there another one comes before it.
+_FORMULA, _NUMBER = r"'*[=+\-@\t\r\n]", r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?%?$"
+
+
+def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows for a CSV file: an apostrophe is before each text that would be a formula.
+
+    Names of columns are cells too. Numbers stay as they are; `as_written` is the inverse.
+    """
+    names, *columns = (
+        _changed(cells, lambda texts: pc.binary_join_element_wise("'", texts, ""), "")
+        for cells in (pa.array(rows.schema.names, pa.string()), *rows.columns)
+    )
+    return pa.RecordBatch.from_arrays(columns, names.to_pylist())
+
+
+def as_written(cells: pa.Array) -> pa.Array:
+    """Cells of a CSV file as they were before `without_formulas`."""
+    return _changed(cells, lambda texts: pc.utf8_slice_codeunits(texts, 1), "'")
+
+
+def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str) -> pa.Array:
+    """Cells with the texts changed that begin so and go on as a formula does."""
+    if not pa.types.is_string(cells.type) or not pc.any(pc.starts_with(cells, front)).as_py():
+        return cells
+    formula = pc.match_substring_regex(cells, f"^{front}{_FORMULA}")
+    formula = pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
+    return pc.if_else(formula, change(cells), cells) if pc.any(formula).as_py() else cells
 
 
 class _Text:
@@ -228,7 +259,7 @@ class DelimitedFile:
                 return
             with reader:
                 for batch in reader:
-                    yield pa.RecordBatch.from_arrays(batch.columns, names)
+                    yield pa.RecordBatch.from_arrays(list(map(as_written, batch.columns)), names)
 
     def _refuse_open_quote(self) -> None:
         """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
@@ -304,7 +335,7 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
     try:
         for skip, row in enumerate(rows, 1):
             if row:
-                names = tuple(column.strip() for column in row)
+                names = tuple(as_written(pa.array([cell.strip() for cell in row])).to_pylist())
                 file = DelimitedFile(path, name, names, delimiter, skip, body, len(names))
                 return _without_empty_columns(file, rows)
     except csv.Error as error:

@@ -17,12 +17,13 @@ from fewlabels.errors import InputError, listed, quoted
 
 
 def write_joined(
-    source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None
-) -> int:
+    source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None,
+    raw: bool = False,
+) -> int:  # fmt: skip
     """Write a file's table with the labels of its record, some thousand rows at a time.
 
     The column of labels is filled where it is empty; it is `label`, unless the file has one of
-    another name. How many labels are in it.
+    another name; `raw` is as for `write_batches`. How many labels are in it.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def write_joined(
                 found += sum(key in labels for key in keys)
                 yield _with_column(batch.rows, target, pa.array(said, pa.string()))
 
-        write_batches(joined(), path, kind)
+        write_batches(joined(), path, kind, raw=raw)
         if not found:
             raise InputError(
                 f"no item of {record} is in column {quoted(column)}; its items are such as "

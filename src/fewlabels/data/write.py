@@ -73,8 +73,12 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
     return out
 
 
-def write_table(columns: Mapping[str, Any], path: Path, kind: TableKind) -> None:
+def write_table(
+    columns: Mapping[str, Any], path: Path, kind: TableKind, *, raw: bool = False
+) -> None:
     """Write named columns of one length, arrays or lists; None and NaN become null.
+
+    `raw` is as for `write_batches`.
 
     Raises
     ------
@@ -84,18 +88,19 @@ def write_table(columns: Mapping[str, Any], path: Path, kind: TableKind) -> None
     import pyarrow as pa
 
     table = pa.table({name: pa.array(c, from_pandas=True) for name, c in columns.items()})
-    if kind == "csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, path)
-    else:
-        import pyarrow.parquet as pq
-
-        pq.write_table(table, path, write_page_checksum=True)
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    write_batches(batches, path, kind, raw=raw)
 
 
-def write_batches(batches: Iterable[pa.RecordBatch], path: Path, kind: TableKind) -> None:
+def write_batches(
+    batches: Iterable[pa.RecordBatch], path: Path, kind: TableKind, *, raw: bool = False
+) -> None:
     """Write rows as they come; columns have the types of the first batch.
+
+    Parameters
+    ----------
+    raw
+        Whether cells of CSV that a spreadsheet would take for formulas stay as they are.
 
     Raises
     ------
@@ -106,16 +111,21 @@ def write_batches(batches: Iterable[pa.RecordBatch], path: Path, kind: TableKind
     """
     from pyarrow import csv, parquet
 
-    rest = iter(batches)
+    from fewlabels.data.delimited import without_formulas
+
+    inert = kind == "csv" and not raw
+    rest = map(without_formulas, batches) if inert else iter(batches)
     first = next(rest, None)
     if first is None:
         raise InputError("there are no rows; a file needs at least one item")
-    made: Any = (
-        csv.CSVWriter(path, first.schema)
-        if kind == "csv"
-        else parquet.ParquetWriter(path, first.schema, write_page_checksum=True)
-    )
-    with made:
-        made.write_batch(first)
-        for batch in rest:
-            made.write_batch(batch.cast(first.schema) if batch.schema != first.schema else batch)
+    with path.open("wb") as file:  # by ourselves, as the path may be no text
+        made: Any = (
+            csv.CSVWriter(file, first.schema)
+            if kind == "csv"
+            else parquet.ParquetWriter(file, first.schema, write_page_checksum=True)
+        )
+        with made:
+            made.write_batch(first)
+            for batch in rest:
+                same = batch.schema == first.schema
+                made.write_batch(batch if same else batch.cast(first.schema))

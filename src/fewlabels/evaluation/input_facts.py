@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, Split, sampling_test
+from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
+from fewlabels.data.sampling_test import sampling_test as run_test
 from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -34,7 +35,7 @@ def facts(
     level: float | None,
     *,
     distribution: bool,
-    corrected: bool = False,
+    selection: SamplingTest | None = None,
 ) -> list[str]:
     """Notes, and what is not used.
 
@@ -48,8 +49,8 @@ def facts(
         Confidence level; None without intervals.
     distribution
         Whether classifiers are judged against the distribution of annotators' labels.
-    corrected
-        Whether a correction for shift was asked for, so that nobody needs to be told to.
+    selection
+        What shows that the labeled items are no random sample, where nothing corrects for it.
     """
     sentences = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
@@ -68,10 +69,7 @@ def facts(
         )
     sentences += _seen(predictions)
     sentences += _copies(predictions)
-    # Where annotators' distributions are judged there is no correction to point to.
-    tested = not (corrected or distribution)
-    differs = not_a_random_sample(predictions, method) if tested else None
-    sentences += [] if differs is None else [differs]
+    sentences += [] if selection is None else [_not_random(selection, method)]
     if distribution:
         sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
@@ -253,8 +251,8 @@ _WORTH_A_LOOK = 0.1
 _SHIFT_SALT = 0x5A3B
 
 
-def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
-    """What differs between labeled and unlabeled items, and what to do; None where nothing shows.
+def not_a_random_sample(predictions: Predictions, method: str) -> SamplingTest | None:
+    """What differs between labeled and unlabeled items; None where nothing shows.
 
     A hundred permutations decide whether a thousand are worth their time: the level stays below
     .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
@@ -271,11 +269,14 @@ def not_a_random_sample(predictions: Predictions, method: str) -> str | None:
         return None
     # Sums of keys wrap around and do not depend on the order of the items.
     rng = np.random.default_rng([_SHIFT_SALT, int(predictions.keys.sum())])
-    if sampling_test(predictions, rng, GLANCE).p_value > _WORTH_A_LOOK:
+    if run_test(predictions, rng, GLANCE).p_value > _WORTH_A_LOOK:
         return None
-    test = sampling_test(predictions, rng, QUICK)
-    if test.p_value >= _SHIFT_LEVEL:
-        return None
+    test = run_test(predictions, rng, QUICK)
+    return test if test.p_value < _SHIFT_LEVEL else None
+
+
+def _not_random(test: SamplingTest, method: str) -> str:
+    """What differs, what follows from it, and what to do."""
     known = METHODS.get(method)
     consequence = "estimates may be off by more than their intervals say"
     if known is not None and known.chosen_by_score.startswith("yes"):

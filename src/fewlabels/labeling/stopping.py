@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fewlabels.checks.conditions import Requirement, condition_of
-from fewlabels.errors import UsageError, listed, quoted, unknown
+from fewlabels.checks.conditions import Requirement, condition_of, untrusted
+from fewlabels.errors import Status, UsageError, listed, quoted, unknown
 from fewlabels.evaluation.anytime import GUARDED
 
 
@@ -25,7 +25,7 @@ class Row:
     value: float
     low: float
     high: float
-    status: str = "ok"
+    status: Status = Status.OK
     guard: tuple[float, float] | None = None
 
 
@@ -75,6 +75,10 @@ class Stop:
         open_ = [row for row in tested if not asked.met_by(row)]
         if tested and not open_:
             return Verdict(True, self._why(tested), 0)
+        refused = [row for row in open_ if untrusted(row.status) is not None]
+        if refused:
+            who, why = listed([row.model for row in refused], 3), untrusted(refused[0].status)
+            return Verdict(False, f"go on: {asked.metric} of {who} is {why}", None)
         needed = [self._needed(row, n_labeled) for row in open_]
         most = None if None in needed or not needed else max(n for n in needed if n is not None)
         who = listed([row.model for row in open_], 3) or "any classifier"
@@ -99,7 +103,7 @@ class Stop:
         if not self.by_guard:
             return row
         low, high = row.guard or (math.nan, math.nan)
-        return Row(row.model, row.metric, row.value, low, high)
+        return Row(row.model, row.metric, row.value, low, high, row.status)
 
     def _needed(self, row: Row, n: int) -> int | None:
         """About how many labels more, as intervals narrow with the root of their number."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.data.label_record import DecidedItems
-from fewlabels.errors import FewlabelsError, Status
+from fewlabels.errors import FewlabelsError
 from fewlabels.estimating import estimate
 from fewlabels.evaluation.anytime import GUARDED
 from fewlabels.kernels.arrays import Floats, Ints
@@ -95,7 +95,7 @@ class Watch:
                 random_state=self.seed,
             )
             found = tuple(
-                Row(r.model, r.metric, r.value, r.low, r.high, str(r.status),
+                Row(r.model, r.metric, r.value, r.low, r.high, r.status,
                     self.guard(r.model, r.metric, known))
                 for r in made.rows
             )  # fmt: skip
@@ -180,8 +180,8 @@ class Watch:
             **{k: _plain(getattr(row, k)) for k in ("value", "low", "high")},
             "guard_low": low,
             "guard_high": high,
-            "status": row.status,
-            "message": Status(row.status).message,
+            "status": str(row.status),
+            "message": row.status.message,
             "labels_to_width": labels_to_width(n + self.predictions.n_labeled, width, USUAL_WIDTH),
         }
 

@@ -14,7 +14,8 @@ from fewlabels.report.benchmark_tables import Grid
 from fewlabels.report.benchmark_text import render_text as text_of_errors
 from fewlabels.report.benchmark_words import Summary
 from fewlabels.report.html import environment
-from fewlabels.report.words import cell_width, clean, pad
+from fewlabels.report.markdown import escaped, not_live
+from fewlabels.report.words import cell_width, pad
 
 HISTOGRAMS = "histograms"
 """The design of protocols that measure disagreement."""
@@ -128,20 +129,6 @@ def _svg(figure: Figure) -> str:
 
 # --- Markdown that is also pleasant to read as text -------------------------------------------
 
-# An underscore inside a word is no emphasis, and names are full of them.
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#]|(?<![^\W_])_|_(?![^\W_])")
-
-
-def escaped(text: object) -> str:
-    r"""Text that Markdown shows as it is.
-
-    Examples
-    --------
-    >>> print(escaped("ERM_seed1 | _a_ <b>"))
-    ERM_seed1 \| \_a\_ \<b\>
-    """
-    return _SPECIAL.sub(lambda found: "\\" + found[0], clean(text))
-
 
 def _markdown(content: Content, figures: Mapping[str, str]) -> Iterator[str]:
     """The lines of the report; `figures` maps their paths to titles."""
@@ -168,7 +155,7 @@ def _markdown(content: Content, figures: Mapping[str, str]) -> Iterator[str]:
         for grid in section.grids:
             if grid.folded:
                 # A line of HTML and an empty one around it, or the table would not be one.
-                title = html.escape(clean(grid.title))
+                title = html.escape(not_live(grid.title))
                 yield from ["<details>", f"<summary>{title}</summary>", ""]
             elif grid.title:
                 yield from [f"### {escaped(grid.title)}", ""]

@@ -28,8 +28,8 @@ def render_markdown(report: Report) -> str:
     for group in dict.fromkeys(block.group for block in shown):
         members = [block for block in shown if block.group == group]
         if group is not None:
-            lines += [f"**{_cell(group)}**", ""]
-        lines.append("| | " + " | ".join(_cell(block.metric) for block in members) + " |")
+            lines += [f"**{escaped(group)}**", ""]
+        lines.append("| | " + " | ".join(escaped(block.metric) for block in members) + " |")
         lines.append("|---|" + "---|" * len(members))
         for model in report["models"]:
             cells = [
@@ -38,15 +38,15 @@ def render_markdown(report: Report) -> str:
                 for row in block.rows
                 if row.model == model
             ]
-            lines.append(f"| {_cell(model)} | " + " | ".join(cells) + " |")
+            lines.append(f"| {escaped(model)} | " + " | ".join(cells) + " |")
         lines.append("")
     lines.append(
         f"{percent(report['confidence_level'])} intervals {speaks_of(report)}; method "
-        f"{report['method']}, fewlabels {report['fewlabels']}."
+        f"{escaped(report['method'])}, fewlabels {report['fewlabels']}."
     )
     notes = [f"{status}: {message}" for status, message in status_notes(report, shown)]
     notes += report.get("warnings") or []
-    lines += ["", *(f"- {_cell(note)}" for note in notes[:_MOST_WARNINGS])]
+    lines += ["", *(f"- {escaped(note)}" for note in notes[:_MOST_WARNINGS])]
     if len(notes) > _MOST_WARNINGS:
         lines.append(f"- and {plural(len(notes) - _MOST_WARNINGS, 'more warning')}")
     return "\n".join(lines) + "\n"
@@ -57,9 +57,30 @@ def _figures(block: Block, row: Row) -> str:
     return said if row.status == "ok" or row.value is None else f"{said} ({row.status})"
 
 
-def _cell(text: object) -> str:
-    """Text that no table takes for its own marks."""
-    return re.sub(r"([|`*_<>\[\]])", r"\\\1", clean(text)) if text else ""
+# An underscore inside a word is no emphasis, and names are full of them.
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#]|(?<![^\W_])_|_(?![^\W_])")
+
+# Where a host would link text to a person, an issue, a commit or an address, escaped or not.
+_LIVE = re.compile(
+    r"(?<=[@#])(?=\S)|(?<=[!%&~$])(?=\w)|(?<=\b[Gg][Hh]-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)"
+    r"|(?<=\b[0-9a-f]{4})(?=[0-9a-f]{3,36}\b)"
+)
+
+
+def not_live(text: object) -> str:
+    """Text on its line that names nobody and no issue: a space of no width parts what would."""
+    return _LIVE.sub("\u200b", clean(text))
+
+
+def escaped(text: object) -> str:
+    r"""Text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> print(escaped("ERM_seed1 | _a_ <b>"))
+    ERM_seed1 \| \_a\_ \<b\>
+    """
+    return _SPECIAL.sub(lambda found: "\\" + found[0], not_live(text))
 
 
 class Case(NamedTuple):

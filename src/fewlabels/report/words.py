@@ -71,6 +71,8 @@ def without_ink(text: str) -> str:
 def clean(text: object) -> str:
     r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
 
+    So do code points that are no characters, which XML forbids.
+
     Examples
     --------
     >>> print(clean("two\nlines"))
@@ -81,7 +83,7 @@ def clean(text: object) -> str:
         return text
     return "".join(
         c
-        if c in _JOINERS or unicodedata.category(c) not in _ESCAPED
+        if c in _JOINERS or (unicodedata.category(c) not in _ESCAPED and ord(c) & 0xFFFE != 0xFFFE)
         else c.encode("unicode_escape").decode("ascii")
         for c in text
     )

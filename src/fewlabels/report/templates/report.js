@@ -113,6 +113,9 @@
     const kept = row => cellsOf(row).map(textOf).filter((_, k) => !plots[k]);
     const body = rows.map(kept), names = kept(head);
     const split = names.map((_, k) => body.some(row => interval.test(row[k])));
+    // As in the tables that are written: a spreadsheet takes no name for a formula.
+    const formula = text => /^'*[=+\-@]/.test(text) && !/^'*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text);
+    const inert = text => formula(text) ? `'${text}` : text;
     const quoted = text => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
     const lines = [
       names.flatMap((name, k) => split[k] ? [name, `${name} low`, `${name} high`] : [name]),
@@ -121,7 +124,7 @@
         return split[k] ? (found ? found.slice(1) : [text, "", ""]) : [text];
       })),
     ];
-    return lines.map(line => line.map(quoted).join(",") + "\n").join("");
+    return lines.map(line => line.map(inert).map(quoted).join(",") + "\n").join("");
   };
   const copy = async text => {
     try {

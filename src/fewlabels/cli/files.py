@@ -1,0 +1,181 @@
+"""The files that a run reads and writes, as its options name them: none is both, none two outputs.
+
+An option says what its value names (`Role`), so that whoever adds one cannot forget it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from fewlabels.errors import FewlabelsError, UsageError
+
+Role = Literal["read", "pictures", "written", "table", "folder", "record"]
+"""What a path is to a run: data, or anything else, that is `read`, be it a folder of files;
+a folder of `pictures`; a file that is `written`, or a `table`, whose ending says which;
+a `folder` of files that are written; a `record`, which is read and added to."""
+
+_DASH = "-"
+
+
+class Named(NamedTuple):
+    """A path, the option that names it, and what it is to the run."""
+
+    option: str
+    path: str
+    role: Role
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it may be named more than once."""
+        return self.role in ("read", "pictures")
+
+
+def check_files(named: Iterable[Named]) -> None:
+    """Refuse outputs that are read, or named twice, and those that cannot be written.
+
+    A file is known by its place on disk, whatever leads to it: another spelling, a link. So are
+    those of a folder that is read, and standard input.
+
+    Raises
+    ------
+    UsageError
+        Naming the option.
+    """
+    known = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
+    outputs = [one for one in known if not one.is_read]
+    for one in outputs:
+        if one.role == "table":
+            from fewlabels.data.write import table_kind
+
+            table_kind(one.path)
+        if one.role in ("written", "table"):
+            _check_writable(one)
+        elif one.role == "folder" and (not one.path or "\0" in one.path):
+            raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
+    # Names that are read may be others than of files.
+    plain = (_without_mark(one) for one in known if one.is_read and outputs)
+    read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
+    taken: dict[Hashable, str] = {}
+    for one in read:
+        taken |= dict.fromkeys(_read_of(one), "the input file")
+    for one in outputs:
+        place = _identity(one.path)
+        words = taken.get(place) if place is not None else None
+        if one.role == "table":
+            words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
+        elif one.role == "folder":
+            within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))
+            words = words or next((f"the folder of {of.option} {of.path!r}" for of in within), None)
+        if words is not None:
+            other = "folder" if one.role == "folder" else "file"
+            raise UsageError(f"{one.option} {one.path!r} is {words} too; name another {other}")
+        taken[place] = f"the file of {one.option}"
+
+
+def _without_mark(one: Named) -> Named:
+    """The path alone, without what is said behind its `#`."""
+    if "#" not in one.path:
+        return one
+    from fewlabels.data.sources import path_of
+
+    return one._replace(path=_DASH if one.path.startswith("-#") else path_of(one.path))
+
+
+def _read_of(one: Named) -> Iterator[Hashable]:
+    """The place of what is read, and of the files of a folder."""
+    path = one.path
+    if path == _DASH:
+        with suppress(OSError, ValueError, AttributeError):  # closed, or no file
+            yield _place(os.fstat(sys.stdin.fileno()))
+        return
+    yield _identity(path)
+    if one.role == "read" and os.path.isdir(path):
+        from fewlabels.data.sources import locate
+
+        with suppress(FewlabelsError):  # said where it is read
+            located = locate(path, [])
+            yield from map(_identity, () if located is None else map(str, located.files))
+
+
+def _identity(path: str) -> Hashable:
+    """What tells a file or folder from others; None of a device, which takes what comes."""
+    try:
+        return _place(os.stat(path))
+    except (OSError, ValueError):
+        return _real(path)
+
+
+def _place(found: os.stat_result) -> Hashable:
+    whole = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return (found.st_dev, found.st_ino) if whole else None
+
+
+def _real(path: str) -> str:
+    """Where links lead; a path that cannot be is left to whoever opens it."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
+
+
+def _below(path: str, folder: str) -> tuple[str, ...]:
+    """The names from a folder down to a path; none where it is elsewhere."""
+    front = _real(folder).rstrip(os.sep) + os.sep
+    real = _real(path)
+    return tuple(real[len(front) :].split(os.sep)) if real.startswith(front) else ()
+
+
+def _part_of(table: Named, folder: Named) -> bool:
+    """Whether a table would be read as a part of a folder: in it, or in a folder `name=value`."""
+    names = _below(table.path, folder.path) if folder.role == "read" else ()
+    return bool(names) and all("=" in name for name in names[:-1])
+
+
+def _check_writable(one: Named) -> None:
+    """Fail as writing would, and leave nothing behind."""
+    path = one.path
+    try:
+        if not path:
+            raise ValueError("the path is empty")
+        if os.path.isdir(path):
+            raise IsADirectoryError(None, "it is a folder")
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise PermissionError(None, "permission denied")
+        if not is_device(path):
+            draft = draft_of(path)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            draft.unlink()
+    except (OSError, ValueError) as error:
+        raise UsageError(cannot_write(f"{one.option} {path!r}", error)) from None
+
+
+def cannot_write(what: str, error: OSError | ValueError) -> str:
+    """Say that something cannot be written, and why."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"cannot write {what}: {reason}; name a file in a folder that exists and is writable"
+
+
+def is_device(path: str) -> bool:
+    """Whether the path is a pipe, terminal or /dev/null, which a rename would destroy."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def draft_of(path: str) -> Path:
+    """Where a file is until it is whole."""
+    if is_device(path):
+        return Path(tempfile.gettempdir()) / f"fewlabels-{secrets.token_hex(8)}"
+    # Beside the target that links lead to: a rename must not cross file systems or cut a link.
+    # Random, so that two runs do not meet; short, so that a long name still has room.
+    target = Path(os.path.realpath(path))
+    return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")

@@ -1,0 +1,245 @@
+"""No output goes to a file that the run reads, or to one of another output, whatever names it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from fewlabels.cli.app import app
+from fewlabels.cli.options import GroupedCommand
+
+Run = Callable[..., tuple[int, str, str]]
+
+PATHS = re.compile(r"PATH|FILE|FOLDER|DIR|TOML|VOTES|OUT|\.json")
+"""Metavars of what is a path."""
+
+
+def named(command: str) -> dict[click.Parameter, str]:
+    """The options of a command that name files, and what these are to it."""
+    found = app.commands[command]
+    assert isinstance(found, GroupedCommand)
+    found.get_params(click.Context(found))
+    return dict(found.files)
+
+
+def pairs(*roles: str) -> Iterator[tuple[str, str | None, str | None]]:
+    """Each command, an option that reads, and one that writes; None is an argument."""
+    for command in sorted(app.commands):
+        every = named(command)
+        for read, role in every.items():
+            for written, other in every.items():
+                if role in roles and other not in ("read", "pictures"):
+                    yield command, flag(read), flag(written)
+
+
+def flag(param: click.Parameter) -> str | None:
+    return param.opts[0] if isinstance(param, click.Option) else None
+
+
+@pytest.mark.parametrize("command", sorted(app.commands))
+def test_an_option_with_a_path_says_what_it_names(command: str) -> None:
+    every = named(command)
+    missing = [
+        param.opts
+        for param in app.commands[command].get_params(click.Context(app.commands[command]))
+        if param not in every and PATHS.search(param.metavar or "")
+    ]
+    assert not missing, "say `file=` in the option"
+
+
+@pytest.mark.parametrize("by", ["path", "spelling", "hard link", "link", "chain"])
+@pytest.mark.parametrize(("command", "read", "written"), list(pairs("read")))
+def test_no_output_is_an_input(
+    command: str, read: str | None, written: str | None, by: str, cli: Run, tmp_path: Path
+) -> None:
+    shared, other = tmp_path / "shared.csv", tmp_path / "other.csv"
+    shared.write_text("label,p__m__1\n1,0.5\n0,0.25\n")
+    other.write_text("label,p__m__1\n1,0.5\n0,0.25\n")
+    again = tmp_path / "again.csv"
+    if by == "spelling":
+        again = tmp_path / "folder" / ".." / "shared.csv"
+        (tmp_path / "folder").mkdir()
+    elif by == "hard link":
+        os.link(shared, again)
+    elif by in ("link", "chain"):
+        again.symlink_to(shared)
+    else:
+        again = shared
+    if by == "chain":
+        (tmp_path / "chain.csv").symlink_to(again)
+        again = tmp_path / "chain.csv"
+    before = {path: path.read_bytes() for path in (shared, other)}, shared.stat().st_ino
+    there = sorted(tmp_path.iterdir())
+    first = shared if read is None else other
+    arguments: list[str | Path] = [first] if None in map(flag, named(command)) else []
+    arguments += [] if read is None else [read, shared]
+    arguments += [again] if written is None else [written, again]
+    code, out, err = cli(command, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "too; name another" in err
+    assert ({path: path.read_bytes() for path in (shared, other)}, shared.stat().st_ino) == before
+    assert sorted(tmp_path.iterdir()) == there
+
+
+@pytest.mark.parametrize(
+    ("command", "one", "other"),
+    [
+        (command, flag(one), flag(other))
+        for command in sorted(app.commands)
+        for one, role in named(command).items()
+        for other, second in named(command).items()
+        if one is not other and not {role, second} & {"read", "pictures"}
+    ],
+)
+def test_no_output_is_another(
+    command: str, one: str, other: str, cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    both, link = tmp_path / "both.csv", tmp_path / "link.csv"
+    both.write_text("before")
+    os.link(both, link)
+    arguments = [predictions_file] if None in map(flag, named(command)) else []
+    code, out, err = cli(command, *arguments, one, both, other, link)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert " too; name another" in err
+    assert both.read_text() == "before"
+
+
+def test_a_record_is_not_replaced_by_its_table(cli: Run, predictions_file: Path) -> None:
+    """By its name, and by that which it has where none is given."""
+    record = predictions_file.with_name("mine.csv")
+    record.write_text('{"labels": "of a person"}\n')
+    hidden = Path(f"{predictions_file}.labels.jsonl")
+    os.link(record, hidden)
+    for options in (("--labels", record, "--out", record), ("--out", record),
+                    ("--columns", hidden), ("--columns", record)):  # fmt: skip
+        code, out, err = cli("label", predictions_file, *options)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert " too; name another file" in err
+        assert record.read_text() == '{"labels": "of a person"}\n'
+
+
+def test_files_of_a_folder_are_read(cli: Run, predictions_file: Path, tmp_path: Path) -> None:
+    folder, beside = tmp_path / "parts", tmp_path / "beside.csv"
+    folder.mkdir()
+    part = predictions_file.rename(folder / "part-0.csv")
+    before = part.read_bytes()
+    os.link(part, beside)
+    for option, path in (("--json", part), ("--html", beside), ("--labels-out", beside),
+                         ("--labels-out", folder / "new.csv")):  # fmt: skip
+        code, out, err = cli("estimate", folder, "--method", "labeled", option, path)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert " too; name another file" in err
+    assert {path.name for path in folder.iterdir()} == {"part-0.csv"}
+    assert part.read_bytes() == before
+    # Reports may lie beside the data, and be written again.
+    for _ in range(2):
+        assert cli("estimate", folder, "--metrics", "accuracy", "--json", folder / "o.json")[0] == 0
+
+
+def test_what_standard_input_comes_from_is_read(
+    cli: Run, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = predictions_file.read_bytes()
+    with predictions_file.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        code, _, err = cli("estimate", "-", "--json", predictions_file)
+    assert code == 2
+    assert "is the input file too" in err
+    assert predictions_file.read_bytes() == before
+
+
+def test_no_folder_of_outputs_holds_an_input(
+    cli: Run, predictions_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "benchmark-ssme-binary"
+    folder.mkdir()
+    data = predictions_file.rename(folder / "results.csv")
+    for arguments in (
+        ("benchmark", "ssme-binary", "--data", data),
+        ("benchmark", "ssme-binary", "--data", data, "--out", folder, "--resume"),
+        ("benchmark", "ssme-binary", "--data", folder, "--out", folder),
+        ("estimate", data, "--posterior", folder),
+        ("estimate", folder, "--posterior", folder),
+    ):
+        code, out, err = cli(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert " too; name another folder" in err
+    assert [path.name for path in folder.iterdir()] == ["results.csv"]
+
+
+IMPOSSIBLE = ["", "n" * 300, "no/such/folder/a.csv", "nul\0byte.csv", "not-\udcff-text.csv", "."]
+NEEDED = {
+    "curve": ["--model", "good"], "label-next": ["--model", "good"], "label": ["--terminal"],
+    "threshold": ["--model", "good", "--min-precision", ".5"],
+    "calibrate": ["--method", "temperature", "--save", "map.json"],
+    "benchmark": ["--methods", "labeled"],
+}  # fmt: skip
+ARGUMENTS = {
+    "convert": ["FILE", "out.csv"],
+    "benchmark": ["ssme-binary"],
+    "methods": [],
+    "demo": [],
+}
+# An empty folder may be written to, and one without pictures read; paths for output may be bytes.
+MAY_BE = {("pictures", "."), ("folder", "."), ("folder", "no/such/folder/a.csv"),
+          *((role, "not-\udcff-text.csv") for role in ("written", "table"))}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", IMPOSSIBLE)
+@pytest.mark.parametrize(
+    ("command", "option", "role"),
+    [
+        (command, flag(param), role)
+        for command in sorted(app.commands)
+        for param, role in named(command).items()
+    ],
+)
+def test_paths_that_cannot_be_are_one_line(
+    command: str,
+    option: str | None,
+    role: str,
+    path: str,
+    cli: Run,
+    predictions_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if (role, path) in MAY_BE or (option, path) == ("--votes", ""):
+        return
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    needed = NEEDED.get(command, [])
+    if option == "--apply":
+        needed = ["--out", "o.csv"]
+    elif option == "--save":
+        needed = needed[:2]
+    elif (command, option) in (("benchmark", "--out"), ("benchmark", None)):
+        needed = [*needed, "--data", str(predictions_file)]
+    arguments = [
+        str(predictions_file) if a == "FILE" else a for a in ARGUMENTS.get(command, ["FILE"])
+    ]
+    if option is None:
+        arguments[0 if role == "read" else 1] = path
+    else:
+        arguments += [option, path]
+    code, _, err = cli(command, *arguments, *needed)
+    assert code == 2, err
+    assert err.count("\n") == 1, err
+    assert err.startswith("error: ")
+    assert list(empty.iterdir()) == []
+
+
+def test_a_table_goes_to_a_path_that_is_no_text(
+    cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    for ending in (".csv", ".parquet"):
+        path = f"{tmp_path}/not-\udcff-text{ending}"
+        assert cli("convert", predictions_file, path)[0] == 0
+        assert os.path.getsize(path)

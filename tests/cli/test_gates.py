@@ -1,0 +1,167 @@
+"""What decides an exit code, or ends labeling: nothing passes that is not to be trusted."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from fewlabels.annotations import Assessment
+from fewlabels.checks.conditions import parse_requirement
+from fewlabels.cli.app import app
+from fewlabels.errors import Status
+from fewlabels.estimates import Estimate, Estimates
+from fewlabels.evaluation.status import Verdict
+from fewlabels.labeling.stopping import Row, stops_of
+from fewlabels.questions.question import OneClassifier
+
+Run = Callable[..., tuple[int, str, str]]
+Write = Callable[..., Path]
+
+REFUSED = [Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED]
+PASSING = [Status.OK, Status.FEW_LABELS, Status.ASSUMPTION]
+
+
+class Answer:
+    """Estimates of one classifier."""
+
+    models = ("m",)
+
+    def __init__(self, status: Status, **diagnostics: Any) -> None:
+        self.status, self.diagnostics = status, diagnostics
+
+    def get(self, model: str, metric: str) -> Estimate:
+        return Estimate(model, metric, None, 0.98, 0.97, 0.99, 0.95, self.status)
+
+
+CONDITIONS = ["accuracy>=.82", "low:m:accuracy>=.82", "high:accuracy<=1", "width:accuracy<.5"]
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+@pytest.mark.parametrize("status", [*REFUSED, *PASSING])
+def test_a_status_decides_before_the_numbers(text: str, status: Status) -> None:
+    failures = parse_requirement(text).failures(Answer(status))
+    assert len(failures) == (status in REFUSED)
+    assert all(f"is {status}: {status.message}" in line for line in failures)
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_labels_that_are_no_random_sample_decide_too(text: str) -> None:
+    finding = {"p_value": 0.001, "difference": "m is more confident on labeled items"}
+    (line,) = parse_requirement(text).failures(Answer(Status.OK, not_a_random_sample=finding))
+    assert line.endswith(
+        "; labeled items are shown not to be a random sample (p = 0.001: m is more confident on "
+        "labeled items), and no correction is asked for; --shift auto corrects by weights"
+    )
+
+
+COMMANDS: dict[str, tuple[type, str, str]] = {
+    "estimate": (Estimates, "accuracy>=0", "good"),
+    "annotations": (Assessment, "L<=9", "good"),
+}
+"""Commands with --require: their result, and a condition that anything meets."""
+
+
+def test_each_command_with_conditions_is_here() -> None:
+    found = {
+        name
+        for name, command in app.commands.items()
+        for param in command.get_params(click.Context(command))
+        if param.name == "require"
+    }
+    assert found == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("status", [*REFUSED, Status.FEW_LABELS])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_exit_codes(
+    command: str, status: Status, cli: Run, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, condition, model = COMMANDS[command]
+    get = kind.get
+
+    def judged(self: Any, name: str, metric: str, group: str | None = None) -> Estimate:
+        row: Estimate = get(self, name, metric, group)
+        return row._replace(status=status) if name == model else row
+
+    monkeypatch.setattr(kind, "get", judged)
+    code, _, err = cli(command, predictions_file, "--require", condition)
+    lines = [line for line in err.splitlines() if line.startswith("not met: ")]
+    assert (code, len(lines)) == ((1, 1) if status in REFUSED else (0, 0))
+    assert all(f"model '{model}' has " in line and str(status) in line for line in lines)
+
+
+@pytest.fixture
+def chosen(write: Write) -> Path:
+    """The items that a classifier is sure of are labeled."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=400)
+    p = 1 / (1 + np.exp(-((2 * truth - 1) * 1.2 + rng.standard_normal(400))))
+    labeled = np.argsort(-np.abs(p - 0.5))[:60]
+    label = ["" if i not in labeled else int(y) for i, y in enumerate(truth)]
+    return write({"label": label, "p__m__1": p.round(6).tolist()}, "chosen.csv")
+
+
+@pytest.mark.parametrize("engine", ["memory", "threads"])
+def test_a_selected_sample_passes_nothing_unless_it_is_corrected(
+    cli: Run, chosen: Path, tmp_path: Path, engine: str
+) -> None:
+    junit = tmp_path / "junit.xml"
+    base = ("estimate", chosen, "--metrics", "accuracy", "--method", "labeled",
+            "--require", "low:accuracy>=.01", "--junit", junit)  # fmt: skip
+    code, _, err = cli(*base, "--engine", engine)
+    assert code == 1
+    (line,) = (line for line in err.splitlines() if line.startswith("not met: "))
+    assert "not to be a random sample (p = 0.00" in line
+    (failure,) = ET.parse(junit).iter("failure")
+    assert failure.text == failure.attrib["message"] == line
+    if engine == "memory":
+        code, _, err = cli(*base, "--shift", "auto")
+        assert (code, err) == (0, "")
+        assert not list(ET.parse(junit).iter("failure"))
+
+
+def test_junit_says_why_a_contradicted_row_fails(
+    cli: Run, tmp_path: Path, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = Estimates.get
+    monkeypatch.setattr(
+        Estimates, "get", lambda *asked: get(*asked)._replace(status=Status.CONTRADICTED)
+    )
+    junit = tmp_path / "junit.xml"
+    code, _, _ = cli("estimate", predictions_file, "--require", "low:accuracy>=0", "--junit", junit)
+    assert code == 1
+    failures = list(ET.parse(junit).iter("failure"))
+    assert len(failures) == 2
+    assert all(Status.CONTRADICTED.message in (one.text or "") for one in failures)
+
+
+@pytest.mark.parametrize("status", [*REFUSED, Status.FEW_LABELS])
+def test_a_threshold(
+    status: Status, cli: Run, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OneClassifier, "verdict", lambda *_: Verdict(status))
+    options = ("--model", "good", "--min-precision", "0", "--probability", "0")
+    code, _, err = cli("threshold", predictions_file, *options)
+    assert code == (status in REFUSED)
+    assert (f", which is {status}: {status.message}" in err) == (status in REFUSED)
+
+
+@pytest.mark.parametrize("text", ["low:accuracy>=.8", "high:accuracy<=1.5", "width:accuracy<=.5"])
+@pytest.mark.parametrize("status", [*REFUSED, *PASSING])
+def test_labeling_goes_on(text: str, status: Status) -> None:
+    (stop,) = stops_of([text], ["accuracy"], ["a", "b"])
+    rows = [
+        Row("a", "accuracy", 0.95, 0.9, 0.99, Status.OK, (0.85, 0.99)),
+        Row("b", "accuracy", 0.95, 0.9, 0.99, status, (0.85, 0.99)),
+    ]
+    verdict = stop.verdict(rows, 50)
+    assert verdict.met == (status in PASSING)
+    if status in REFUSED:
+        assert verdict.labels is None
+        assert verdict.why == f"go on: accuracy of b is {status}: {status.message}"
