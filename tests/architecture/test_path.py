@@ -20,7 +20,7 @@ import sys, threading
 from pathlib import Path
 import fewlabels
 from fewlabels.cli import app
-from fewlabels.estimates import Estimates
+from fewlabels import report
 
 source = str(Path(fewlabels.__file__).parent)
 seen, printed, printing = set(), set(), []
@@ -34,16 +34,16 @@ def profile(frame, event, argument):
         where = (code.co_filename, code.co_qualname)
         (printed if printing else seen).add(where)
 
-formatted = Estimates.summary
+formatted = report.render_text
 
-def summary(self, width=80):
+def render_text(*shown, **more):
     printing.append(True)
     try:
-        return formatted(self, width)
+        return formatted(*shown, **more)
     finally:
         printing.clear()
 
-Estimates.summary = summary
+report.render_text = render_text
 threading.setprofile(profile)
 sys.setprofile(profile)
 try:

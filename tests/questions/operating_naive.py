@@ -135,7 +135,7 @@ def label_weights(q: OneClassifier, size: int, kind: str) -> tuple[np.ndarray, n
     if kind != "bootstrap":
         return q.scores[rows], out
     out = np.concatenate([out, np.zeros((2, 2, size))])
-    unseen = own.pseudo_observations(POPULATION, np.arange(size))
+    unseen = own.placed(POPULATION, np.arange(size))
     if unseen is not None:
         for _, d, called, mass, _ in zip(*unseen, strict=True):
             rest = mass.sum() - mass[q.positive]

@@ -313,7 +313,7 @@ class LabelWeights:
                 labels[kind] = self.known[:, None]
             else:
                 labels[kind] = np.empty((n, len(index)), np.min_scalar_type(-self.n_classes))
-        pseudo = {kind: self.pseudo_observations(kind, index) for kind in kinds}
+        pseudo = {kind: self.placed(kind, index) for kind in kinds}
         left = [kind for kind in kinds if not (kind in labels and self.certain)]
         height = n if whole else max(_BLOCK // (self.n_classes * len(index)), 1)
         for block in spans(n, max(height, 1)) if left else ():
@@ -536,7 +536,7 @@ class LabelWeights:
 
     # --- what has not been seen ---------------------------------------------------------------
 
-    def pseudo_observations(self, kind: DrawKind, index: Ints) -> PlacedObservations | None:
+    def placed(self, kind: DrawKind, index: Ints) -> PlacedObservations | None:
         """Those of each group in some draws; None of draws that have none."""
         if kind.rows == "sampling" or not len(self) or (kind.rows == "urn" and not self.n_others):
             return None

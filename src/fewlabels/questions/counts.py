@@ -280,7 +280,7 @@ class CutCounts:
         """Counts of draws 0 .. size - 1 of a kind."""
 
         def unseen(index: Ints) -> Unseen | None:
-            pseudo = self.weights.pseudo_observations(kind, index)
+            pseudo = self.weights.placed(kind, index)
             if pseudo is None:
                 return None
             own = pseudo.mass[:, self.positive]
