@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from oracles import HOW, as_format, seen_by_others, truths, written, wrong_answer
 from pyarrow import csv, feather
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -44,17 +45,25 @@ SECONDS, MEGABYTES = 120, 4_000
 
 
 class Attempt(NamedTuple):
-    """Files by name, arguments, and the files that the command may write."""
+    """Files by name, arguments, and the files that the command may write.
+
+    `expected` is what the answer must be, if there is one (`oracles.wrong_answer`), and whether
+    there must be one; `code` is the exit code, where only one is right.
+    """
 
     files: dict[str, bytes]
     arguments: list[str]
     outputs: tuple[str, ...] = ()
     process: bool = False
+    expected: dict[str, Any] | None = None
+    code: int | None = None
 
     def to_json(self) -> str:
         """As the corpus holds it."""
         files = {name: base64.b85encode(content).decode() for name, content in self.files.items()}
         said = {"arguments": self.arguments, "outputs": self.outputs, "process": self.process}
+        right = {"expected": self.expected, "code": self.code}
+        said |= {name: value for name, value in right.items() if value is not None}
         return json.dumps({**said, "files": files}, indent=1)
 
     @classmethod
@@ -62,10 +71,18 @@ class Attempt(NamedTuple):
         """What `to_json` gave."""
         said = json.loads(text)
         files = {name: base64.b85decode(content) for name, content in said["files"].items()}
-        return cls(files, said["arguments"], tuple(said["outputs"]), said["process"])
+        right = said.get("expected"), said.get("code")
+        return cls(files, said["arguments"], tuple(said["outputs"]), said["process"], *right)
 
 
-def broken_by(attempt: Attempt) -> str | None:
+class Counted:
+    """How attempts ended: answers that were compared with the right one, and refusals."""
+
+    def __init__(self) -> None:
+        self.compared = self.refused = 0
+
+
+def broken_by(attempt: Attempt, counted: Counted | None = None) -> str | None:
     """What did not hold; None where all did."""
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         for file, content in attempt.files.items():
@@ -80,6 +97,15 @@ def broken_by(attempt: Attempt) -> str | None:
         changed = [f for f, content in attempt.files.items() if Path(f).read_bytes() != content]
     if code not in (0, 1, 2):
         return f"exit code {code}: {err.strip().splitlines()[-1:]}"
+    if counted is not None:
+        counted.refused += code == 2
+        counted.compared += code != 2 and (attempt.expected or attempt.code) is not None
+    if attempt.code is not None and code != attempt.code:
+        return f"exit code {code}, not {attempt.code}: {err.strip()[:200]}"
+    if attempt.expected is not None and code != 2:
+        wrong = wrong_answer(out, attempt.expected)
+        if wrong is not None:
+            return f"wrong answer: {wrong}"
     if "Traceback" in err or "RuntimeWarning" in err:
         return f"shows its insides: {err[-300:]}"
     # The doctor shows what it found, and says beside it that the file is refused.
@@ -630,6 +656,123 @@ def processes(draw: Any) -> Attempt:
     return made._replace(process=True)
 
 
+@st.composite
+def known_answers(draw: Any) -> Attempt:
+    """Tables in any format and odd ways of writing them."""
+    table = draw(truths())
+    name, content = written(draw, table)
+    by = ["--by", "site"] if table.group is not None else []
+    return Attempt(
+        {name: content}, ["estimate", name, *HOW, "--metrics", table.metrics, *by],
+        expected=table.expected(), code=0,
+    )  # fmt: skip
+
+
+@st.composite
+def other_names(draw: Any) -> Attempt:
+    """The same under other names, which options say."""
+    table = draw(truths())
+    columns, options = dict[str, list[Any]](), list[str]()
+    for k, (name, values) in enumerate(table.columns().items()):
+        column = name if name == "site" else f"col {k}" if k % 2 else f"c{k}"
+        columns[column] = values
+        if name == "label":
+            options += ["--label", column]
+        elif name == "weight":
+            options += ["--weight", column]
+        elif name[:3] == "p__":
+            options += ["--model", f"{name[3:-3]}={column}"]
+        elif name[:3] == "y__":
+            options += ["--hard", f"{name[3:]}={column}"]
+    by = ["--by", "site"] if table.group is not None else []
+    kind = draw(st.sampled_from(["csv", "jsonl", "parquet"]))
+    return Attempt(
+        {f"f.{kind}": as_format(kind, columns, draw)},
+        ["estimate", f"f.{kind}", *HOW, "--metrics", table.metrics, *by, *options],
+        expected=table.expected(), code=0,
+    )  # fmt: skip
+
+
+@st.composite
+def labels_apart(draw: Any) -> Attempt:
+    """Labels in a file of their own, in another order, of some of the items."""
+    table = draw(truths())
+    columns, n = table.columns(), len(table.label)
+    label = columns.pop("label")
+    names = [f"item {i}" if i % 2 else f"i{i}" for i in range(n)]
+    kept = [i for i in draw(st.permutations(range(n))) if label[i] is not None]
+    apart = {"item": [names[i] for i in kept], "label": [label[i] for i in kept]}
+    kind = draw(st.sampled_from(["csv", "jsonl", "parquet"]))
+    by = ["--by", "site"] if table.group is not None else []
+    return Attempt(
+        {f"f.{kind}": as_format(kind, {"item": names} | columns, draw),
+         "l.csv": as_format("csv", apart, draw)},
+        ["estimate", f"f.{kind}", "--labels", "l.csv", "--item", "item", *HOW,
+         "--metrics", table.metrics, *by],
+        expected=table.expected(), code=0,
+    )  # fmt: skip
+
+
+@st.composite
+def gates(draw: Any) -> Attempt:
+    """Conditions on values that are known, for all classifiers or one: exit code 0 or 1."""
+    table = draw(truths(gaps=False, plain=True))
+    rows = table.expected()["rows"]
+    _, metric, _, value = draw(st.sampled_from(rows))
+    one = draw(st.sampled_from([None, *table.p]))
+    bound = round(value + draw(st.sampled_from([-0.2, -0.01, 0.01, 0.2])), 3)
+    sign = draw(st.sampled_from([">=", "<="]))
+    asked = [v for m, name, _, v in rows if name == metric and one in (None, m)]
+    met = all(v >= bound if sign == ">=" else v <= bound for v in asked)
+    missing = one is None and len(asked) < len(table.p) + len(table.y)  # not applicable to some
+    condition = f"{metric}{sign}{bound}" if one is None else f"{one}:{metric}{sign}{bound}"
+    name, content = written(draw, table)
+    return Attempt(
+        {name: content},
+        ["estimate", name, *HOW, "--metrics", table.metrics, "--require", condition],
+        expected=table.expected(), code=int(not met or missing or not asked),
+    )  # fmt: skip
+
+
+def mutated(kind: str) -> st.SearchStrategy[Attempt]:
+    """Files of a kind with cells or bytes changed; if they are read, then as others read them."""
+
+    @st.composite
+    def made(draw: Any) -> Attempt:
+        table = draw(truths(plain=True))._replace(y={})
+        columns = table.columns()
+        for _ in range(draw(st.integers(0, 2))):
+            column = draw(st.sampled_from(list(columns)))
+            values = columns[column]
+            at, there = (draw(st.integers(0, len(values) - 1)) for _ in range(2))
+            some = [None, 0, 1] if column == "label" else [None, 0.0, 1.0, 0.5]
+            values[at] = draw(st.sampled_from([*some, values[there]]))
+        content = bytearray(as_format(kind, columns))
+        head = content.find(b"\n") + 1 if kind in ("csv", "tsv") else 0
+        changes = 0 if kind.endswith("gz") else draw(st.sampled_from([0, 0, 1, 1, 2]))
+        for _ in range(changes):
+            at = draw(st.integers(head, len(content) - 1))
+            byte = draw(st.sampled_from(b'0123456789.,;\t\n"\r -x:{}[]') | st.integers(0, 255))
+            how = draw(st.sampled_from(["change", "insert", "drop"]))
+            if how == "insert":
+                content.insert(at, byte)
+            elif how == "drop":
+                del content[at]
+            else:
+                content[at] = byte
+        if draw(st.integers(0, 19)) == 0:
+            del content[draw(st.integers(head, len(content) - 1)) :]
+        name, seen = f"f.{kind}", seen_by_others(f"f.{kind}", bytes(content))
+        return Attempt(
+            {name: bytes(content)}, ["estimate", name, *HOW, "--metrics", table.metrics],
+            expected=None if seen is None else seen.expected(),
+        )  # fmt: skip
+
+    return made()
+
+
+MUTATED = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "csv.gz")
+
 _PROTOCOL = "\n".join(f"{key} = {json.dumps(value)}" for key, value in PROTOCOL.items()).encode()
 
 AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
@@ -646,10 +789,24 @@ AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
     "label --out": (written_labels(), 100, "such records, written into tables of any name"),
     "logs of tools": (tool_logs(), 200, "five tools' logs with other values, changed or cut short"),
     "processes": (processes(), 20, "some of all these as a user starts them"),
+    "known answers": (known_answers(), 1_200, "tables in any format, written in odd ways"),
+    "other names": (other_names(), 300, "their columns under names that options say"),
+    "labels apart": (labels_apart(), 300, "their labels in another file, in another order"),
+    "gates": (gates(), 300, "conditions on values that are known"),
+    **{
+        f"mutated {kind}": (
+            mutated(kind),
+            550 if kind == "csv.gz" else 900,
+            f"{kind} with cells or bytes changed",
+        )
+        for kind in MUTATED
+    },
 }
 
 
-def tried(area: str, times: int | None = None) -> tuple[int, list[tuple[Attempt, str]]]:
+def tried(
+    area: str, times: int | None = None, counted: Counted | None = None
+) -> tuple[int, list[tuple[Attempt, str]]]:
     """Make the attempts of an area: how many, those that did not hold, and what did not."""
     strategy, most, _ = AREAS[area]
     count = 0
@@ -664,7 +821,7 @@ def tried(area: str, times: int | None = None) -> tuple[int, list[tuple[Attempt,
     def attempt_all(attempt: Attempt) -> None:
         nonlocal count
         count += 1
-        reason = broken_by(attempt)
+        reason = broken_by(attempt, counted)
         if reason is not None:
             broken.append((attempt, reason))
 
@@ -682,24 +839,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Tries to break the commands.")
     parser.add_argument("--write", metavar="FILE", help="write the table as a page")
     parser.add_argument("--share", type=float, default=1.0, help="so many times as many attempts")
+    parser.add_argument("--areas", nargs="*", default=[], help="these alone")
     asked = parser.parse_args(arguments)
-    lines = ["| area | what | tried | held |", "|---|---|---|---|"]
-    total = failed = 0
+    lines = ["| area | what | tried | held | compared | refused |", "|---|---|---|---|---|---|"]
+    total = failed = compared = refused = 0
     for area, (_, count, what) in AREAS.items():
-        times, broken = tried(area, max(int(count * asked.share), 1))
+        if asked.areas and area not in asked.areas:
+            continue
+        ends = Counted()
+        times, broken = tried(area, max(int(count * asked.share), 1), ends)
         for k, (attempt, reason) in enumerate(broken[:20]):
             mark = hashlib.blake2b(attempt.to_json().encode(), digest_size=4).hexdigest()
             path = CORPUS / f"{area.replace(', ', '-').replace(' ', '-')}-{mark}.json"
             path.write_text(attempt.to_json() + "\n")
             print(f"{area} {k}: {attempt.arguments} {reason}", file=sys.stderr)
-        lines.append(f"| {area} | {what} | {times:,} | {times - len(broken):,} |")
+        held = times - len(broken)
+        lines.append(
+            f"| {area} | {what} | {times:,} | {held:,} | {ends.compared:,} | {ends.refused:,} |"
+        )
         print(lines[-1], flush=True)
+        compared, refused = compared + ends.compared, refused + ends.refused
         total, failed = total + times, failed + len(broken)
     again = [broken_by(Attempt.from_json(path.read_text())) for path in known()]
     held = sum(reason is None for reason in again)
-    lines.append(f"| found before | the corpus | {len(again):,} | {held:,} |")
+    lines.append(f"| found before | the corpus | {len(again):,} | {held:,} | | |")
     total, failed = total + len(again), failed + len(again) - held
-    lines.append(f"| all | | **{total:,}** | **{total - failed:,}** |")
+    ends_of_all = f"**{compared:,}** | **{refused:,}**"
+    lines.append(f"| all | | **{total:,}** | **{total - failed:,}** | {ends_of_all} |")
     print("\n".join(lines))
     if asked.write:
         Path(asked.write).write_text(PAGE + "\n".join(lines) + "\n", encoding="utf-8")
@@ -710,8 +876,10 @@ PAGE = """# Attempts to break it
 
 An attempt is files that nobody would write by hand and a command on them. It holds where the
 command ends with exit code 0, 1 or 2 within two minutes and 4 GB, says one clear line for 2, and
-leaves no traceback, nothing half-written, no changed input and no process behind. The table is
-written by `python tests/fuzz/attempts.py --write docs/attempts.md`; `make test-slow` tries them.
+leaves no traceback, nothing half-written, no changed input and no process behind. Where the right
+answer is known (from numpy, or from another reader of the same file), the answer must be that one
+to nine digits: those are `compared`. The table is written by
+`python tests/fuzz/attempts.py --write docs/attempts.md`; `make test-slow` tries them.
 
 """
 

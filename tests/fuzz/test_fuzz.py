@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from attempts import AREAS, TABLE, Attempt, broken_by, known, tried
+from attempts import AREAS, LABELED_TABLE, TABLE, Attempt, broken_by, known, tried
+from oracles import HOW
 
 
 @pytest.mark.parametrize("path", known(), ids=lambda path: path.stem)
@@ -52,6 +53,20 @@ def test_attempts_that_do_not_hold_are_seen(monkeypatch: pytest.MonkeyPatch) -> 
     assert "changed" in found(0, "", "f.csv")
 
 
+def test_wrong_answers_are_seen() -> None:
+    rows = [["a", "accuracy", None, 0.5]]
+    right = {"n_items": 40, "n_labeled": 40, "rows": rows}
+    attempt = Attempt(
+        {"f.csv": LABELED_TABLE}, ["estimate", "f.csv", *HOW, "--metrics", "accuracy"],
+        expected=right,
+    )  # fmt: skip
+    wrong = broken_by(attempt)
+    assert wrong is not None
+    assert wrong.startswith("wrong answer: accuracy of a")
+    assert "n_labeled" in (broken_by(attempt._replace(expected=right | {"n_labeled": 3})) or "")
+    assert "exit code 0, not 1" in (broken_by(attempt._replace(expected=None, code=1)) or "")
+
+
 def test_an_attempt_is_kept_whole() -> None:
-    attempt = Attempt({"a": bytes(range(256))}, ["doctor", "a"], ("b",), True)
+    attempt = Attempt({"a": bytes(range(256))}, ["doctor", "a"], ("b",), True, {"rows": []}, 0)
     assert Attempt.from_json(attempt.to_json()) == attempt

@@ -1,0 +1,287 @@
+"""Files whose right answer is known: computed here from the truth, or by another reader.
+
+A table is made of labels, predictions, groups and weights; it is written in some format and some
+odd way, and the answer of the command must be what numpy makes of the numbers. Mutated files are
+read by csv, json, pyarrow or numpy: where the command answers, it saw what these see.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+from pyarrow import feather
+
+HOW = ("--method", "labeled", "--estimand", "sample", "--json", "-")
+
+
+class Table(NamedTuple):
+    """Labels (n,), None unknown; P(1) by classifier, None missing; hard ones; group and weight."""
+
+    label: list[int | None]
+    p: dict[str, list[float | None]]
+    y: dict[str, list[int | None]]
+    group: list[str] | None
+    weight: list[float] | None
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Columns by their native names."""
+        out: dict[str, list[Any]] = {"label": list(self.label)}
+        out |= {f"p__{name}__1": list(p) for name, p in self.p.items()}
+        out |= {f"y__{name}": list(y) for name, y in self.y.items()}
+        if self.group is not None:
+            out["site"] = list(self.group)
+        if self.weight is not None:
+            out["weight"] = list(self.weight)
+        return out
+
+    def expected(self) -> dict[str, Any]:
+        """What the JSON must say."""
+        known = [i for i, label in enumerate(self.label) if label is not None]
+        groups: dict[str | None, list[int]] = {None: known}
+        for name in dict.fromkeys(self.group or ()):
+            groups[f"site={name}"] = [i for i in known if (self.group or [])[i] == name]
+        rows = []
+        for group, items in groups.items():
+            if not items:
+                continue  # the values of all items are borrowed, which is said
+            for model in (*self.p, *self.y):
+                rows += [[model, m, group, v] for m, v in self._metrics(model, items).items()]
+        return {"n_items": len(self.label), "n_labeled": len(known), "rows": rows}
+
+    def _metrics(self, model: str, items: list[int]) -> dict[str, float]:
+        given = self.p.get(model) or self.y[model]
+        here = [i for i in items if given[i] is not None]
+        if not here:
+            return {}
+        label = np.array([self.label[i] for i in here])
+        value = np.array([given[i] for i in here], dtype=float)
+        weight = np.array([1.0 if self.weight is None else self.weight[i] for i in here])
+        # Of two equal probabilities the first class is the prediction.
+        hard = (value > 0.5).astype(int) if model in self.p else value.astype(int)
+        right = float((weight * (hard == label)).sum() / weight.sum())
+        out = {"accuracy": right, "error_rate": 1 - right}
+        if model in self.p:
+            out["brier"] = float((weight * (value - label) ** 2).sum() / weight.sum())
+            one, zero = label == 1, label == 0
+            if one.any() and zero.any():
+                above = value[one][:, None] - value[zero]
+                pairs = weight[one][:, None] * weight[zero]
+                area = (pairs * ((above > 0) + 0.5 * (above == 0))).sum() / pairs.sum()
+                out["roc_auc"] = float(area)
+        return out
+
+    @property
+    def metrics(self) -> str:
+        """The metrics that are asked for."""
+        return "accuracy,error_rate,brier,roc_auc" if self.p else "accuracy,error_rate"
+
+
+def wrong_answer(out: str, expected: dict[str, Any]) -> str | None:
+    """What of the JSON is not as expected; None where all is."""
+    found = json.loads(out)
+    for name in ("n_items", "n_labeled"):
+        if found[name] != expected[name]:
+            return f"{name} is {found[name]}, not {expected[name]}"
+    rows = {(r["model"], r["metric"], r["group"]): r["value"] for r in found["estimates"]}
+    for model, metric, group, value in expected["rows"]:
+        got = rows.get((model, metric, group))
+        if got is None or not math.isclose(got, value, rel_tol=1e-9, abs_tol=1e-9):
+            return f"{metric} of {model} in {group} is {got}, not {value}"
+    return None
+
+
+# Tables, and odd ways to write them ---------------------------------------------------------------
+
+
+@st.composite
+def truths(draw: Any, *, gaps: bool = True, plain: bool = False) -> Table:
+    """A table of both classes, of 8 to 40 rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, share = int(rng.integers(8, 41)), rng.uniform(0.3, 0.7)
+    truth = (rng.random(n) < share).astype(int)
+    truth[:2], known = (0, 1), rng.random(n) < (rng.choice([0.6, 1.0]) if gaps else 1.0)
+    known[:2] = True
+    label = [int(t) if k else None for t, k in zip(truth, known, strict=True)]
+
+    def column(make: Any, kind: type) -> list[Any]:
+        values, there = make(), rng.random(n) >= (0.1 if gaps and rng.random() < 0.4 else 0)
+        there[:2] = True
+        return [kind(v) if t else None for v, t in zip(values, there, strict=True)]
+
+    names = ["a", "b", "large model", "B-2", "über", "x.y"][int(rng.integers(3)) :]
+    digits = int(rng.integers(1, 6))
+    p = {
+        name: column(
+            lambda: np.round(
+                np.clip(0.5 + 0.3 * (truth - 0.5) + rng.normal(0, 0.3, n), 0, 1), digits
+            ),
+            float,
+        )
+        for name in names[: int(rng.integers(1, 3))]
+    }
+    y = {
+        name: column(lambda: np.where(rng.random(n) < 0.8, truth, 1 - truth), int)
+        for name in names[2 : 2 + int(rng.integers(0, 2))]
+    }
+    extra = not plain
+    group = rng.choice(["north", "south", "no, comma", 'the "old"'], n).tolist()
+    weight = np.round(rng.uniform(0.5, 3, n), 2).tolist()
+    return Table(
+        label, p, y, group if extra and rng.random() < 0.5 else None,
+        weight if extra and rng.random() < 0.3 else None,
+    )  # fmt: skip
+
+
+def _text(value: Any, comma: bool) -> str:
+    text = "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return text.replace(".", ",") if comma and isinstance(value, float) else text
+
+
+def delimited(draw: Any, columns: dict[str, list[Any]]) -> bytes:
+    """The columns as text, separated, quoted and encoded in some way."""
+    mark = draw(st.sampled_from([",", ",", ";", "\t"]))
+    comma = mark == ";" and draw(st.booleans())
+    quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    names = draw(st.permutations(list(columns)))
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=mark, quoting=quoting, lineterminator=end)
+    writer.writerow(names)
+    writer.writerows(zip(*([_text(v, comma) for v in columns[n]] for n in names), strict=True))
+    said = text.getvalue()
+    if draw(st.booleans()):
+        said = said.rstrip("\r\n")
+    return said.encode(draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig"])))
+
+
+def written(draw: Any, table: Table) -> tuple[str, bytes]:
+    """The table in some format: name and content of the file."""
+    columns = table.columns()
+    kinds = ["csv", "csv", "csv.gz", "jsonl", "parquet", "feather"]
+    if not table.y and table.group is None:
+        kinds.append("npz")
+    kind = draw(st.sampled_from(kinds))
+    return f"f.{kind}", as_format(kind, columns, draw)
+
+
+def as_format(kind: str, columns: dict[str, list[Any]], draw: Any = None) -> bytes:
+    """Columns in a format."""
+    out = io.BytesIO()
+    if kind.startswith("csv") or kind == "tsv":
+        if draw is None:
+            mark = "\t" if kind == "tsv" else ","
+            lines = [mark.join(columns)]
+            lines += [
+                mark.join(_text(v, False) for v in row)
+                for row in zip(*columns.values(), strict=True)
+            ]
+            content = ("\n".join(lines) + "\n").encode()
+        else:
+            content = delimited(draw, columns)
+        return gzip.compress(content, mtime=0) if kind.endswith("gz") else content
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == "jsonl":
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if kind == "json":
+        return json.dumps(rows).encode()
+    if kind == "npz":
+        label = [-1 if v is None else v for v in columns["label"]]
+        p = [columns[c] for c in columns if c.startswith("p__")]
+        names = [c[3:-3] for c in columns if c.startswith("p__")]
+        said = {"probabilities": np.array(p, dtype=float).T, "labels": np.array(label)}
+        said |= {"models": np.array(names)} | (
+            {"weight": np.array(columns["weight"])} if "weight" in columns else {}
+        )
+        np.savez(out, **said)
+        return out.getvalue()
+    made = pa.table(columns)
+    if kind == "parquet":
+        pq.write_table(made, out)
+    else:
+        feather.write_feather(made, out)
+    return out.getvalue()
+
+
+# What another reader sees of mutated files --------------------------------------------------------
+
+
+def seen_by_others(name: str, content: bytes) -> Table | None:
+    """The table as csv, json, pyarrow or numpy reads it; None where it has no plain meaning."""
+    try:
+        return _as_table(_columns(name, content))
+    except Exception:  # whatever these readers raise: they do not see a table
+        return None
+
+
+def _columns(name: str, content: bytes) -> dict[str, list[Any]]:
+    if name.endswith(".gz"):
+        name, content = name[:-3], gzip.decompress(content)
+    if name.endswith((".csv", ".tsv")):
+        mark = "\t" if name.endswith("tsv") else ","
+        header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), delimiter=mark)
+        rows = [row for row in rows if row]
+        if any(len(row) != len(header) for row in rows) or len(set(header)) < len(header):
+            raise ValueError("ragged")
+        return {c: [row[i] for row in rows] for i, c in enumerate(header)}
+    if name.endswith("jsonl"):
+        return _of_records([json.loads(line) for line in content.decode().split("\n") if line])
+    if name.endswith("json"):
+        return _of_records(json.loads(content))
+    if name.endswith("npz"):
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {n: file[n] for n in file.files}
+        known, given = arrays["labels"], arrays["probabilities"]
+        out = {"label": [None if v == -1 else v for v in known.tolist()]}
+        for j, model in enumerate(arrays["models"].tolist()):
+            out[f"p__{model}__1"] = [None if v != v else v for v in given[:, j].tolist()]
+        return out
+    table = (
+        pq.read_table(io.BytesIO(content))
+        if name.endswith("parquet")
+        else feather.read_table(io.BytesIO(content))
+    )
+    return dict(table.to_pydict())
+
+
+def _of_records(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = list(rows[0])
+    if any(list(row) != names for row in rows):
+        raise ValueError("records of other keys")
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _as_table(columns: dict[str, list[Any]]) -> Table:
+    label = [_number(v, (0, 1)) for v in columns.pop("label")]
+    p = {c[3:-3]: [_number(v) for v in columns[c]] for c in columns if c.startswith("p__")}
+    if len(p) != len(columns) or not p:
+        raise ValueError("other columns")
+    for values in p.values():
+        if any(v is not None and not 0 <= v <= 1 for v in values):
+            raise ValueError("no probability")
+    if {v for v in label if v is not None} != {0, 1}:
+        raise ValueError("other classes")
+    return Table([None if v is None else int(v) for v in label], p, {}, None, None)
+
+
+def _number(value: Any, among: tuple[int, ...] | None = None) -> float | None:
+    """A number in its plainest form, or None for nothing."""
+    if value in (None, ""):
+        return None
+    if isinstance(value, str):
+        if not value.replace(".", "", 1).isdigit() or not value.isascii():
+            raise ValueError(value)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(value)
+    number = float(value)
+    if among is not None and number not in among:
+        raise ValueError(value)
+    return number
