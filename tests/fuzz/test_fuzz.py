@@ -54,7 +54,7 @@ def test_attempts_that_do_not_hold_are_seen(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_wrong_answers_are_seen() -> None:
-    rows = [["a", "accuracy", None, 0.5]]
+    rows = [["a", "accuracy", None, 0.123]]
     right = {"n_items": 40, "n_labeled": 40, "rows": rows}
     attempt = Attempt(
         {"f.csv": LABELED_TABLE}, ["estimate", "f.csv", *HOW, "--metrics", "accuracy"],
