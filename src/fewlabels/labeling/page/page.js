@@ -88,7 +88,7 @@ async function send() {
         continue;
       }
       failed = true;
-      alarm(`Not saved: ${error.status ? error.message : UNREACHED}.`);
+      alarm(`Not saved: ${error.status ? error.message : UNREACHED}.`, error.said);
       setTimeout(() => { if (failed) send(); }, RETRY);
       break;
     }
@@ -110,13 +110,24 @@ function take(said) {
   preload();
 }
 
-function alarm(text) {
-  const n = pending.length;
+function alarm(text, said) {
+  const n = pending.length, lost = Boolean(said && said.lost);
   const kept = n ? ` ${n === 1 ? "One decision waits" : `${n} decisions wait`} on this page;`
-    + " do not close it. Nothing that was said to be saved is lost." : "";
+    + ` do not close it. ${lost ? "What was saved before is in the memory of fewlabels: download it to be safe."
+      : "Nothing that was said to be saved is lost."}` : "";
   $("alert-text").textContent = text + kept;
+  show($("rescue"), lost);
   show($("alert"), true);
   say(n ? "not saved" : "");
+}
+
+// What was saved, as a record, where the file that it was in is gone.
+async function rescue() {
+  const link = make("a"), url = URL.createObjectURL(await (await get("/rescue")).blob());
+  link.href = url;
+  link.download = state.record.split(/[\\/]/).pop();
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 function flash() { $("retry").focus(); }
 
@@ -428,7 +439,8 @@ function begin() {
   const rest = { s: () => decide(null), u: undo, n: note, "?": help, ArrowLeft: () => go(-1), ArrowRight: forward };
   for (const [key, act] of Object.entries(rest)) keys.set(key, act);
   for (const [id, act] of [["cannot-say", () => decide(null)], ["undo", undo], ["back", () => go(-1)],
-    ["forward", forward], ["note-button", note], ["help-button", help], ["retry", send]])
+    ["forward", forward], ["note-button", note], ["help-button", help], ["retry", send],
+    ["rescue", () => rescue().catch(error => say(error.message))]])
     $(id).addEventListener("click", act);
   const told = [...state.classes.map(c => [c.keys.join(" or ") || "click", c.name]), ["s", "cannot say"],
     ["u", "undo the last decision or change"], ["← →", "back to what was decided, and forward"],
@@ -487,14 +499,16 @@ function help() { $("help").showModal(); }
 
 async function finish() {
   if (failed || pending.length) { await settled(); if (failed) { flash(); return; } }
-  try { await ask("/finish", {}); } catch { return; }
+  let ended;
+  try { ended = await (await ask("/finish", {})).json(); } catch { return; }
   over = true;
   view = null;
   $("cells").replaceChildren();
   show($("decide"), false);
   show($("state"), false);
   $("where").textContent = "Finished. You can close this page.";
-  say("saved");
+  if (!ended.saved) { alarm(`${ended.where}.`); show($("retry"), false); }
+  else say("saved");
   $("where").focus();
 }
 
