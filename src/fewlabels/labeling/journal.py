@@ -12,6 +12,7 @@ import os
 import stat
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -62,6 +63,7 @@ class Journal:
         self.torn = 0
         self._made = False
         self._rescue: Path | None = None
+        self._rescuing = threading.Lock()
         try:
             if not os.path.exists(self.path):
                 with suppress(FileExistsError):  # another page was first
@@ -161,15 +163,14 @@ class Journal:
 
     def _rescued(self) -> Path:
         stem = self.path.name.removesuffix(ENDING)
-        for number in count(1):
-            if self._rescue is not None:
-                break
-            path = self.path.with_name(f"{stem}.rescued{number}{ENDING}")
-            with suppress(FileExistsError):
-                _create(path, self.content)
-                self._rescue = path
-        assert self._rescue is not None
-        return self._rescue
+        with self._rescuing:
+            numbers = count(1)
+            while self._rescue is None:
+                path = self.path.with_name(f"{stem}.rescued{next(numbers)}{ENDING}")
+                with suppress(FileExistsError):
+                    _create(path, self.content)
+                    self._rescue = path
+            return self._rescue
 
     def _put(self, line: bytes) -> None:
         lost, end = self.lost(), len(self._content)

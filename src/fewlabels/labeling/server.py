@@ -51,6 +51,9 @@ STRANGERS = 64
 PATIENCE = 5.0
 """Seconds in which a connection must show the token."""
 
+_AT_ONCE, _QUEUE = 8, 512
+"""Connections taken in before the next look at those that are there, and how many may wait."""
+
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -115,7 +118,7 @@ class Server:
         logging.getLogger("uvicorn").addHandler(logging.NullHandler())
         settings = uvicorn.Config(
             application(self), log_config=None, access_log=False, lifespan="off", ws="none",
-            http=_connections(), backlog=STRANGERS, server_header=False,
+            http=_connections(), backlog=_AT_ONCE, server_header=False,
             timeout_graceful_shutdown=1, h11_max_incomplete_event_size=1 << 15,
         )  # fmt: skip
         self._server = uvicorn.Server(settings)
@@ -128,6 +131,7 @@ class Server:
                 self._discard()
                 raise UsageError("the page's server does not start; try another --port")
             time.sleep(0.01)
+        self._socket.listen(_QUEUE)
 
     async def _serve(self) -> None:
         # Where the system lends no further connection, asyncio tries again in a second.
@@ -206,7 +210,7 @@ def _listening(port: int) -> socket.socket:
         # A port that a server has just left may be taken again; one that is in use may not.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((HOST, port))
-        made.listen(STRANGERS)
+        made.listen(_QUEUE)
     except (OSError, OverflowError) as error:
         made.close()
         raise UsageError(
