@@ -178,13 +178,13 @@ def _on_page(session: Session, asked: LabelOptions) -> None:
         if not asked.no_browser and _has_windows():
             import webbrowser
 
-            webbrowser.open(opened.enter_context(_redirect(server.url)))
+            webbrowser.open(opened.enter_context(redirect(server.url)))
         server.finished.wait()
     _say_goodbye(session)
 
 
 @contextmanager
-def _redirect(url: str) -> Iterator[str]:
+def redirect(url: str) -> Iterator[str]:
     """The address of a file that leads to another one, and that only this user can read.
 
     What a program is started with, any user of the machine can see: so the token is not among it.
