@@ -330,12 +330,6 @@ def test_a_record_that_is_gone_is_told_and_can_be_downloaded(
     assert "One decision waits on this page" in browser.text("#alert-text")
     assert browser.text("#saved") == "not saved"
     assert browser.text("#progress").startswith("3 labeled")
-    if where := os.environ.get("FEWLABELS_SCREENSHOTS"):
-        for name, width in (("desktop", 1280), ("phone", 390)):
-            browser.size(width, 860)
-            browser.picture(Path(where) / f"gone-{name}.png")
-        browser.size(1280, 860)
-
     browser.call("POST", "/goog/cdp/execute", {
         "cmd": "Browser.setDownloadBehavior",
         "params": {"behavior": "allow", "downloadPath": str(tmp_path)},
@@ -347,8 +341,12 @@ def test_a_record_that_is_gone_is_told_and_can_be_downloaded(
     assert list(served.labels.values()) == ["fine", "toxic", "fine", "toxic"]
 
     served.record.unlink()
+    browser.press("1")
+    browser.until(lambda: "Not saved: " in browser.text("#alert"))
     browser.click("#finish")
     browser.until(lambda: "4 labels in " in browser.text("#alert"))
+    assert "The decision that waited was not saved." in browser.text("#alert")
+    assert browser.text("#where") == "Finished. You can close this page."
     assert browser.text("#saved") == ""
     out, err = served.process.communicate(timeout=20)
     assert err == ""

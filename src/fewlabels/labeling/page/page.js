@@ -10,7 +10,7 @@ let state = null;       // what the server last said
 let queue = [];         // items to come, the first of which is next
 let view = null;        // the item in sight
 let pending = [];       // decisions that are not saved yet, in order
-let sending = false, failed = false, over = false;
+let sending = false, failed = false, lost = false, over = false;
 let estimate = null, chosen = { model: null, metric: null }, asked = null, polling = 0;
 const pictures = new Map();
 
@@ -39,7 +39,10 @@ function make(tag, className, text) {
 }
 const show = (element, on) => { element.hidden = !on; };
 const number = n => n.toLocaleString("en");
-const say = text => { $("saved").textContent = text; };
+const say = text => {
+  $("saved").textContent = text;
+  $("saved").classList.toggle("not", text === "not saved");
+};
 
 // Decisions -------------------------------------------------------------------------------------
 
@@ -111,12 +114,14 @@ function take(said) {
 }
 
 function alarm(text, said) {
-  const n = pending.length, lost = Boolean(said && said.lost);
+  const n = pending.length;
+  lost = Boolean(said && said.lost);
   const kept = n ? ` ${n === 1 ? "One decision waits" : `${n} decisions wait`} on this page;`
-    + ` do not close it. ${lost ? "What was saved before is in the memory of fewlabels: download it to be safe."
+    + ` do not close it. ${lost ? "Download the labels to be safe: fewlabels has them in memory."
       : "Nothing that was said to be saved is lost."}` : "";
   $("alert-text").textContent = text + kept;
   show($("rescue"), lost);
+  if (n && !view) $("where").textContent = "The last decision waits to be saved";
   show($("alert"), true);
   say(n ? "not saved" : "");
 }
@@ -498,17 +503,22 @@ function shut() {
 function help() { $("help").showModal(); }
 
 async function finish() {
-  if (failed || pending.length) { await settled(); if (failed) { flash(); return; } }
+  if (failed) await send();
+  await settled();
+  if (failed && !lost) { flash(); return; }
   let ended;
   try { ended = await (await ask("/finish", {})).json(); } catch { return; }
+  const unsaved = pending.length ? " The decision that waited was not saved." : "";
   over = true;
+  failed = false;
+  pending = [];
   view = null;
   $("cells").replaceChildren();
   show($("decide"), false);
   show($("state"), false);
   $("where").textContent = "Finished. You can close this page.";
-  if (!ended.saved) { alarm(`${ended.where}.`); show($("retry"), false); }
-  else say("saved");
+  if (ended.saved && !unsaved) say("saved");
+  else { alarm(`${ended.where}.${unsaved}`); show($("retry"), false); }
   $("where").focus();
 }
 
