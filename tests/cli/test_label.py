@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -156,8 +157,6 @@ def test_without_the_extra(cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 
 def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     """What somebody types, a line each, in place of standard input."""
-    import io
-
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
 
 
