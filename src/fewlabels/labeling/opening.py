@@ -98,7 +98,7 @@ def open_session(
             see_predictions=wishes.see_predictions,
         )  # fmt: skip
     except BaseException:
-        journal.close()
+        journal.discard()
         raise
 
 
