@@ -387,12 +387,12 @@ def test_what_the_page_says_is_saved_is_kept_whatever_happens_to_the_record(
     with fault(served.record, served.record.read_bytes(), monkeypatch):
         served.process.send_signal(signal.SIGINT)
         _, err = served.process.communicate(timeout=20)
-        rescue = Path(f"{served.file}.rescued1.labels.jsonl")
-        assert rescue.exists() == (fault in LOST)
-        kept = rescue if fault in LOST else served.record
-        assert f"40 labels in {kept}" in err
-        assert len(err.splitlines()) == 1
-        assert list(read_record(kept).labels.values()) == pressed
+    rescue = Path(f"{served.file}.rescued1.labels.jsonl")
+    assert rescue.exists() == (fault in LOST)
+    kept = rescue if fault in LOST else served.record
+    assert f"40 labels in {kept}" in err
+    assert len(err.splitlines()) == 1
+    assert list(read_record(kept).labels.values()) == pressed
 
 
 @pytest.mark.slow

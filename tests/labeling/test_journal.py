@@ -242,18 +242,18 @@ def test_what_is_said_to_be_saved_is_kept_whatever_happens_to_the_record(
             said["c050"] = "fine"
         session.close()
         told, again = journal.whereabouts(), journal.whereabouts()
-        rescue = path.with_name("comments.csv.rescued1.labels.jsonl")
-        if fault in KEPT:
-            assert not rescue.exists()
-            assert read_record(path).labels == said
-        else:
-            assert told == again
-            assert f"40 labels in {rescue}, which --labels goes on with" in told
-            assert str(path) in told
-            assert stat.S_IMODE(rescue.stat().st_mode) == 0o600
-            assert read_record(rescue).labels == said
-            with Journal(rescue, journal.header) as further:
-                assert len(further.decisions) == 40
+    rescue = path.with_name("comments.csv.rescued1.labels.jsonl")
+    if fault in KEPT:
+        assert not rescue.exists()
+        assert read_record(path).labels == said
+    else:
+        assert told == again
+        assert f"40 labels in {rescue}, which --labels goes on with" in told
+        assert str(path) in told
+        assert stat.S_IMODE(rescue.stat().st_mode) == 0o600
+        assert read_record(rescue).labels == said
+        with Journal(rescue, journal.header) as further:
+            assert len(further.decisions) == 40
 
 
 def refusal(session: Session, key: str, name: str) -> NotSavedError | None:
