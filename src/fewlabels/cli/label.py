@@ -153,11 +153,7 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
         **arguments,
     )
     session = open_session(source.file, record, wishes)
-    torn = session.journal.torn
-    if torn:
-        terminal.print_warnings(
-            [f"{record}: the last line was cut short ({torn} bytes), and is left out"]
-        )
+    terminal.print_warnings(session.journal.notes)
     advise(lambda: f"; {session.journal.whereabouts()}")
     try:
         (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
@@ -235,11 +231,11 @@ def _join(source: Input, record: Path, output: Output) -> None:
     from fewlabels.data.write import table_kind
 
     said: dict[str, Any] = source.arguments()
-    out, found = output.out or "", 0
+    out, found, notes = output.out or "", 0, tuple[str, ...]()
 
     def write(path: Path) -> None:
-        nonlocal found
-        found = write_joined(
+        nonlocal found, notes
+        found, notes = write_joined(
             source.file,
             record,
             path,
@@ -252,4 +248,5 @@ def _join(source: Input, record: Path, output: Output) -> None:
     if source.file is None:
         raise UsageError("name the file that the labels are of")
     write_outputs({out: write})
+    terminal.print_warnings(notes)
     click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

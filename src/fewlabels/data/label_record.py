@@ -4,8 +4,8 @@ The first line says of which items the record is, every other is an event: a lab
 change, an undo, or a note. Nothing is ever written over, so the record holds what was changed, too;
 what stands in the end is worked out when it is read. `labeling.journal` writes it.
 
-A label belongs to an item by its key and by what was shown of it: two files whose items are numbered
-from 0 have the same keys, and not the same contents.
+A label belongs to an item by its key and by what was shown of it: two files whose items are
+numbered from 0 have the same keys, and not the same contents.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -139,8 +139,10 @@ def _plain(value: Any) -> str:
 
 
 class ItemsHere(NamedTuple):
-    """The items of a file to which a record is held: how many, the digest of their keys, and
-    the content of those that the record decides, None where its columns are not in the file.
+    """The items of a file to which a record is held.
+
+    How many there are, the digest of their keys, and the content of those that the record decides,
+    None where its columns are not in the file.
     """
 
     file: str
@@ -270,8 +272,8 @@ class LabelRecord:
         if changed:
             more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
             raise InputError(
-                f"{named}what was labeled as item {quoted(changed[0])}{more} held something else in "
-                f"{columns} than in {quoted(here.file)}; name another record with --labels, or, "
+                f"{named}what was labeled as item {quoted(changed[0])}{more} held something else "
+                f"in {columns} than in {quoted(here.file)}; name another record with --labels, or, "
                 "where a text was corrected, remove the lines of these items from the record"
             )
         if (own.items, own.digest) == (here.items, here.digest):
@@ -463,8 +465,10 @@ def read_event(line: bytes, header: Header) -> Event:
         raise InputError(unknown("class", label, header.classes))
     chance, left = said.get("probability"), said.get("left")
     if (chance, left) != (None, None) and not (
-        type(left) is int
-        and type(chance) in (int, float)
+        isinstance(left, int)
+        and isinstance(chance, int | float)
+        and not isinstance(left, bool)
+        and not isinstance(chance, bool)
         and 1 <= left <= header.items
         and LEAST_SHARE / left <= chance <= 1
     ):

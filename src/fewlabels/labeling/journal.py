@@ -13,6 +13,7 @@ import stat
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -24,8 +25,10 @@ from fewlabels.data.label_record import (
     Decision,
     Event,
     Header,
+    ItemsHere,
     LabelRecord,
     Ledger,
+    read_event,
     read_record,
 )
 from fewlabels.data.table import told_of
@@ -49,6 +52,8 @@ class Journal:
         The file, which is made where there is none.
     header
         Of which items it is; a record of other ones is refused.
+    contents
+        What stands for the contents of items that the record decides: see `Items.contents`.
 
     Raises
     ------
@@ -58,9 +63,12 @@ class Journal:
         If it cannot be written, or another page writes to it.
     """
 
-    def __init__(self, path: str | Path, header: Header) -> None:
+    def __init__(
+        self, path: str | Path, header: Header, contents: Mapping[str, str | None] | None = None
+    ) -> None:
         self.path = Path(path)
-        self.torn = 0
+        self.notes: tuple[str, ...] = ()
+        self._here = ItemsHere(header.file, header.items, header.digest, contents or {})
         self._made = False
         self._rescue: Path | None = None
         self._rescuing = threading.Lock()
@@ -100,9 +108,11 @@ class Journal:
         if not os.fstat(self._file).st_size:
             self._put(header.line())
         record = read_record(self.path)
-        self.header, self.torn = record.header, record.torn
+        self.header = record.header
         with told_of(str(self.path)):
-            _refuse_other(record, header)
+            differ = record.match(self._here, all_items=True)
+            _refuse_other_classes(record, header)
+        self.notes = (*record.notes(self.path), *(f"{self.path}: {note}" for note in differ))
         self.n_events = record.n_events
         self.ledger = record.ledger
         self._mark, content = _mark(os.fstat(self._file)), _content(self._file)
@@ -118,10 +128,17 @@ class Journal:
 
         Raises
         ------
+        InputError
+            If nobody could read it again; then nothing is written.
         NotSavedError
             If it could not be written.
         """
-        self._put(event.line())
+        line = event.line()
+        try:
+            read_event(line, self.header)
+        except InputError as error:
+            raise InputError(f"this cannot be recorded: {error}") from None
+        self._put(line)
         self.n_events += 1
         self.ledger.take(event)
 
@@ -253,8 +270,8 @@ class Journal:
         self.close()
 
 
-def _refuse_other(record: LabelRecord, header: Header) -> None:
-    """Refuse to go on with a record of other items, or other classes.
+def _refuse_other_classes(record: LabelRecord, header: Header) -> None:
+    """Refuse to go on with a record of other classes.
 
     Raises
     ------
@@ -262,12 +279,6 @@ def _refuse_other(record: LabelRecord, header: Header) -> None:
         With what differs.
     """
     own = record.header
-    if (own.items, own.digest) != (header.items, header.digest):
-        raise InputError(
-            f"is the record of another file, {quoted(own.file)}: its {own.items:,} items (column "
-            f"{quoted(own.item)}) are not the {header.items:,} of {quoted(header.file)}; name "
-            "another record with --labels"
-        )
     if set(own.classes) != set(header.classes):
         raise InputError(
             f"is a record of the classes {listed(own.classes)}, and {quoted(header.file)} has "
