@@ -39,6 +39,12 @@ _SYSTEM = {
 }
 """Names of functions that fail where the disk does; what cleans up (close, unlink) does not."""
 
+_PLAIN = {
+    *("float64", "string", "large_string", "binary", "int64", "bool_", "null", "field", "schema"),
+    *("default_memory_pool", "release_unused"),
+}
+"""Functions of Arrow that make a type, and touch no data."""
+
 _NUMBERS = (errno.ENOENT, errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES)
 _OF_SYSTEM = [lambda n=n: OSError(n, os.strerror(n)) for n in _NUMBERS]
 _OF_ARROW = [
@@ -55,14 +61,16 @@ def errors_of(function: Any) -> list[Any]:
     owner = getattr(function, "__self__", None)
     home = getattr(function, "__module__", None) or type(owner).__module__
     name = getattr(function, "__name__", "")
-    if isinstance(owner, io.BytesIO | io.StringIO) or owner is sys.stdout or owner is sys.stderr:
+    if isinstance(owner, str | io.BytesIO | io.StringIO) or owner is sys.stdout or owner is sys.stderr:
+        return []
+    if home in ("pyarrow.types", "pyarrow.lib") and name in _PLAIN | set(dir(pa.types)):
         return []
     if home.startswith("pyarrow"):
         return _OF_ARROW + (_OF_SYSTEM[1:2] if name in _SYSTEM | {"open_csv", "read_csv"} else [])
     if isinstance(owner, bytes) and name == "decode":
         return _OF_TEXT
     if home.startswith("numpy"):
-        return _OF_SYSTEM + _OF_NUMPY if name in ("load", "savez") else []
+        return _OF_SYSTEM + _OF_NUMPY * (name == "load") if name in ("load", "savez") else []
     if name in _SYSTEM and home.partition(".")[0] in (
         *("io", "_io", "os", "posix", "pathlib", "shutil", "tempfile", "zipfile", "builtins"),
     ):
