@@ -61,7 +61,11 @@ def errors_of(function: Any) -> list[Any]:
     owner = getattr(function, "__self__", None)
     home = getattr(function, "__module__", None) or type(owner).__module__
     name = getattr(function, "__name__", "")
-    if isinstance(owner, str | io.BytesIO | io.StringIO) or owner is sys.stdout or owner is sys.stderr:
+    if (
+        isinstance(owner, str | io.BytesIO | io.StringIO)
+        or owner is sys.stdout
+        or owner is sys.stderr
+    ):
         return []
     if home in ("pyarrow.types", "pyarrow.lib") and name in _PLAIN | set(dir(pa.types)):
         return []

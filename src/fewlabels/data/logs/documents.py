@@ -36,7 +36,7 @@ def keys_at_the_beginning(path: Path) -> frozenset[str]:
     """
     text = first_bytes(path, _HEAD).removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     found: set[str] = set()
-    # The keys of all objects and lists that we are within, for each of them, and no more than count.
+    # Of each object and list that we are within the keys that lead to it, as many as count.
     open_: list[Keys] = [()]
     key: str | None = None
     before = ""
