@@ -38,7 +38,8 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # How sure a classifier is, who agreed, what was done, and other words are told from predictions
 # (250 of data). Labels of other items, and labels that a classifier has seen, are warned of (100 of
 # evaluation); what labels say against a curve (60 of questions). One door reads any kind of array
-# (75 of checks), results are frozen (75 of kernels), sampling weights are known by name (70 of data).
+# (75 of checks), results are frozen (75 of kernels), sampling weights are known by name (70 of
+# data).
 LINES = {
     "annotations": 2_450, "bench": 5_500, "calibration": 2_000, "checks": 1_474, "cli": 3_650,
     "comparison": 800, "data": 12_901, "evaluation": 5_140, "kernels": 2_677, "labeling": 2_300,
