@@ -209,9 +209,7 @@ def test_a_record_of_the_same_names_and_other_contents_is_refused(tmp_path: Path
     path.write_bytes(shown(table_of(), 1, 2))
     assert fl.read_predictions(table_of(), labels=path).n_labeled == 2
     other = table_of().set_column(1, "text", [["something else"] * 60])
-    with pytest.raises(
-        fl.InputError, match=r"record of another file, .*: what was labeled"
-    ):
+    with pytest.raises(fl.InputError, match=r"record of another file, .*: what was labeled"):
         fl.read_predictions(other, labels=path)
     # Labels were drawn without a look at the text, in which two tables may differ in spaces alone.
     spaced = table_of().set_column(
