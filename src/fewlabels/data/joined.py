@@ -353,9 +353,9 @@ def _refuse_names(labels: Names) -> None:
     different, votes = len(labels.texts), int((labels.codes >= 0).sum())
     if different > MOST_CLASSES_UNASKED and 2 * different > votes:
         raise InputError(
-            f"column {quoted(labels.column)} has {different:,} different values in {votes:,} votes, "
-            f"such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the column "
-            "of the votes with --answer COL"
+            f"column {quoted(labels.column)} has {different:,} different values in {votes:,} "
+            f"votes, such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the "
+            "column of the votes with --answer COL"
         )
 
 
