@@ -22,7 +22,9 @@ import webdriver
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "labeling"))
 
 from labeling_tables import HOSTILE, table_of
+from record_faults import KEPT, LOST, Fault
 
+from fewlabels.cli.label import redirect
 from fewlabels.data.label_record import read_record
 
 pytest.importorskip("starlette", reason="needs the extra `label`")
@@ -297,6 +299,100 @@ def test_a_full_disk_is_told_and_gone_on_with_when_there_is_room(
     browser.press("2")
     page.counted(saved + 2)
     assert list(served.labels.values()) == ["fine"] * (saved + 1) + ["toxic"]
+
+
+def test_the_browser_is_led_to_the_page_by_a_file(browser: webdriver.Browser, start: Start) -> None:
+    """As a link from another origin, which may open the page and ask nothing else."""
+    served = start(table_of(30))
+    with redirect(served.url) as address:
+        assert address.startswith("file://")
+        assert served.url not in address
+        browser.open(address)
+        browser.until(lambda: browser.run("return location.href") == served.url)
+        browser.until(lambda: browser.text("#where") == "Item 1")
+    browser.press("1")
+    browser.until(lambda: browser.text("#progress").startswith("1 labeled"))
+    assert list(served.labels.values()) == ["fine"]
+
+
+def test_a_record_that_is_gone_is_told_and_can_be_downloaded(
+    browser: webdriver.Browser, start: Start, tmp_path: Path
+) -> None:
+    served = start(table_of(30))
+    page = Page(browser, served)
+    for k, key in enumerate("121"):
+        browser.press(key)
+        page.counted(k + 1)
+    served.record.unlink()
+    browser.press("2")
+    browser.until(lambda: "Not saved: " in browser.text("#alert"))
+    assert f"{served.record} is gone" in browser.text("#alert-text")
+    assert "One decision waits on this page" in browser.text("#alert-text")
+    assert browser.text("#saved") == "not saved"
+    assert browser.text("#progress").startswith("3 labeled")
+    browser.call("POST", "/goog/cdp/execute", {
+        "cmd": "Browser.setDownloadBehavior",
+        "params": {"behavior": "allow", "downloadPath": str(tmp_path)},
+    })  # fmt: skip
+    browser.click("#rescue")
+    browser.until(served.record.exists)  # the name that it had
+    browser.until(lambda: not browser.text("#alert"))  # as the page tries again by itself
+    page.counted(4)
+    assert list(served.labels.values()) == ["fine", "toxic", "fine", "toxic"]
+
+    served.record.unlink()
+    browser.press("1")
+    browser.until(lambda: "Not saved: " in browser.text("#alert"))
+    browser.click("#finish")
+    browser.until(lambda: "4 labels in " in browser.text("#alert"))
+    assert "The decision that waited was not saved." in browser.text("#alert")
+    assert browser.text("#where") == "Finished. You can close this page."
+    assert browser.text("#saved") == ""
+    out, err = served.process.communicate(timeout=20)
+    assert err == ""
+    assert f"{served.file}.rescued1.labels.jsonl, which --labels goes on with" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [f for f in [*LOST, *KEPT] if f.__name__ not in (
+    "full", "late", "moved_while_synced")], ids=lambda fault: fault.__name__)  # fmt: skip
+def test_what_the_page_says_is_saved_is_kept_whatever_happens_to_the_record(
+    fault: Fault, browser: webdriver.Browser, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 20 random labels: said not to be saved, or in the record; and saved when it is mended."""
+    served = start(table_of(60))
+    page = Page(browser, served)
+    places = random.Random(1).sample(range(40), 20)
+    names = {"1": "fine", "2": "toxic"}
+    pressed: list[str] = []
+    for k in range(40):
+        key = random.Random(k).choice("12")
+        if k in places:
+            with fault(served.record, served.record.read_bytes(), monkeypatch):
+                browser.press(key)
+                if fault in LOST:
+                    browser.until(lambda: browser.text("#alert"))
+                    assert browser.text("#saved") == "not saved"
+                    assert browser.text("#progress").startswith(f"{k} labeled")
+                else:
+                    page.counted(k + 1)
+            if fault in LOST:
+                browser.click("#retry")
+                browser.until(lambda: not browser.text("#alert"))
+        else:
+            browser.press(key)
+        page.counted(k + 1)
+        pressed.append(names[key])
+        assert list(served.labels.values()) == pressed
+    with fault(served.record, served.record.read_bytes(), monkeypatch):
+        served.process.send_signal(signal.SIGINT)
+        _, err = served.process.communicate(timeout=20)
+    rescue = Path(f"{served.file}.rescued1.labels.jsonl")
+    assert rescue.exists() == (fault in LOST)
+    kept = rescue if fault in LOST else served.record
+    assert f"40 labels in {kept}" in err
+    assert len(err.splitlines()) == 1
+    assert list(read_record(kept).labels.values()) == pressed
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -156,8 +157,6 @@ def test_without_the_extra(cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 
 def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     """What somebody types, a line each, in place of standard input."""
-    import io
-
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
 
 
@@ -176,6 +175,31 @@ def test_the_terminal(cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(record.labels.values()) == ["0", "0", "1", "0"]
     assert list(record.ledger.notes.values()) == [["hard"]]
     assert out.splitlines()[-1] == f"4 labels in {file}.labels.jsonl; the same command goes on"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
+def test_the_terminal_says_that_the_record_is_gone(
+    cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, lines = Path(f"{file}.labels.jsonl"), iter("101")
+
+    class Typed(io.StringIO):
+        def readline(self, size: int | None = -1, /) -> str:
+            key = next(lines, "q")
+            if key == "0":
+                record.unlink()
+            return f"{key}\n"
+
+    monkeypatch.setattr(sys, "stdin", Typed())
+    code, out, _ = cli("label", file, "--terminal")
+    assert code == 0
+    assert out.count("saved: 1") == 1
+    assert out.count(f"NOT SAVED. {record} is gone; put it back as it was") == 2
+    rescue = f"{file}.rescued1.labels.jsonl"
+    assert out.splitlines()[-1] == (
+        f"{record} is gone; 1 label in {rescue}, which --labels goes on with"
+    )
+    assert list(read_record(rescue).labels.values()) == ["1"]
 
 
 def test_the_terminal_goes_on_and_says_when_to_stop(

@@ -8,6 +8,8 @@ import io
 import subprocess
 import sys
 import zipfile
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from workbooks import ods, xlsx
 import fewlabels as fl
 from fewlabels.checks import memory
 from fewlabels.data import diagnose, limits, packed
+from fewlabels.data.limits import MOST_COLUMNS
+from fewlabels.data.logs.documents import keys_at_the_beginning
+from fewlabels.errors import InputError
 from fewlabels.kernels import memory as kernel
 from fewlabels.streaming.units import about_rows
 
@@ -247,3 +252,28 @@ def test_cached_files_of_a_container_give_way(tmp_path, monkeypatch):
     assert kernel.available_memory() == 1000 + 6500
     (tmp_path / "memory.max").write_text("max\n")
     assert kernel.available_memory() != 7500
+
+
+@pytest.mark.parametrize("engine", ["memory", "threads"])
+def test_more_columns_than_are_read(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "wide.csv"
+    columns = [f"c{i}" for i in range(MOST_COLUMNS + 1)]
+    path.write_text(f"{','.join(columns)}\n{',0.5' * MOST_COLUMNS}\n")
+    read = fl.read_predictions if engine == "memory" else partial(fl.estimate_files, engine=engine)
+    with pytest.raises(InputError, match=r"wide\.csv: has 10,001 columns, and at most 10,000"):
+        read(path)
+
+
+def test_a_frame_of_more_columns_than_are_read() -> None:
+    frame = pa.table({f"c{i}": [0.5] for i in range(MOST_COLUMNS + 1)})
+    with pytest.raises(InputError, match=r"has 10,001 columns"):
+        fl.read_predictions(frame)
+
+
+def test_objects_nested_deeply_are_refused_before_they_take_time(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text('[{"label": 1, "x": ' + '{"a":' * 50_000 + "1" + "}" * 50_000 + "}]")
+    with pytest.raises(InputError, match="nested too deeply"):
+        fl.read_predictions(path)
+    # What is looked for stands near the top, and the keys below it are not gone through.
+    assert keys_at_the_beginning(path) == {"label", "x", "x.a", "x.a.a"}

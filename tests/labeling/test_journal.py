@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from record_faults import KEPT, LOST, Fault, Patch
 
 import fewlabels as fl
-from fewlabels.data.label_record import Event, Header, read_record
+from fewlabels.data.label_record import Event, Header, parse_record, read_record
 from fewlabels.labeling.journal import Journal, NotSavedError
+from fewlabels.labeling.session import Session
 
 HEADER = Header("comments.csv", "id", 60, "d1", ("fine", "toxic"), "toxic", "anna", "t0")
 
@@ -195,3 +200,150 @@ def test_a_real_limit_of_the_system(path: Path) -> None:
 def test_a_place_that_keeps_nothing_is_refused(device: str) -> None:
     with pytest.raises(fl.UsageError, match="is no file that keeps what is written"):
         Journal(device, HEADER)
+
+
+# What may happen to a record while a page is up -------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
+@pytest.mark.parametrize("fault", [*LOST, *KEPT], ids=lambda fault: fault.__name__)
+def test_what_is_said_to_be_saved_is_kept_whatever_happens_to_the_record(
+    fault: Fault, opened: Callable[..., Session], file: Path, monkeypatch: Patch
+) -> None:
+    """At 20 of 40 labels: none is said to be saved that is not, and writing goes on when mended."""
+    session, chance = opened(), random.Random(3)
+    journal, path = session.journal, Path(f"{file}.labels.jsonl")
+    said: dict[str, str] = {}
+    places = chance.sample(range(40), 20)
+    for k in range(40):
+        key, name = f"c{k:03d}", chance.choice(["fine", "toxic"])
+        if k in places:
+            with fault(path, journal.content, monkeypatch):
+                for _ in range(2):
+                    error = refusal(session, key, name)
+                    if error is None:
+                        break
+                    assert (error.lost, str(path) in str(error)) == (fault in LOST, True)
+                    assert key not in journal.decisions
+                assert (journal.lost() is not None) == (fault in LOST)
+                assert (key in journal.decisions) == (fault in KEPT and fault.__name__ != "full")
+                assert parse_record(journal.content).labels == journal_labels(session)
+        if key not in journal.decisions:
+            session.decide(key, name)
+        said[key] = name
+        assert journal.lost() is None
+        assert read_record(path).labels == said == journal_labels(session)
+    assert journal.whereabouts() == f"40 labels in {path}; the same command goes on"
+    assert not list(path.parent.glob("*rescued*"))
+
+    # And where nobody mends it.
+    with fault(path, journal.content, monkeypatch):
+        if refusal(session, "c050", "fine") is None:
+            said["c050"] = "fine"
+        session.close()
+        told, again = journal.whereabouts(), journal.whereabouts()
+    rescue = path.with_name("comments.csv.rescued1.labels.jsonl")
+    if fault in KEPT:
+        assert not rescue.exists()
+        assert read_record(path).labels == said
+    else:
+        assert told == again
+        assert f"40 labels in {rescue}, which --labels goes on with" in told
+        assert str(path) in told
+        assert stat.S_IMODE(rescue.stat().st_mode) == 0o600
+        assert read_record(rescue).labels == said
+        with Journal(rescue, journal.header) as further:
+            assert len(further.decisions) == 40
+
+
+def refusal(session: Session, key: str, name: str) -> NotSavedError | None:
+    try:
+        session.decide(key, name)
+    except NotSavedError as error:
+        return error
+    return None
+
+
+def journal_labels(session: Session) -> dict[str, str]:
+    return {k: d.label for k, d in session.journal.decisions.items() if d.label is not None}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
+def test_a_rescue_has_a_name_of_its_own_or_is_said_not_to_be(path: Path) -> None:
+    with Journal(path, HEADER) as journal:
+        path.unlink()
+        assert journal.whereabouts() == f"{path} is gone; it held no label"
+    with Journal(path, HEADER) as journal:
+        journal.add(label("a"))
+        path.unlink()
+        path.with_name("comments.csv.rescued1.labels.jsonl").write_text("mine\n")
+        path.with_name("comments.csv.rescued2.labels.jsonl").symlink_to(path)
+        assert "comments.csv.rescued3.labels.jsonl" in journal.whereabouts()
+    assert not path.exists()
+    assert path.with_name("comments.csv.rescued1.labels.jsonl").read_text() == "mine\n"
+    folder = path.parent / "sub"
+    folder.mkdir()
+    with Journal(folder / "x.labels.jsonl", HEADER) as journal:
+        journal.add(label("a"))
+        folder.rename(path.parent / "elsewhere")
+        assert journal.whereabouts().endswith(
+            "is gone, and what it held cannot be written beside it: No such file or directory"
+        )
+
+
+def test_a_copy_that_another_page_writes_to_is_not_gone_on_with(path: Path) -> None:
+    with Journal(path, HEADER) as journal:
+        path.with_name("copy").write_bytes(journal.content)
+        path.with_name("copy").replace(path)
+        with Journal(path, HEADER), pytest.raises(NotSavedError, match="another page writes"):
+            journal.add(label("a"))
+        journal.add(label("a"))
+    assert read_record(path).labels == {"a": "fine"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of Unix")
+def test_a_record_is_for_its_owner_alone(path: Path) -> None:
+    Journal(path, HEADER).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_record_appears_when_its_first_line_is_on_the_disk(
+    path: Path, monkeypatch: Patch
+) -> None:
+    def full(file: int) -> None:
+        assert not path.exists()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(fl.UsageError, match="cannot be written: No space left on device"):
+            Journal(path, HEADER)
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
+def test_a_record_behind_a_link_or_without_links(path: Path, monkeypatch: Patch) -> None:
+    """A link that leads nowhere yet, and a file system that has no links at all."""
+    path.symlink_to("elsewhere")
+    Journal(path, HEADER).close()
+    assert read_record(path.with_name("elsewhere")).n_events == 0
+
+    def link(source: str, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with Journal(path.with_name("plain"), HEADER) as journal:
+        journal.add(label("a"))
+    assert read_record(path.with_name("plain")).labels == {"a": "fine"}
+
+
+def test_a_record_that_was_begun_for_nothing_is_removed(path: Path) -> None:
+    Journal(path, HEADER).discard()
+    assert not path.exists()
+    with Journal(path, HEADER) as journal:
+        journal.add(label("a"))
+        journal.discard()
+    assert path.exists()
+    Journal(path, HEADER).discard()
+    assert read_record(path).labels == {"a": "fine"}

@@ -6,17 +6,23 @@ import errno
 import http.client
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
 from labeling_tables import HOSTILE, table_of
 
 import fewlabels as fl
+from fewlabels.data.label_record import parse_record, read_record
 from fewlabels.labeling import server as server_module
 from fewlabels.labeling.server import HEADER, Server
 from fewlabels.labeling.session import Session
@@ -102,7 +108,8 @@ def test_it_listens_on_this_machine_alone(ask: Client) -> None:
 # Who may ask --------------------------------------------------------------------------------------
 
 READ = ["/", "/page.js", "/page.css", "/state", "/item?key=c001", "/neighbour?step=-1", "/estimate",
-        "/picture?model=good&metric=accuracy", "/image?key=c001&column=text", "/none"]  # fmt: skip
+        "/picture?model=good&metric=accuracy", "/image?key=c001&column=text", "/rescue",
+        "/none"]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", READ)
@@ -113,7 +120,7 @@ def test_nothing_is_given_without_the_token(ask: Client, path: str) -> None:
         assert b"open the address that fewlabels printed" in answer.content
 
 
-@pytest.mark.parametrize("path", ["/state", "/estimate", "/event"])
+@pytest.mark.parametrize("path", ["/state", "/estimate", "/rescue", "/event"])
 def test_a_token_in_an_address_opens_the_page_alone(ask: Client, path: str) -> None:
     """What changes or tells something wants the header, which no form or picture can send."""
     body = {"event": "label", "item": "c001", "class": "fine"} if path == "/event" else None
@@ -277,6 +284,29 @@ def test_a_full_disk_is_told_and_nothing_has_changed(
     assert ask.label(key).status == 200
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
+def test_a_record_that_is_gone_is_told_and_can_be_had(ask: Client, file: Path) -> None:
+    record = Path(f"{file}.labels.jsonl")
+    keys = [item["key"] for item in ask("/state").json["queue"]]
+    assert ask.label(keys[0]).json["saved"]
+    record.unlink()
+    answer = ask.label(keys[1])
+    assert (answer.status, answer.json["lost"]) == (507, True)
+    assert f"{record} is gone; put it back as it was and try again" in answer.json["error"]
+    assert ask("/state").json["labeled"] == 1
+    rescue = ask("/rescue")
+    assert rescue.status == 200
+    assert parse_record(rescue.content).labels == {keys[0]: "fine"}
+    record.write_bytes(rescue.content)
+    assert ask.label(keys[1]).json["saved"]
+    assert read_record(record).labels == dict.fromkeys(keys[:2], "fine")
+    record.unlink()
+    ended = ask("/finish", {}).json
+    assert not ended["saved"]
+    assert f"2 labels in {file}.rescued1.labels.jsonl" in ended["where"]
+    assert read_record(f"{file}.rescued1.labels.jsonl").labels == dict.fromkeys(keys[:2], "fine")
+
+
 def test_names_and_texts_are_data_and_never_markup(
     served: Callable[..., Client], tmp_path: Path
 ) -> None:
@@ -380,13 +410,14 @@ def test_without_a_folder_there_are_no_pictures(
 # Beginning ----------------------------------------------------------------------------------------
 
 
-def test_a_port_that_is_taken(opened: Open) -> None:
+def test_a_port_that_is_taken(opened: Open, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(fl.UsageError, match=f"--port {port} is taken"):
             Server(opened(), port=port)
+        assert not list(tmp_path.glob("*.jsonl"))  # nor one that holds no label
     with pytest.raises(fl.UsageError, match="--port 70000 is taken or cannot be listened on"):
         Server(opened(), port=70_000)  # and the record is free again
 
@@ -395,6 +426,213 @@ def test_without_the_extra(opened: Open, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     with pytest.raises(fl.MissingExtraError, match=r"pip install 'fewlabels\[label\]'"):
         server_module.check_installed()
+
+
+# Others on this machine ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(file: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """`running(*options, **environment)`: the command in a process of its own, and its address."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*options: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
+        command = [sys.executable, "-m", "fewlabels", "label", str(file), *options]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | environment,
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("Label at "):
+                return process, line.split()[-1]
+        raise AssertionError(process.communicate()[1])
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def given(url: str, path: str = "/state", body: Any = None) -> Answer:
+    """What whoever has the token is answered with."""
+    place, _, token = url.removeprefix("http://").partition("/?token=")
+    asked = http.client.HTTPConnection(place, timeout=9)
+    data = None if body is None else json.dumps(body)
+    try:
+        asked.request("GET" if body is None else "POST", path, data, {HEADER: token})
+        answer = asked.getresponse()
+        return Answer(answer.status, {}, answer.read())
+    finally:
+        asked.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are those of Unix")
+@pytest.mark.parametrize("room", [1024, pytest.param(24, marks=pytest.mark.slow)])
+def test_connections_that_say_nothing_stop_nobody(
+    running: Callable[..., tuple[subprocess.Popen[str], str]], room: int
+) -> None:
+    """1,300 of them, or all that the system lends the server: the page works, nothing is said."""
+    import resource
+
+    process, url = running("--no-browser")
+    while not (given(url, "/estimate").json or {}).get("fresh"):
+        time.sleep(0.05)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    used = len(os.listdir(f"/proc/{process.pid}/fd")) if os.path.isdir("/proc") else 0
+    if room < 64 and not used:
+        pytest.skip("needs /proc to know how many files the server has open")
+    if used:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (min(used + room, 1024), hard))
+    others: list[socket.socket] = []
+    try:
+        port = int(url.split(":")[2].split("/")[0])
+        for k in range(1300 if room > 64 else 40):
+            other = socket.create_connection(("127.0.0.1", port), timeout=20)
+            others.append(other)
+            with suppress(OSError):
+                other.send(b"GET /state HTTP/1.1\r\nHost: 127.0.0.1\r\n" if k % 2 else b"")
+            if k % 100 == 99:
+                assert given(url).status == 200
+        deadline = time.monotonic() + 30  # where all room is taken, until those are sent away
+        while True:
+            with suppress(OSError):
+                assert given(url).status == 200
+                break
+            assert time.monotonic() < deadline
+    finally:
+        for other in others:
+            other.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert len(err.splitlines()) == 1
+    assert err.startswith("interrupted; 0 labels")
+
+
+def test_a_connection_must_show_the_token_soon(
+    served: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it passes its time: silent, a byte at a time, or with requests that are refused."""
+    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    ask = served()
+    known = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=20)
+    known.request("GET", "/state", headers={HEADER: ask.server.token})
+    known.getresponse().read()
+    sock = known.sock
+    for sent in (b"", b"GET / HTTP/1.1\r\n", b"GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", ask.server.port), timeout=20) as other:
+            other.sendall(sent)
+            found = b""
+            with suppress(ConnectionResetError):
+                while more := other.recv(4096):
+                    found += more
+            assert found[:12] in (b"", b"HTTP/1.1 403")
+    known.request("GET", "/state", headers={HEADER: ask.server.token})
+    assert known.getresponse().status == 200
+    assert known.sock is sock
+    known.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_who_goes_away_leaves_no_line(
+    running: Callable[..., tuple[subprocess.Popen[str], str]],
+) -> None:
+    """In the middle of a request, of an answer, or with what is no request at all."""
+    process, url = running("--no-browser")
+    host, _, secret = url.removeprefix("http://").partition("/?token=")
+    token = f"{HEADER}: {secret}\r\nHost: 127.0.0.1\r\n"
+    for sent in (
+        f"POST /event HTTP/1.1\r\n{token}Content-Length: 100\r\n\r\n{{",
+        f"GET /page.js HTTP/1.1\r\n{token}\r\n" * 20,
+        f"GET /state HTTP/1.1\r\n{token}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "\x16\x03\x01 no request\r\n\r\n",
+    ):
+        for _ in range(3):
+            with socket.create_connection(
+                ("127.0.0.1", int(host.split(":")[1])), timeout=20
+            ) as other:
+                other.sendall(sent.encode())
+    assert given(url).status == 200
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert len(err.splitlines()) == 1
+    assert err.startswith("stopped by SIGTERM; 0 labels")
+
+
+def test_an_error_within_is_told_to_the_page_alone(
+    ask: Client, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(ask.server.session, "estimate", broken)
+    answer = ask("/estimate")
+    assert answer.status == 500
+    assert answer.json == {"error": "an error within fewlabels (ZeroDivisionError: by\\nzero)"}
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
+                    reason="only root can look as another user")  # fmt: skip
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are seen in /proc")
+def test_another_user_reads_neither_token_nor_record(
+    running: Callable[..., tuple[subprocess.Popen[str], str]], file: Path
+) -> None:
+    """Not in what any program was started with, nor in any file that the command makes."""
+    opened, last = file.with_name("opened"), file.with_name("last")
+    browser = file.with_name("browser")
+    browser.write_text(
+        f"#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline > {opened}.part\n"
+        f"mv {opened}.part {opened}\nwhile [ ! -e {last} ]; do sleep 0.05; done\n"
+    )
+    browser.chmod(0o755)
+    folder = file.parent
+    modes = {path: path.stat().st_mode for path in (folder, *folder.parents) if path.owner()}
+    try:
+        for path in modes:
+            path.chmod(modes[path] | 0o055)
+        process, url = running(BROWSER=str(browser))
+        deadline = time.monotonic() + 20
+        while not opened.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        token, arguments = url.partition("token=")[2], opened.read_text().split()
+        redirect = Path(unquote(arguments[-1].removeprefix("file://")))
+        assert token in redirect.read_text()
+        assert token not in opened.read_text()
+        record = Path(f"{file}.labels.jsonl")
+        seen = as_nobody(f"cat /proc/[0-9]*/cmdline {redirect} {record}; ls {redirect.parent}")
+        assert token.encode() not in seen
+        assert b"fewlabels\0label" in seen.replace(b"-m\0", b"")
+        assert seen.count(b"Permission denied") >= 3
+        assert b'"digest"' not in seen
+        assert as_nobody(f"cat {browser}").startswith(b"#!/bin/sh")  # others can be read
+        assert (
+            given(url, "/event", {"event": "label", "item": "c001", "class": "fine"}).status == 200
+        )
+        record.unlink()
+        last.touch()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        rescue = Path(f"{file}.rescued1.labels.jsonl")
+        assert f"1 label in {rescue}" in err
+        assert b"Permission denied" in as_nobody(f"cat {rescue}")
+        assert not redirect.parent.exists()
+    finally:
+        last.touch()
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def as_nobody(command: str) -> bytes:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, user=65534, group=65534, extra_groups=[],
+        cwd="/",
+    )  # fmt: skip
+    return done.stdout + done.stderr
 
 
 # In a notebook ------------------------------------------------------------------------------------
@@ -433,3 +671,13 @@ def test_what_a_notebook_cannot_show(tmp_path: Path) -> None:
         fl.label(predictions, ["a b c"] * 20)
     with pytest.raises(fl.UsageError, match="`items` are the texts beside Predictions"):
         fl.label(table, ["a b c"] * 20, labels=record)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
+def test_a_notebook_is_told_where_the_labels_of_a_lost_record_are(tmp_path: Path) -> None:
+    shown = fl.label(table_of(20), labels=tmp_path / "n.labels.jsonl", annotator="anna")
+    Client(shown._server).label("c001", "toxic")
+    Path(shown.record).unlink()
+    with pytest.warns(UserWarning, match=r"is gone; 1 label in .*n\.rescued1\.labels\.jsonl"):
+        shown.close()
+    assert read_record(tmp_path / "n.rescued1.labels.jsonl").labels == {"c001": "toxic"}

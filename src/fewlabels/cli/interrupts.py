@@ -53,10 +53,12 @@ def advise(advice: Callable[[], str]) -> None:
 def say(number: int) -> None:
     """Say once what the signal did."""
     global _said
-    if not _said:
+    if _said:
+        return
+    cursor = "\x1b[?25h\r" if sys.stderr.isatty() else ""  # which a progress bar hides
+    text = f"{cursor}{_WORDS[signal.Signals(number)]}{_advice()}\n"
+    if not _said:  # by another thread, while the advice was made
         _said = True
-        cursor = "\x1b[?25h\r" if sys.stderr.isatty() else ""  # which a progress bar hides
-        text = f"{cursor}{_WORDS[signal.Signals(number)]}{_advice()}\n"
         with suppress(OSError):
             os.write(2, text.encode(errors="backslashreplace"))
 

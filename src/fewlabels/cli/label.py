@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -150,29 +153,20 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
         **arguments,
     )
     session = open_session(source.file, record, wishes)
-    torn = session.journal.torn
-    if torn:
-        terminal.print_warnings(
-            [f"{record}: the last line was cut short ({torn} bytes), and is left out"]
-        )
-    advise(lambda: f"; {_summary(session)}")
+    terminal.print_warnings(session.journal.notes)
+    advise(lambda: f"; {session.journal.whereabouts()}")
     try:
         (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
     finally:
         session.close()
 
 
-def _summary(session: Session) -> str:
-    n = sum(d.label is not None for d in session.journal.decisions.values())
-    what = f"{n:,} label{'s' * (n != 1)} in {one_line(str(session.journal.path))}"
-    return f"{what}; the same command goes on"
-
-
 def _on_page(session: Session, asked: LabelOptions) -> None:
     from fewlabels.labeling.server import Server
 
     server = Server(session, port=asked.port, markdown=asked.markdown)
-    try:
+    with ExitStack() as opened:
+        opened.callback(server.close)
         server.start()
         progress = session.progress()
         labeled = progress["labeled"] + progress["known"]
@@ -184,11 +178,23 @@ def _on_page(session: Session, asked: LabelOptions) -> None:
         if not asked.no_browser and _has_windows():
             import webbrowser
 
-            webbrowser.open(server.url)
+            webbrowser.open(opened.enter_context(redirect(server.url)))
         server.finished.wait()
-    finally:
-        server.close()
     _say_goodbye(session)
+
+
+@contextmanager
+def redirect(url: str) -> Iterator[str]:
+    """The address of a file that leads to another one, and that only this user can read.
+
+    What a program is started with, any user of the machine can see: so the token is not among it.
+    """
+    with TemporaryDirectory(prefix="fewlabels-") as folder:
+        path = Path(folder) / "label.html"
+        content = f'<meta http-equiv="refresh" content="0; url={url}"><title>fewlabels</title>\n'
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"<!DOCTYPE html>\n{content}")
+        yield path.as_uri()
 
 
 def _has_windows() -> bool:
@@ -216,7 +222,7 @@ def _in_terminal(session: Session) -> None:
 
 
 def _say_goodbye(session: Session) -> None:
-    click.echo(_summary(session))
+    click.echo(session.journal.whereabouts())
 
 
 def _join(source: Input, record: Path, output: Output) -> None:
@@ -225,11 +231,11 @@ def _join(source: Input, record: Path, output: Output) -> None:
     from fewlabels.data.write import table_kind
 
     said: dict[str, Any] = source.arguments()
-    out, found = output.out or "", 0
+    out, found, notes = output.out or "", 0, tuple[str, ...]()
 
     def write(path: Path) -> None:
-        nonlocal found
-        found = write_joined(
+        nonlocal found, notes
+        found, notes = write_joined(
             source.file,
             record,
             path,
@@ -242,4 +248,5 @@ def _join(source: Input, record: Path, output: Output) -> None:
     if source.file is None:
         raise UsageError("name the file that the labels are of")
     write_outputs({out: write})
+    terminal.print_warnings(notes)
     click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.content import byte_stream, check_fits, not_utf8
+from fewlabels.data.limits import MOST_COLUMNS
 from fewlabels.data.packed import refuse_workbook
 from fewlabels.data.table import Place, Table, group_text
 from fewlabels.errors import (
@@ -32,7 +33,6 @@ from fewlabels.errors import (
 _CHUNK_ROWS = 1 << 16
 """Rows that are held as Python objects; those before are held as Arrow columns."""
 
-_MOST_COLUMNS = 10_000
 _LONGEST_INTEGER = 2**63
 
 _ONE = "list of one"
@@ -82,9 +82,9 @@ class RowCollector:
             if name in cells:
                 raise InputError(f"has two values for {quoted(name)}; give one of them another key")
             if name not in self._columns:
-                if len(self._columns) == _MOST_COLUMNS:
+                if len(self._columns) == MOST_COLUMNS:
                     raise InputError(
-                        f"has more than {_MOST_COLUMNS:,} different keys; make rows with the same "
+                        f"has more than {MOST_COLUMNS:,} different keys; make rows with the same "
                         "keys each"
                     )
                 self._columns[name] = _Column(self.n_rows - len(self._held))

@@ -5,7 +5,6 @@ The rows whose keys have the smallest hashes are a random sample, whatever the o
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, NoReturn
@@ -14,6 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.delimited import DelimitedFile
+from fewlabels.data.label_record import (
+    ItemsHere,
+    LabelRecord,
+    content_digest,
+    key_hash,
+    keys_digest,
+)
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
@@ -78,7 +84,7 @@ def choose_rows(
                 f"{batch.place(keys.index(''))} has no item in column {quoted(item)}; fill it in, "
                 "drop the row, or name another column with --item"
             )
-        hashed = np.array([_hash(key) for key in keys], dtype=np.uint64)
+        hashed = np.array([key_hash(key) for key in keys], dtype=np.uint64)
         hashes.append(hashed)
         rank = mix(hashed ^ mix(np.full(1, seed, dtype=np.uint64)))
         if keep:
@@ -91,13 +97,26 @@ def choose_rows(
     if (in_order[1:] == in_order[:-1]).any():
         _refuse_repeated(source, item, every)
     comma = isinstance(source, DelimitedFile) and source.delimiter == ";"
-    digest = hashlib.blake2b(in_order.tobytes(), digest_size=12).hexdigest()
-    return kept.chosen(names, len(every), digest, comma)
+    return kept.chosen(names, len(every), keys_digest(every), comma)
 
 
-def _hash(key: str) -> int:
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+def items_here(source: Source, item: str, record: LabelRecord, file: str) -> ItemsHere:
+    """The items of a source, read once, to which a record is held; see `LabelRecord.match`."""
+    seen = record.ledger.seen
+    shown = {column for columns, _ in seen.values() for column in columns}
+    hashes: list[int] = []
+    contents: dict[str, str | None] = {}
+    names = [name for name in source.names if name == item or name in shown]
+    for batch in batches_of(source, names):
+        keys = [class_text(value) for value in batch.rows.column(item).to_pylist()]
+        hashes += map(key_hash, keys)
+        for row, key in enumerate(keys):
+            if key in record.decisions:
+                columns = seen[key][0] if key in seen else ()
+                held = set(columns) <= {*names}
+                cells = {c: batch.rows.column(c)[row].as_py() for c in columns} if held else {}
+                contents[key] = content_digest(cells, record.header.item)
+    return ItemsHere(file, len(hashes), keys_digest(np.array(hashes, dtype=np.uint64)), contents)
 
 
 def _filled(rows: pa.RecordBatch, columns: Collection[str]) -> Bools:

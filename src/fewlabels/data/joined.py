@@ -16,8 +16,9 @@ import pyarrow as pa
 import scipy.sparse
 
 from fewlabels.checks.arrays import UNKNOWN
+from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
-from fewlabels.data.label_record import is_record, read_record
+from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.roles import (
     ITEMS,
@@ -436,7 +437,7 @@ class KeptLabels:
 
     `by` has the annotator of every label, and `weight_of_item` the weight of one that was drawn
     with a known probability (a record of labels has it), for a mean over all items. `classes` are
-    those that a record knows. `notes` are worth a warning.
+    those that a record knows. `notes` are worth a warning. `record` is the record they are of.
     """
 
     name: str
@@ -446,6 +447,7 @@ class KeptLabels:
     weight_of_item: Mapping[str, float] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    record: LabelRecord | None = None
 
 
 def read_labels(
@@ -522,7 +524,6 @@ def _of_record(path: str) -> KeptLabels:
     record = read_record(path)
     if not record.labels:
         raise InputError(f"{path}: there are no labels in it yet; `fewlabels label` adds them")
-    torn = f"{path}: the last line was cut short ({record.torn} bytes), and is left out"
     return KeptLabels(
         path,
         record.labels,
@@ -530,8 +531,25 @@ def _of_record(path: str) -> KeptLabels:
         {item: record.decisions[item].annotator for item in record.labels},
         record.weights,
         record.header.classes,
-        (torn,) if record.torn else (),
+        record.notes(path),
+        record,
     )
+
+
+def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
+    """The labels of a record that is seen to be of the items of this source; others as they are.
+
+    Raises
+    ------
+    InputError
+        If it is the record of other items.
+    """
+    if kept.record is None:
+        return kept
+    here = items_here(source, item, kept.record, source.name or "the frame")
+    with told_of(kept.name):
+        notes = kept.record.match(here)
+    return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
 
 
 def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:

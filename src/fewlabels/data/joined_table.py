@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fewlabels.data.chosen_rows import batches_of, item_column
+from fewlabels.data.chosen_rows import batches_of, item_column, items_here
 from fewlabels.data.label_record import is_record, read_record
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NO_LABEL, class_text, told_of
@@ -19,11 +19,12 @@ from fewlabels.errors import InputError, listed, quoted
 def write_joined(
     source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None,
     raw: bool = False,
-) -> int:  # fmt: skip
+) -> tuple[int, tuple[str, ...]]:  # fmt: skip
     """Write a file's table with the labels of its record, some thousand rows at a time.
 
     The column of labels is filled where it is empty; it is `label`, unless the file has one of
-    another name; `raw` is as for `write_batches`. How many labels are in it.
+    another name; `raw` is as for `write_batches`. How many labels are in it, and
+    what is worth a warning.
 
     Raises
     ------
@@ -34,12 +35,18 @@ def write_joined(
     """
     if not is_record(record):
         raise InputError(f"{record}: there is no record of labels; label some items first")
-    labels = read_record(record).labels
+    read = read_record(record)
+    labels, notes = read.labels, read.notes(record)
     located = locate(source)
+    name = "the frame" if located is None else located.name
     with told_of(None if located is None else located.name):
         opened = open_source(source, located)
         names = [name for name in opened.names if name]
         column = item_column(opened, item)
+        here = items_here(opened, column, read, name)
+    with told_of(str(record)):
+        notes += tuple(f"{record}: {note}" for note in read.match(here))
+    with told_of(None if located is None else located.name):
         target = label if label is not None and label in names else "label"
         found = 0
 
@@ -68,7 +75,7 @@ def write_joined(
                 f"no item of {record} is in column {quoted(column)}; its items are such as "
                 f"{listed(map(quoted, labels), 3) or 'none'}"
             )
-    return found
+    return found, notes
 
 
 def _with_column(rows: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:

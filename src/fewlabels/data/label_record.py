@@ -3,22 +3,27 @@
 The first line says of which items the record is, every other is an event: a label, "cannot say", a
 change, an undo, or a note. Nothing is ever written over, so the record holds what was changed, too;
 what stands in the end is worked out when it is read. `labeling.journal` writes it.
+
+A label belongs to an item by its key and by what was shown of it: two files whose items are
+numbered from 0 have the same keys, and not the same contents.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from fewlabels.checks.side_files import MOST_BYTES
-from fewlabels.data.table import told_of
+from fewlabels.data.table import class_text, told_of
 from fewlabels.errors import InputError, listed, quoted, unknown
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.lure import lure_weights
 
 ENDING = ".labels.jsonl"
@@ -26,6 +31,9 @@ ENDING = ".labels.jsonl"
 
 FORMAT = 1
 """The version of the format that is written; those up to it are read."""
+
+LEAST_SHARE = 1e-6
+"""Of what it would be if all that were left were equally likely: no draw is less probable."""
 
 _MARK = b'{"fewlabels": "labels"'
 """How every record begins."""
@@ -63,7 +71,8 @@ class Event:
     `label` is the class of a label or change, None where the annotator cannot say. `order` is how
     the item was chosen, `probability` that with which it was drawn among the `left` items that
     were left, itself included; None where it was not drawn. `shown` are the columns that the
-    annotator saw, and `predictions_seen` whether the classifiers' answers were among it.
+    annotator saw, `content` is the digest of what they held (see `content_digest`), and
+    `predictions_seen` whether the classifiers' answers were among it.
     """
 
     kind: Kind
@@ -77,6 +86,7 @@ class Event:
     shown: tuple[str, ...] = ()
     predictions_seen: bool = False
     text: str | None = None
+    content: str | None = None
 
     def line(self) -> bytes:
         """The event as a line of the record."""
@@ -89,13 +99,56 @@ class Event:
         if self.kind in ("label", "cannot-say"):
             said |= {"order": self.order, "probability": self.probability, "left": self.left}
         if self.kind in ("label", "cannot-say", "change"):
-            said |= {"shown": self.shown, "predictions_seen": self.predictions_seen}
+            said |= {"shown": self.shown, "content": self.content}
+            said |= {"predictions_seen": self.predictions_seen}
         return _line(said | {"time": self.time})
 
 
 def _line(said: Mapping[str, Any]) -> bytes:
     # Plain ASCII on one line: a line break within a name is written as two characters.
     return json.dumps(said, allow_nan=False).encode("ascii") + b"\n"
+
+
+def key_hash(key: str) -> int:
+    """A number of 64 bits that stands for the key of an item."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def keys_digest(hashes: UInts) -> str:
+    """What stands for the keys of all items, whatever their order."""
+    return hashlib.blake2b(np.sort(hashes).tobytes(), digest_size=12).hexdigest()
+
+
+def content_digest(cells: Mapping[str, Any], item: str) -> str | None:
+    """What stands for the contents of an item that were shown, column by column.
+
+    None where nothing but its key (column `item`) was. Spaces and line breaks count alike, as do
+    numbers that agree in six digits: the same table in another format holds the same.
+    """
+    texts = [[n, _plain(value)] for n, value in cells.items() if n != item]
+    said = json.dumps(sorted(texts)).encode("ascii")
+    return hashlib.blake2b(said, digest_size=8).hexdigest() if texts else None
+
+
+def _plain(value: Any) -> str:
+    text = " ".join(class_text(value).split())
+    if re.fullmatch(r"-?\d*\.\d+(?:[eE][-+]?\d+)?", text):
+        return f"{float(text):.6g}"
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+class ItemsHere(NamedTuple):
+    """The items of a file to which a record is held.
+
+    How many there are, the digest of their keys, and the content of those that the record decides,
+    None where its columns are not in the file.
+    """
+
+    file: str
+    items: int
+    digest: str
+    contents: Mapping[str, str | None] = {}
 
 
 class Decision(NamedTuple):
@@ -166,13 +219,82 @@ class DecidedItems(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRecord:
-    """A record as it was read; `size` are the bytes of whole lines, `torn` those behind them."""
+    """A record as it was read; `content` are its whole lines, `torn` the bytes behind them.
+
+    `bad` says of each line that is no event, by its number, why.
+    """
 
     header: Header
     ledger: Ledger
     n_events: int
-    size: int
+    content: bytes
     torn: int
+    bad: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its whole lines."""
+        return len(self.content)
+
+    def notes(self, name: str | Path) -> tuple[str, ...]:
+        """What is left out of it, for a warning; `name` is what it is called."""
+        cut = f"{name}: the last line was cut short ({self.torn} bytes), and is left out"
+        out = [cut] if self.torn else []
+        if self.bad:
+            first, *rest = self.bad
+            also = f", and so are lines {listed(rest)}" if rest else ""
+            out.append(f"{name}: line {first}: {self.bad[first]}; it is left out{also}")
+        return tuple(out)
+
+    def match(self, here: ItemsHere, *, all_items: bool = False) -> tuple[str, ...]:
+        """Hold the record to the items of a file: what a warning says of how they differ.
+
+        They are the same where all keys are, and every item that is decided still holds what was
+        shown of it. A file of more or fewer items is accepted where the latter can be seen.
+
+        Parameters
+        ----------
+        all_items
+            Whether a file of more or fewer items is refused: it is to be gone on with.
+
+        Raises
+        ------
+        InputError
+            If it is the record of other items.
+        """
+        own, seen = self.header, self.ledger.seen
+        found = {item: here.contents.get(item) for item in self.decisions}
+        changed = [i for i, now in found.items() if now and i in seen and now != seen[i][1]]
+        unknown = [i for i in here.contents if i in found and not (found[i] and i in seen)]
+        shown = dict.fromkeys(c for i in found if i in seen for c in seen[i][0] if c != own.item)
+        columns = listed(map(quoted, shown))
+        named = f"is the record of another file, {quoted(own.file)}: "
+        if changed:
+            more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+            raise InputError(
+                f"{named}what was labeled as item {quoted(changed[0])}{more} held something else "
+                f"in {columns} than in {quoted(here.file)}; name another record with --labels, or, "
+                "where a text was corrected, remove the lines of these items from the record"
+            )
+        if (own.items, own.digest) == (here.items, here.digest):
+            numbered = all(i.isdecimal() and len(i) < 16 and int(i) <= own.items for i in found)
+            of = f" ({columns})" if columns else ""
+            alone = (
+                "its items are known by their numbers alone, and nothing shows that those of "
+                f"{quoted(here.file)} hold what was labeled{of}; make sure that they are the same"
+            )
+            return (alone,) if unknown and numbered else ()
+        differ = (
+            f"its {own.items:,} items (column {quoted(own.item)}) are not the {here.items:,} of "
+            f"{quoted(here.file)}"
+        )
+        if all_items or unknown or not here.contents:
+            told = "" if all_items else ", and nothing shows that those in both are the same"
+            raise InputError(f"{named}{differ}{told}; name another record with --labels")
+        return (
+            f"{differ}; those in both hold the same, and its labels, drawn among the former, speak "
+            "for these alone",
+        )
 
     @property
     def decisions(self) -> Mapping[str, Decision]:
@@ -213,8 +335,8 @@ def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
     Raises
     ------
     InputError
-        If it is no record, was written by a newer version, or holds a line that is no event, or a
-        class that it does not know.
+        If it is no record, was written by a newer version, or none of its lines is an event. A
+        line that is none is left out: see `LabelRecord.notes`.
     """
     with told_of(str(path) if name is None else name):
         try:
@@ -235,40 +357,81 @@ def parse_record(content: bytes) -> LabelRecord:
         )
     whole = content.rfind(b"\n") + 1
     lines = content[:whole].split(b"\n")[:-1]
-    if lines and _parsed(lines[-1]) is None:
+    if lines and not _is_object(lines[-1]):
         # A crash of the machine may leave zeros where the last line was to be.
         whole -= len(lines.pop()) + 1
     if not lines:
         raise InputError(
             "was cut short in its first line and holds no label; remove it, and a new one is begun"
         )
-    header, ledger = _header(_parsed(lines[0])), Ledger()
+    header, ledger, bad = read_header(lines[0]), Ledger(), dict[int, str]()
     for number, line in enumerate(lines[1:], 2):
-        ledger.take(_event(_parsed(line), number, header))
-    return LabelRecord(header, ledger, len(lines) - 1, whole, len(content) - whole)
+        try:
+            ledger.take(read_event(line, header))
+        except InputError as error:
+            bad[number] = str(error)
+    n_events = len(lines) - 1 - len(bad)
+    if bad and not n_events:
+        raise InputError(f"line 2: {bad[2]}; no line is an event: restore the record from a copy")
+    return LabelRecord(header, ledger, n_events, content[:whole], len(content) - whole, bad)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _is_object(line: bytes) -> bool:
     try:
-        said = json.loads(line)
+        return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
+        return False
 
 
-def _header(said: dict[str, Any] | None) -> Header:
-    version = None if said is None else said.get("format")
+def _parsed(line: bytes) -> dict[str, Any]:
+    """What a line says, of plain text and numbers.
+
+    Raises
+    ------
+    InputError
+        If it is no object of JSON, or holds what no other program could read.
+    """
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        said = json.loads(line, parse_constant=refuse)
+        json.dumps(said, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("half of a character, which no text may hold") from None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise InputError(f"no event ({listed(KINDS)})")
+    return said
+
+
+def read_header(line: bytes) -> Header:
+    """The first line of a record.
+
+    Raises
+    ------
+    InputError
+        If a newer version wrote it, or it does not say of which items the record is.
+    """
+    try:
+        said = _parsed(line)
+    except InputError:
+        said = {}
+    version = said.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise InputError(
             f"was written by a newer version (format {version}, and this one reads up to "
             f"{FORMAT}); update fewlabels"
         )
-    known: dict[str, Any] = {n: (said or {}).get(n) for n in Header.__annotations__}
+    known: dict[str, Any] = {n: said.get(n) for n in Header.__annotations__}
     classes, positive, items = known.pop("classes"), known.pop("positive"), known.pop("items")
     texts = [*known.values(), *(classes if isinstance(classes, list) else [None])]
     if (
         version != FORMAT
-        or not isinstance(items, int)
+        or type(items) is not int
+        or not 0 < items < 1 << 53
         or not isinstance(positive, str | None)
         or not all(isinstance(text, str) for text in texts)
     ):
@@ -278,29 +441,44 @@ def _header(said: dict[str, Any] | None) -> Header:
     return Header(**known, items=items, classes=tuple(classes or ()), positive=positive)
 
 
-def _event(said: dict[str, Any] | None, number: int, header: Header) -> Event:
-    kind = None if said is None else said.get("event")
-    if said is None or kind not in KINDS or not isinstance(said.get("item"), str):
-        raise InputError(
-            f"line {number} is no event ({listed(KINDS)}); restore the record from a copy, or "
-            "remove the line"
-        )
+def read_event(line: bytes, header: Header) -> Event:
+    """The event that a line is: what is written is read by this first.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    said = _parsed(line)
+    kind, shown = said.get("event"), said.get("shown", [])
+    texts = [said.get("annotator"), said.get("time")]
+    maybe = [said.get(name) for name in ("order", "content", "text")]
+    if (
+        kind not in KINDS
+        or not isinstance(shown, list)
+        or not all(isinstance(text, str) for text in (said.get("item"), *texts, *shown))
+        or not all(isinstance(text, str | None) for text in maybe)
+    ):
+        raise InputError(f"no event ({listed(KINDS)})")
     label = said.get("class")
     if (kind == "label" or label is not None) and label not in header.classes:
-        raise InputError(
-            f"line {number}: {unknown('class', label, header.classes)}; correct the line, or the "
-            "classes in the first one"
-        )
+        raise InputError(unknown("class", label, header.classes))
     chance, left = said.get("probability"), said.get("left")
-    drawn = isinstance(chance, float | int) and isinstance(left, int) and 0 < chance <= 1 <= left
-    if not drawn and (chance, left) != (None, None):
+    if (chance, left) != (None, None) and not (
+        isinstance(left, int)
+        and isinstance(chance, int | float)
+        and not isinstance(left, bool)
+        and not isinstance(chance, bool)
+        and 1 <= left <= header.items
+        and LEAST_SHARE / left <= chance <= 1
+    ):
         raise InputError(
-            f"line {number}: an item must be drawn with a probability above 0 among 1 item or "
-            f"more; got {quoted(chance)} among {quoted(left)}"
+            "an item must be drawn with a probability above 0 among 1 item or more, "
+            f"{header.items:,} at most; got {quoted(chance)} among {quoted(left)}"
         )
     return Event(
-        kind, said["item"], str(said.get("annotator")), str(said.get("time")), label,
-        said.get("order"), chance, left, text=said.get("text"),
+        kind, said["item"], said["annotator"], said["time"], label, maybe[0], chance, left,
+        tuple(shown), said.get("predictions_seen") is True, maybe[2], maybe[1],
     )  # fmt: skip
 
 
@@ -309,13 +487,15 @@ class Ledger:
 
     An undo takes back the last decision on its item: a changed label is again what it was, and an
     item that was labeled once is open again. How an item was drawn stays with its decisions.
-    `actions` are the items of the decisions and changes that an undo could take back.
+    `actions` are the items of the decisions and changes that an undo could take back, and `seen`
+    says what was shown of each (columns, digest of their content).
     """
 
     def __init__(self) -> None:
         self.decisions: dict[str, Decision] = {}
         self.notes: dict[str, list[str]] = {}
         self.actions: list[str] = []
+        self.seen: dict[str, tuple[tuple[str, ...], str]] = {}
         self._before: dict[str, list[Decision]] = {}
 
     def take(self, event: Event) -> None:
@@ -332,6 +512,8 @@ class Ledger:
             else:
                 self.decisions.pop(item, None)
             return
+        if event.content is not None:
+            self.seen[item] = (event.shown, event.content)
         draw = (event.order, event.probability, event.left)
         now = self.decisions.get(item)
         if now is not None:

@@ -21,6 +21,25 @@ fill memory or time.
 """
 
 
+MOST_COLUMNS = 10_000
+"""Columns of a table: each takes some 10 KB while it is recognised, whatever it holds."""
+
+
+def refuse_wide(n_columns: int) -> None:
+    """Refuse a table of more columns than are recognised.
+
+    Raises
+    ------
+    InputError
+        With how many there are.
+    """
+    if n_columns > MOST_COLUMNS:
+        raise InputError(
+            f"has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read; keep those of "
+            "labels, predictions and groups"
+        )
+
+
 def refuse_whole(n_bytes: int, what: str) -> None:
     """Refuse to read numbers of so many bytes whole where they do not fit; `what` they are.
 

@@ -23,6 +23,7 @@ from fewlabels.data.joined import (
     LongVotes,
     WithCounts,
     WithLabels,
+    held_to,
     item_keys,
     labels_as_votes,
     one_label,
@@ -306,6 +307,7 @@ def open_input(
             if item not in table.names:
                 missing = missing_column(item, table.names, "what labels are joined by")
                 raise InputError(f"{missing}; say which it is with --item COL")
+            kept = tuple(held_to(one, table, item) for one in kept)
             label = options.label if options.label in table.names and options.label else "label"
             options = replace(options, item=item, label=label)
             if labels_as is None:

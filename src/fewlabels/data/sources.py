@@ -24,6 +24,7 @@ from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.label_record import ENDING
+from fewlabels.data.limits import refuse_wide
 from fewlabels.data.logs import (
     Asked,
     check_format,
@@ -438,7 +439,9 @@ _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
 def open_source(source: Any, located: Located | None, argument: str = "source") -> Source:
     """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
     if located is None:
-        return open_frame(source, argument)
+        frame = open_frame(source, argument)
+        refuse_wide(len(frame.names))
+        return frame
     if located.form is not None:
         return open_log(
             located.files, located.form, located.name, Asked.parse(located.said), located.notes
@@ -450,6 +453,7 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     for file in located.files:
         with told_of(one_line(file.name) if len(located.files) > 1 else None):
             parts.append(opener(file, one_line(file.name)))
+            refuse_wide(len(parts[-1].names))
     if len(parts) == 1 and not located.notes:
         return parts[0]
     return FolderOfTables(located.name, tuple(parts), located.notes)

@@ -138,15 +138,20 @@ def readable(
 
 @contextmanager
 def told_of(name: str | None) -> Iterator[None]:
-    """Put the file's name before the message of an `InputError`, and keep it to one line."""
+    """Put the file's name before the message of an `InputError`, and keep it to one line.
+
+    What libraries and the system raise within becomes one here.
+    """
+    where = "" if name is None else f"{name}: "
     try:
         yield
     except InputError as error:
-        message = str(error) if name is None else f"{name}: {error}"
-        raise InputError(one_line(message)) from None
+        raise InputError(one_line(f"{where}{error}")) from None
     except MemoryError:
-        where = "" if name is None else f"{name}: "
         raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
+    except (OSError, pa.ArrowException, UnicodeError, RecursionError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise InputError(one_line(f"{where}cannot be read: {why}")) from None
 
 
 MISSING_NUMBERS = (

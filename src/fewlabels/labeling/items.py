@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from fewlabels.data.chosen_rows import choose_rows, item_column
-from fewlabels.data.label_record import Header
+from fewlabels.data.label_record import Header, LabelRecord, content_digest
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.profiles import profile
@@ -86,9 +86,27 @@ class Items:
 
     def text(self, row: int, column: str) -> str:
         """One cell of the table as text; empty where there is none."""
+        return group_text(self._value(row, column)) or ""
+
+    def _value(self, row: int, column: str) -> Any:
         starts: Any = vars(self)["_starts"]
         k = int(np.searchsorted(starts, row, side="right")) - 1
-        return group_text(self.table.batches[k].column(column)[row - int(starts[k])].as_py()) or ""
+        return self.table.batches[k].column(column)[row - int(starts[k])].as_py()
+
+    def content(self, row: int, columns: Sequence[str] | None = None) -> str | None:
+        """What stands for the contents of an item in some columns; None: those that are shown."""
+        shown = self.shown if columns is None else columns
+        return content_digest({c: self._value(row, c) for c in shown}, self.column)
+
+    def contents(self, record: LabelRecord) -> dict[str, str | None]:
+        """Those of the items that a record decides, in the columns that were shown of them."""
+        seen, names = record.ledger.seen, set(self.table.batches[0].schema.names)
+        out: dict[str, str | None] = {}
+        for key in record.decisions.keys() & self.place.keys():
+            columns = seen[key][0] if key in seen else ()
+            held = set(columns) <= names
+            out[key] = self.content(self.place[key], columns) if held else None
+        return out
 
     def cells(self, row: int) -> list[Cell]:
         """What is shown of an item."""

@@ -1,7 +1,9 @@
 """Writing the record of labels: an event is on the disk before anybody hears that it is saved.
 
 One process at a time writes to a record. Bytes go to the place where the last whole line ends, so a
-line that was cut short, by a crash or a full disk, is written over and never followed.
+line that was cut short, by a crash or a full disk, is written over and never followed. Before and
+after each event the file by the record's name is looked at: where it is gone, or has not the bytes
+that were written, the event is not saved. All that was saved is held in memory as well, for that.
 """
 
 from __future__ import annotations
@@ -9,25 +11,36 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import tempfile
+import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from fewlabels.data.label_record import (
+    ENDING,
     Decision,
     Event,
     Header,
+    ItemsHere,
     LabelRecord,
     Ledger,
+    read_event,
     read_record,
 )
 from fewlabels.data.table import told_of
-from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 
 
 class NotSavedError(UsageError):
-    """An event could not be written; the record is what it was before."""
+    """An event could not be written; the record is what it was before, or `lost`."""
+
+    def __init__(self, message: str, *, lost: bool = False) -> None:
+        super().__init__(message)
+        self.lost = lost
 
 
 class Journal:
@@ -39,6 +52,8 @@ class Journal:
         The file, which is made where there is none.
     header
         Of which items it is; a record of other ones is refused.
+    contents
+        What stands for the contents of items that the record decides: see `Items.contents`.
 
     Raises
     ------
@@ -48,11 +63,21 @@ class Journal:
         If it cannot be written, or another page writes to it.
     """
 
-    def __init__(self, path: str | Path, header: Header) -> None:
+    def __init__(
+        self, path: str | Path, header: Header, contents: Mapping[str, str | None] | None = None
+    ) -> None:
         self.path = Path(path)
-        self.torn = 0
+        self.notes: tuple[str, ...] = ()
+        self._here = ItemsHere(header.file, header.items, header.digest, contents or {})
+        self._made = False
+        self._rescue: Path | None = None
+        self._rescuing = threading.Lock()
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | _CLOSE_ON_EXEC, 0o666)
+            if not os.path.exists(self.path):
+                with suppress(FileExistsError):  # another page was first
+                    _create(Path(os.path.realpath(self.path)), header.line())
+                    self._made = True
+            self._file = os.open(self.path, os.O_RDWR | _CLOSE_ON_EXEC)
         except OSError as error:
             raise UsageError(
                 f"--labels {str(path)!r} cannot be written: {error.strerror}; name a file in a "
@@ -77,21 +102,21 @@ class Journal:
             )
 
     def _begin(self, header: Header) -> None:
-        size = os.fstat(self._file).st_size
         self.ledger = Ledger()
-        self._end = 0
-        if not size:
-            self.header = header
+        self._content, self._tail = bytearray(), b""  # whole lines, and what stands behind them
+        self._mark = _mark(os.fstat(self._file))
+        if not os.fstat(self._file).st_size:
             self._put(header.line())
-            _sync_folder(self.path.parent)
-            self.n_events = 0
-            return
         record = read_record(self.path)
-        self.header, self.torn, self._end = record.header, record.torn, record.size
+        self.header = record.header
         with told_of(str(self.path)):
-            _refuse_other(record, header)
+            differ = record.match(self._here, all_items=True)
+            _refuse_other_classes(record, header)
+        self.notes = (*record.notes(self.path), *(f"{self.path}: {note}" for note in differ))
         self.n_events = record.n_events
         self.ledger = record.ledger
+        self._mark, content = _mark(os.fstat(self._file)), _content(self._file)
+        self._content, self._tail = bytearray(content[: record.size]), content[record.size :]
 
     @property
     def decisions(self) -> dict[str, Decision]:
@@ -103,30 +128,129 @@ class Journal:
 
         Raises
         ------
+        InputError
+            If nobody could read it again; then nothing is written.
         NotSavedError
             If it could not be written.
         """
-        self._put(event.line())
+        line = event.line()
+        try:
+            read_event(line, self.header)
+        except InputError as error:
+            raise InputError(f"this cannot be recorded: {error}") from None
+        self._put(line)
         self.n_events += 1
         self.ledger.take(event)
 
-    def _put(self, line: bytes) -> None:
+    @property
+    def content(self) -> bytes:
+        """All that was saved, as a record."""
+        return bytes(self._content)
+
+    def lost(self) -> str | None:
+        """Why what was saved is not in the file by the record's name; None where it is."""
         try:
-            os.lseek(self._file, self._end, os.SEEK_SET)
-            rest = line
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-            # What a longer line that was cut short has left behind.
-            os.ftruncate(self._file, self._end + len(line))
-            os.fsync(self._file)
+            named = os.stat(self.path)
+            if _mark(named) == self._mark:
+                return None
+            wholes = self.content, self.content + self._tail
+            same = stat.S_ISREG(named.st_mode) and named.st_size <= len(wholes[1])
+            if same and self.path.read_bytes() in wholes:
+                return None  # put back, be it as a copy
+        except FileNotFoundError:
+            return "is gone"
         except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._file, self._end)
+            return f"cannot be reached ({error.strerror})"
+        return "is not what was written (another file has its name, or something changed it)"
+
+    def whereabouts(self) -> str:
+        """In a line, where the labels are; those of a lost record go to a file beside it."""
+        n = sum(d.label is not None for d in self.decisions.values())
+        what, path = f"{n:,} label{'s' * (n != 1)}", one_line(str(self.path))
+        lost = self.lost()
+        if lost is None:
+            return f"{what} in {path}; the same command goes on"
+        if not self.n_events:
+            return f"{path} {lost}; it held no label"
+        try:
+            rescue = one_line(str(self._rescued()))
+        except OSError as error:
+            return f"{path} {lost}, and what it held cannot be written beside it: {error.strerror}"
+        return f"{path} {lost}; {what} in {rescue}, which --labels goes on with"
+
+    def _rescued(self) -> Path:
+        stem = self.path.name.removesuffix(ENDING)
+        with self._rescuing:
+            numbers = count(1)
+            while self._rescue is None:
+                path = self.path.with_name(f"{stem}.rescued{next(numbers)}{ENDING}")
+                with suppress(FileExistsError):
+                    _create(path, self.content)
+                    self._rescue = path
+            return self._rescue
+
+    def _put(self, line: bytes) -> None:
+        lost, end = self.lost(), len(self._content)
+        if lost is None:
+            try:
+                self._follow()
+                os.lseek(self._file, end, os.SEEK_SET)
+                _write(self._file, line)
+                # What a longer line that was cut short has left behind.
+                os.ftruncate(self._file, end + len(line))
+                os.fsync(self._file)
+            except OSError as error:
+                self._take_back(end)
+                raise NotSavedError(
+                    f"{self.path} cannot be written: {error.strerror}; what was saved before is "
+                    "there, make room and try again"
+                ) from None
+            if not self._is_by_its_name(end + len(line)):
+                self._take_back(end)
+                lost = "was moved or changed while it was written"
+        if lost is not None:
             raise NotSavedError(
-                f"{self.path} cannot be written: {error.strerror}; what was saved before is there, "
-                "make room and try again"
-            ) from None
-        self._end += len(line)
+                f"{self.path} {lost}; put it back as it was and try again, or end, and what was "
+                "saved before is written to another file",
+                lost=True,
+            )
+        self._content += line
+        self._tail, self._rescue, self._mark = b"", None, _mark(os.fstat(self._file))
+
+    def _follow(self) -> None:
+        """Turn to the file that has been put in the place of the one that was open."""
+        if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
+            return
+        file = os.open(self.path, os.O_RDWR | _CLOSE_ON_EXEC)
+        if not _locked(file):
+            os.close(file)
+            raise OSError(0, "another page writes to it")
+        os.close(self._file)
+        self._file = file
+
+    def _is_by_its_name(self, size: int) -> bool:
+        try:
+            named, held = os.stat(self.path), os.fstat(self._file)
+        except OSError:
+            return False
+        return os.path.samestat(named, held) and named.st_size == held.st_size == size
+
+    def _take_back(self, end: int) -> None:
+        """Cut off what was written of a line that is not saved."""
+        with suppress(OSError):
+            if os.fstat(self._file).st_size > end:
+                os.ftruncate(self._file, end)
+        with suppress(OSError):
+            content = _content(self._file)
+            if content[:end] == self._content:
+                self._tail, self._mark = content[end:], _mark(os.fstat(self._file))
+
+    def discard(self) -> None:
+        """Close it, and remove the file that this has made where nothing is in it."""
+        if self._made and not self.n_events and self.lost() is None:
+            with suppress(OSError):
+                os.unlink(self.path)
+        self.close()
 
     def close(self) -> None:
         """Let others write to the record."""
@@ -146,8 +270,8 @@ class Journal:
         self.close()
 
 
-def _refuse_other(record: LabelRecord, header: Header) -> None:
-    """Refuse to go on with a record of other items, or other classes.
+def _refuse_other_classes(record: LabelRecord, header: Header) -> None:
+    """Refuse to go on with a record of other classes.
 
     Raises
     ------
@@ -155,18 +279,57 @@ def _refuse_other(record: LabelRecord, header: Header) -> None:
         With what differs.
     """
     own = record.header
-    if (own.items, own.digest) != (header.items, header.digest):
-        raise InputError(
-            f"is the record of another file, {quoted(own.file)}: its {own.items:,} items (column "
-            f"{quoted(own.item)}) are not the {header.items:,} of {quoted(header.file)}; name "
-            "another record with --labels"
-        )
     if set(own.classes) != set(header.classes):
         raise InputError(
             f"is a record of the classes {listed(own.classes)}, and {quoted(header.file)} has "
             f"{listed(header.classes)}; say them with --classes, or name another record with "
             "--labels"
         )
+
+
+def _mark(status: os.stat_result) -> tuple[int, ...]:
+    """What tells that a file is the same one, and as it was left."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _content(file: int) -> bytes:
+    with open(file, "rb", closefd=False) as opened:
+        opened.seek(0)
+        return opened.read()
+
+
+def _write(file: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def _create(path: Path, content: bytes) -> None:
+    """Make a file, for its owner alone, that is there when all of it is on the disk.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one already, which stays as it is.
+    """
+    file, draft = tempfile.mkstemp(prefix=".fewlabels-", dir=path.parent)
+    try:
+        try:
+            _write(file, content)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            if os.path.lexists(path):
+                raise FileExistsError from None
+            os.rename(draft, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)
+    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -37,8 +38,14 @@ class Labeling:
         return {key: d.label for key, d in decisions.items() if d.label is not None}
 
     def close(self) -> None:
-        """End the page; the record stays, and the same call goes on with it."""
+        """End the page; the record stays, and the same call goes on with it.
+
+        Where the record is gone, a warning says in which file beside it the labels are.
+        """
         self._server.close()
+        journal = self._server.session.journal
+        if journal.lost() is not None:
+            warnings.warn(journal.whereabouts(), stacklevel=2)
 
     def __repr__(self) -> str:
         return f"Labeling(url={self.url!r}, record={self.record!r})"

@@ -77,7 +77,8 @@ def open_session(
     """
     check_asked(list(wishes.metrics) or None)
     record = record_of(source, labels)
-    recorded = read_record(record).decisions.keys() if is_record(record) else ()
+    before = read_record(record) if is_record(record) else None
+    recorded = () if before is None else before.decisions.keys()
     opened = _items(source, items, wishes, recorded)
     metrics = tuple(wishes.metrics) or (_usual(opened.predictions),)
     stops = stops_of(wishes.until, metrics, opened.predictions.models)
@@ -91,14 +92,15 @@ def open_session(
     asked = Asked(metrics[0], wishes.order, method=wishes.method, seed=wishes.seed)
     if opened.predictions.labeled.all():
         raise InputError(f"{opened.name}: every item has a label; there is none to label")
-    journal = Journal(record, opened.header(annotator))
+    contents = {} if before is None else opened.contents(before)
+    journal = Journal(record, opened.header(annotator), contents)
     try:
         return Session(
             opened, journal, watch, asked=asked, annotator=annotator,
             see_predictions=wishes.see_predictions,
         )  # fmt: skip
     except BaseException:
-        journal.close()
+        journal.discard()
         raise
 
 

@@ -7,12 +7,15 @@
 - The content security policy lets the page run and fetch nothing but its own files. What a file
   says of items and classes is data (JSON), which the page shows as text.
 - Pictures are those that the file names, within the folder that was named on the command line.
+- Whoever has no token holds few connections, and none for long: those of the page go on meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import logging
 import secrets
 import socket
 import threading
@@ -23,7 +26,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from fewlabels.data.label_record import KINDS
-from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError
+from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError, one_line
 from fewlabels.labeling.items import IMAGES
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import DecidedError, Session
@@ -41,6 +44,15 @@ HEADER = "X-Fewlabels-Token"
 
 _MOST_BYTES = 1 << 16
 """Of a request: a note is the longest."""
+
+STRANGERS = 64
+"""Connections that have not shown the token, at most; the oldest goes when there are more."""
+
+PATIENCE = 5.0
+"""Seconds in which a connection must show the token."""
+
+_AT_ONCE, _QUEUE = 8, 512
+"""Connections taken in before the next look at those that are there, and how many may wait."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
@@ -82,7 +94,7 @@ class Server:
             check_installed()
             self._socket = _listening(port)
         except BaseException:
-            session.close()
+            self._discard()
             raise
         self.port: int = self._socket.getsockname()[1]
         self._thread: threading.Thread | None = None
@@ -102,21 +114,34 @@ class Server:
         """
         import uvicorn
 
+        # Without a handler anywhere, its lines would go to stderr; those of a host stay.
+        logging.getLogger("uvicorn").addHandler(logging.NullHandler())
         settings = uvicorn.Config(
             application(self), log_config=None, access_log=False, lifespan="off", ws="none",
-            server_header=False, timeout_graceful_shutdown=1, h11_max_incomplete_event_size=1 << 15,
+            http=_connections(), backlog=_AT_ONCE, server_header=False,
+            timeout_graceful_shutdown=1, h11_max_incomplete_event_size=1 << 15,
         )  # fmt: skip
         self._server = uvicorn.Server(settings)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
-        )
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self.session.start()
         self._thread.start()
         deadline = time.monotonic() + 20
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
+                self._discard()
                 raise UsageError("the page's server does not start; try another --port")
             time.sleep(0.01)
+        self._socket.listen(_QUEUE)
+
+    async def _serve(self) -> None:
+        # Where the system lends no further connection, asyncio tries again in a second.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        await self._server.serve(sockets=[self._socket])
+
+    def _discard(self) -> None:
+        """End the session; a record that it began goes where nothing is in it."""
+        self.session.journal.discard()
+        self.session.close()
 
     def close(self) -> None:
         """End the server and the session."""
@@ -142,13 +167,50 @@ def check_installed() -> None:
             raise MissingExtraError(package, "label") from None
 
 
+def _connections() -> type[asyncio.Protocol]:
+    """What uvicorn makes of each connection: one that ends soon, unless it shows the token."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    strangers: dict[H11Protocol, asyncio.TimerHandle] = {}
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            strangers[self] = self.loop.call_later(PATIENCE, transport.abort)
+            self.app = self._introduced(self.app)
+            if len(strangers) > STRANGERS:
+                oldest = next(iter(strangers))
+                strangers.pop(oldest).cancel()
+                oldest.transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.known()
+            super().connection_lost(exc)
+
+        def known(self) -> None:
+            if self in strangers:
+                strangers.pop(self).cancel()
+
+        def _introduced(self, app: Any) -> Any:
+            async def run(scope: Any, receive: Any, send: Any) -> None:
+                await app({**scope, _KNOWN: self.known}, receive, send)
+
+            return run
+
+    return Connection
+
+
+_KNOWN = "fewlabels.known"
+"""Under which a request says whom to tell that its connection has shown the token."""
+
+
 def _listening(port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         # A port that a server has just left may be taken again; one that is in use may not.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((HOST, port))
-        made.listen(64)
+        made.listen(_QUEUE)
     except (OSError, OverflowError) as error:
         made.close()
         raise UsageError(
@@ -163,6 +225,7 @@ def application(server: Server) -> Starlette:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import ClientDisconnect
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
@@ -204,6 +267,9 @@ def application(server: Server) -> Starlette:
         drawn = session.picture(asked.get("model", ""), asked.get("metric", ""))
         return Response(render_narrowing(drawn), media_type="image/svg+xml")
 
+    def rescue(request: Request) -> Response:
+        return Response(session.journal.content, media_type="application/jsonl")
+
     def act(request: Request, said: dict[str, Any]) -> Response:
         kind, key, label = said.get("event"), said.get("item"), said.get("class")
         if kind not in KINDS or not isinstance(key, str) or not isinstance(label, str | None):
@@ -223,8 +289,9 @@ def application(server: Server) -> Starlette:
         return JSONResponse({"saved": True, **session.progress(), **shown})
 
     def finish(request: Request, said: dict[str, Any]) -> Response:
+        saved, where = session.journal.lost() is None, session.journal.whereabouts()
         server.finished.set()
-        return JSONResponse({"saved": True})
+        return JSONResponse({"saved": saved, "where": where})
 
     def posted(
         handler: Callable[[Request, dict[str, Any]], Response],
@@ -233,10 +300,13 @@ def application(server: Server) -> Starlette:
             from starlette.concurrency import run_in_threadpool
 
             content = b""
-            async for chunk in request.stream():
-                content += chunk
-                if len(content) > _MOST_BYTES:
-                    return JSONResponse({"error": "the request is too long"}, 413)
+            try:
+                async for chunk in request.stream():
+                    content += chunk
+                    if len(content) > _MOST_BYTES:
+                        return JSONResponse({"error": "the request is too long"}, 413)
+            except ClientDisconnect:
+                return Response(status_code=400)  # which nobody reads
             try:
                 said = json.loads(content)
             except (ValueError, RecursionError):
@@ -250,7 +320,12 @@ def application(server: Server) -> Starlette:
     async def refused(request: Request, error: Exception) -> Response:
         codes: dict[type[Exception], int] = {NotSavedError: 507, DecidedError: 409}
         more = session.progress() if isinstance(error, DecidedError) else {}
+        more |= {"lost": True} if isinstance(error, NotSavedError) and error.lost else {}
         return JSONResponse({"error": str(error), **more}, codes.get(type(error), 400))
+
+    async def failed(request: Request, error: Exception) -> Response:
+        what = one_line(f"{type(error).__name__}: {error}")
+        return JSONResponse({"error": f"an error within fewlabels ({what})"}, 500)
 
     async def missing(request: Request, error: Exception) -> Response:
         return PlainTextResponse("there is no such page\n", getattr(error, "status_code", 404))
@@ -266,6 +341,7 @@ def application(server: Server) -> Starlette:
             Route("/image", image, methods=["GET"]),
             Route("/estimate", estimate, methods=["GET"]),
             Route("/picture", picture, methods=["GET"]),
+            Route("/rescue", rescue, methods=["GET"]),
             Route("/event", posted(act), methods=["POST"]),
             Route("/finish", posted(finish), methods=["POST"]),
         ],
@@ -273,7 +349,12 @@ def application(server: Server) -> Starlette:
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
             Middleware(_Guard, server=server),
         ],
-        exception_handlers={FewlabelsError: refused, 404: missing, 405: missing},
+        exception_handlers={
+            FewlabelsError: refused,
+            Exception: failed,
+            404: missing,
+            405: missing,
+        },
     )
 
 
@@ -319,6 +400,7 @@ class _Guard:
             )
             await answer(scope, receive, sending)
         else:
+            scope.get(_KNOWN, bool)()
             await self.app(scope, receive, sending)
 
     def _has_the_token(self, request: Request) -> bool:

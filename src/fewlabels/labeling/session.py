@@ -265,6 +265,7 @@ class Session:
                     draw.left,
                     self.items.shown,
                     self.see_predictions,
+                    content=self.items.content(row),
                 )
             )
             if draw in self.queue:
@@ -282,7 +283,7 @@ class Session:
             If it could not be written.
         """
         with self._lock:
-            self.row(key)
+            row = self.row(key)
             self._check_class(label)
             before = self.journal.decisions.get(key)
             if before is None:
@@ -298,6 +299,7 @@ class Session:
                     label,
                     shown=self.items.shown,
                     predictions_seen=self.see_predictions,
+                    content=self.items.content(row),
                 )
             )
             self._changed()

@@ -158,7 +158,8 @@ def find_classes(
                 if not skip_bad_files:
                     raise
     elif head is not None:
-        texts_of_head = class_columns(head, layout.roles)
+        with told_of(layout.name):
+            texts_of_head = class_columns(head, layout.roles)
         seen = {column: Counter(names.counts()) for column, names in texts_of_head.items()}
     with told_of(layout.name):
         classes = decide_classes(layout.roles, options, seen).positive_last()
@@ -167,7 +168,8 @@ def find_classes(
     # How numbers are written is told by the first rows; rows that differ are refused.
     wrong: list[InputError] = []
     roles = replace(layout.roles, groups=(), item=None, clusters=())
-    arguments_of(head, roles, classes, class_columns(head, roles), wrong)
+    with told_of(layout.name):
+        arguments_of(head, roles, classes, class_columns(head, roles), wrong)
     notes = [note for note in head.notes if "renormalised" not in note]
     return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from fewlabels.data.binary import ParquetFile, open_parquet
 from fewlabels.data.content import byte_stream, compression, is_plain
 from fewlabels.data.delimited import DelimitedFile, open_delimited
+from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
 from fewlabels.data.repeated_items import repeated_items
@@ -210,6 +211,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                         raise InputError(f"cannot be read: {error.strerror}") from None
                     opener = open_parquet if located.kind == "Parquet" else open_delimited
                     file = opener(path, name)
+                    refuse_wide(len(file.names))
                     shown = one_line(located.name) if alone else name
                     of_file = [
                         Unit(
@@ -387,21 +389,22 @@ def about_rows(path: str | Path) -> int:
     if located is None or located.kind not in IN_PARTS:
         return 0
     total = 0
-    for file in located.files:
-        if located.kind == "Parquet":
-            with readable("Parquet"):
-                total += int(pq.read_metadata(file).num_rows)
-            continue
-        codec = compression(file)
-        try:
-            with pa.OSFile(str(file)) as raw:
-                stream, most = raw, _HEAD
-                if codec is not None:
-                    stream, most = pa.CompressedInputStream(raw, codec), _INFLATED_HEAD
-                head, read = stream.read(most), raw.tell()
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot be read ({error})") from None
-        lines = head.count(b"\n") + head.count(b"\r") // 2
-        share = file.stat().st_size / max(read, 1) if len(head) == most else 1.0
-        total += int(lines * share)
+    with told_of(located.name):
+        for file in located.files:
+            if located.kind == "Parquet":
+                with readable("Parquet"):
+                    total += int(pq.read_metadata(file).num_rows)
+                continue
+            codec = compression(file)
+            try:
+                with pa.OSFile(str(file)) as raw:
+                    stream, most = raw, _HEAD
+                    if codec is not None:
+                        stream, most = pa.CompressedInputStream(raw, codec), _INFLATED_HEAD
+                    head, read = stream.read(most), raw.tell()
+            except (OSError, ValueError) as error:
+                raise InputError(f"cannot be read ({error})") from None
+            lines = head.count(b"\n") + head.count(b"\r") // 2
+            share = file.stat().st_size / max(read, 1) if len(head) == most else 1.0
+            total += int(lines * share)
     return total

@@ -27,7 +27,7 @@ from fewlabels.data.read import Opened, build, open_input
 from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import assign_roles
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NOTHING, Source, Table, class_text
+from fewlabels.data.table import NOTHING, Source, Table, class_text, told_of
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -67,36 +67,37 @@ def diagnose(
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
     try:
-        opened = open_input(source, options, votes, duplicates, labels, labels_as)
-        case.options, case.reading = opened.options, opened.lines
-        file = opened.name if source is None or opened.name is None else str(source)
-        kept = labels if isinstance(labels, list | tuple) else [labels]
-        beside = [
-            ("--votes", None if source is None else votes),
-            *(("--labels", one) for one in kept),
-            ("--labels-as", labels_as),
-            ("--duplicates", None if duplicates == "refuse" else duplicates),
-        ]
-        given = [(flag, value) for flag, value in beside if value is not None]
-        # The command line can say paths alone.
-        if file is not None and all(isinstance(value, str | Path) for _, value in given):
-            said, table = opened.options, opened.table
-            if isinstance(table, WithLabels) and not table.label_is_own:
-                said = replace(said, label=None)  # the labels' own file has it
-            parts = [said.command(file, votes=table is None and opened.arrays is None)]
-            parts += [shlex.quote(str(part)) for pair in given for part in pair]
-            case.command = " ".join(parts)
-        if opened.arrays is not None:
-            arguments = read_npz(opened.arrays, case.options)
-            case.described = described(arguments)
-            _look_at_items(case, Predictions(**arguments))
-        else:
-            _look_at_table(case, opened)
+        with told_of(None):
+            opened = open_input(source, options, votes, duplicates, labels, labels_as)
+            case.options, case.reading = opened.options, opened.lines
+            file = opened.name if source is None or opened.name is None else str(source)
+            kept = labels if isinstance(labels, list | tuple) else [labels]
+            beside = [
+                ("--votes", None if source is None else votes),
+                *(("--labels", one) for one in kept),
+                ("--labels-as", labels_as),
+                ("--duplicates", None if duplicates == "refuse" else duplicates),
+            ]
+            given = [(flag, value) for flag, value in beside if value is not None]
+            # The command line can say paths alone.
+            if file is not None and all(isinstance(value, str | Path) for _, value in given):
+                said, table = opened.options, opened.table
+                if isinstance(table, WithLabels) and not table.label_is_own:
+                    said = replace(said, label=None)  # the labels' own file has it
+                parts = [said.command(file, votes=table is None and opened.arrays is None)]
+                parts += [shlex.quote(str(part)) for pair in given for part in pair]
+                case.command = " ".join(parts)
+            if opened.arrays is not None:
+                arguments = read_npz(opened.arrays, case.options)
+                case.described = described(arguments)
+                _look_at_items(case, Predictions(**arguments))
+            else:
+                _look_at_table(case, opened)
     except InputError as error:
         case.error(str(error))
         # The columns of what cannot be read as predictions.
         if opened is None and source is not None and (located is None or located.kind != "NPZ"):
-            with suppress(InputError):
+            with suppress(InputError), told_of(None):
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)

@@ -36,22 +36,24 @@ def keys_at_the_beginning(path: Path) -> frozenset[str]:
     """
     text = first_bytes(path, _HEAD).removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     found: set[str] = set()
-    open_: list[str | None] = []  # the key of each object or list that we are within
+    # Of each object and list that we are within the keys that lead to it, as many as count.
+    open_: list[Keys] = [()]
     key: str | None = None
     before = ""
     for piece in _TOKEN.findall(text):
         if piece in "{[":
-            open_.append(key)
+            around = open_[-1]
+            deeper = key is not None and len(around) < _DEEPEST
+            open_.append((*around, str(key)) if deeper else around)
             key = None
         elif piece in "}]":
-            if open_:
+            if len(open_) > 1:
                 open_.pop()
             key = None
         elif piece == ":" and before.startswith('"'):
             key = before[1:-1]
-            names = [*(name for name in open_ if name is not None), key]
-            if len(names) <= _DEEPEST:
-                found.add(".".join(names))
+            if len(open_[-1]) < _DEEPEST:
+                found.add(".".join((*open_[-1], key)))
         elif piece == ",":
             key = None
         before = piece

@@ -10,7 +10,7 @@ let state = null;       // what the server last said
 let queue = [];         // items to come, the first of which is next
 let view = null;        // the item in sight
 let pending = [];       // decisions that are not saved yet, in order
-let sending = false, failed = false, over = false;
+let sending = false, failed = false, lost = false, over = false;
 let estimate = null, chosen = { model: null, metric: null }, asked = null, polling = 0;
 const pictures = new Map();
 
@@ -39,7 +39,10 @@ function make(tag, className, text) {
 }
 const show = (element, on) => { element.hidden = !on; };
 const number = n => n.toLocaleString("en");
-const say = text => { $("saved").textContent = text; };
+const say = text => {
+  $("saved").textContent = text;
+  $("saved").classList.toggle("not", text === "not saved");
+};
 
 // Decisions -------------------------------------------------------------------------------------
 
@@ -88,7 +91,7 @@ async function send() {
         continue;
       }
       failed = true;
-      alarm(`Not saved: ${error.status ? error.message : UNREACHED}.`);
+      alarm(`Not saved: ${error.status ? error.message : UNREACHED}.`, error.said);
       setTimeout(() => { if (failed) send(); }, RETRY);
       break;
     }
@@ -110,13 +113,26 @@ function take(said) {
   preload();
 }
 
-function alarm(text) {
+function alarm(text, said) {
   const n = pending.length;
+  lost = Boolean(said && said.lost);
   const kept = n ? ` ${n === 1 ? "One decision waits" : `${n} decisions wait`} on this page;`
-    + " do not close it. Nothing that was said to be saved is lost." : "";
+    + ` do not close it. ${lost ? "Download the labels to be safe: fewlabels has them in memory."
+      : "Nothing that was said to be saved is lost."}` : "";
   $("alert-text").textContent = text + kept;
+  show($("rescue"), lost);
+  if (n && !view) $("where").textContent = "The last decision waits to be saved";
   show($("alert"), true);
   say(n ? "not saved" : "");
+}
+
+// What was saved, as a record, where the file that it was in is gone.
+async function rescue() {
+  const link = make("a"), url = URL.createObjectURL(await (await get("/rescue")).blob());
+  link.href = url;
+  link.download = state.record.split(/[\\/]/).pop();
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 function flash() { $("retry").focus(); }
 
@@ -428,7 +444,8 @@ function begin() {
   const rest = { s: () => decide(null), u: undo, n: note, "?": help, ArrowLeft: () => go(-1), ArrowRight: forward };
   for (const [key, act] of Object.entries(rest)) keys.set(key, act);
   for (const [id, act] of [["cannot-say", () => decide(null)], ["undo", undo], ["back", () => go(-1)],
-    ["forward", forward], ["note-button", note], ["help-button", help], ["retry", send]])
+    ["forward", forward], ["note-button", note], ["help-button", help], ["retry", send],
+    ["rescue", () => rescue().catch(error => say(error.message))]])
     $(id).addEventListener("click", act);
   const told = [...state.classes.map(c => [c.keys.join(" or ") || "click", c.name]), ["s", "cannot say"],
     ["u", "undo the last decision or change"], ["← →", "back to what was decided, and forward"],
@@ -486,15 +503,22 @@ function shut() {
 function help() { $("help").showModal(); }
 
 async function finish() {
-  if (failed || pending.length) { await settled(); if (failed) { flash(); return; } }
-  try { await ask("/finish", {}); } catch { return; }
+  if (failed) await send();
+  await settled();
+  if (failed && !lost) { flash(); return; }
+  let ended;
+  try { ended = await (await ask("/finish", {})).json(); } catch { return; }
+  const unsaved = pending.length ? " The decision that waited was not saved." : "";
   over = true;
+  failed = false;
+  pending = [];
   view = null;
   $("cells").replaceChildren();
   show($("decide"), false);
   show($("state"), false);
   $("where").textContent = "Finished. You can close this page.";
-  say("saved");
+  if (ended.saved && !unsaved) say("saved");
+  else { alarm(`${ended.where}.${unsaved}`); show($("retry"), false); }
   $("where").focus();
 }
 
