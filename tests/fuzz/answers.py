@@ -6,33 +6,42 @@ their path, or the columns of the files that are written, read here by csv and p
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import json
 import math
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
-from oracles import HOW, as_format, truths, written
+from oracles import HOW, as_format, truths
+from pyarrow import feather
 from sklearn import metrics as sk
+
+from fewlabels.data.label_record import key_hash, keys_digest
 
 Columns = dict[str, list[Any]]
 
 
 class Case(NamedTuple):
-    """Files by name, arguments, what is expected, and the files that may be written."""
+    """Files by name, arguments, what is expected, the files that may be written, and the
+    exit code, None where the file may be refused."""
 
     files: dict[str, bytes]
     arguments: list[str]
     expected: dict[str, Any]
     outputs: tuple[str, ...] = ()
+    code: int | None = 0
 
 
 def wrong_answer(out: str, expected: dict[str, Any]) -> str | None:
-    """What is not as expected of the JSON, or of the files in the working folder; None if all is."""
+    """What of the JSON, or of the files in the working folder, is wrong; None if nothing."""
     found = json.loads(out) if out.lstrip().startswith("{") else {}
     said = [([name], expected[name]) for name in ("n_items", "n_labeled") if name in expected]
     for path, value in [*said, *expected.get("said", [])]:
@@ -146,7 +155,7 @@ def several_classes(draw: Any) -> Case:
     kind = draw(st.sampled_from(["csv", "csv", "jsonl", "json", "parquet", "feather", "tsv"]))
     asked = "accuracy,balanced_accuracy,recall,precision,f1,log_loss,brier,cohen_kappa,mcc"
     return Case(
-        {f"f.{kind}": as_format(kind, columns, draw if kind == "csv" else None)},
+        {f"f.{kind}": as_format(kind, columns)},
         ["estimate", f"f.{kind}", *HOW, "--metrics", asked],
         {"n_items": len(of.truth), "n_labeled": int(of.known.sum()),
          "said": [[["classes"], list(of.classes)]], "rows": _rows(of, weight)},
@@ -203,10 +212,154 @@ def _part(columns: Columns, kind: str) -> bytes:
         out = io.BytesIO()
         pq.write_table(pa.table({c: pa.array(v, types[c]) for c, v in columns.items()}), out)
         return out.getvalue()
+    return as_format(kind, columns)
+
+
+# Odd cells and types ------------------------------------------------------------------------------
+
+WORDS = (("0", "1"), ("0.0", "1.0"), ("no", "yes"), ("False", "True"), ("ham", "spam"), ("N", "Y"))
+MISSING = ("", "NA", "N/A", "nan", "NULL", "null", "None", "<NA>")
+FORMS: tuple[Callable[[float], str], ...] = (
+    repr, lambda v: f" {v} ", lambda v: f"{v:.6e}", lambda v: f"{v:+.5f}",
+    lambda v: f"{v:.7f}".lstrip("0"), lambda v: f"{v:.9f}",
+)  # fmt: skip
+"""Ways to write a number of up to five digits."""
+
+
+@st.composite
+def odd_cells(draw: Any) -> Case:
+    """Text of a table with numbers, labels and gaps in many forms, blank lines, other encodings."""
+    table = draw(truths())
+    words = draw(st.sampled_from(WORDS))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    forms = draw(st.lists(st.sampled_from(FORMS), min_size=1, max_size=2))
+    shares = draw(st.integers(0, 5)) == 0
+    gap = draw(st.sampled_from(MISSING))
+
+    def cell(column: str, value: Any) -> str:
+        if value is None:
+            return gap
+        if column == "label" or column.startswith("y__"):
+            return words[value]
+        if isinstance(value, str):
+            return value
+        if shares and column.startswith("p__"):
+            return f"{100 * value:.5f}%"
+        return forms[int(rng.integers(len(forms)))](value)
+
+    suffix = words[1].removesuffix(".0")
+    columns = {
+        (f"{c[:-3]}__{suffix}" if c.startswith("p__") else c): [cell(c, v) for v in values]
+        for c, values in table.columns().items()
+    }
+    columns = {c: columns[c] for c in draw(st.permutations(list(columns)))}
+    if draw(st.booleans()):
+        columns["comment"] = [rng.choice(["x", "two\nlines", 'a "b"', ""]) for _ in table.label]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([list(columns), *zip(*columns.values(), strict=True)])
-    return text.getvalue().encode()
+    mark = draw(st.sampled_from([",", ",", ";", "\t"]))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    writer = csv.writer(text, delimiter=mark, lineterminator=end)
+    extra = [""] * draw(st.sampled_from([0, 0, 1, 3]))
+    writer.writerow([*columns, *extra])
+    blank = draw(st.sampled_from([0, 0, 0.2]))
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([*row, *extra])
+        if rng.random() < blank:
+            text.write(end)
+    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-16-le"]))
+    content = text.getvalue().encode(encoding)
+    kind, pack = draw(st.sampled_from(sorted(PACKED.items())))
+    by = ["--by", "site"] if table.group is not None else []
+    return Case(
+        {f"f.csv{kind}": pack(content)},
+        ["estimate", f"f.csv{kind}", *HOW, "--metrics", table.metrics, *by],
+        table.expected(), code=None,
+    )  # fmt: skip
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": lambda content: gzip.compress(content, mtime=0),
+    ".bz2": bz2.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+NUMBERS = (pa.float64(), pa.float32(), pa.float16(), pa.decimal128(9, 6), pa.string())
+WHOLE = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.float32()),
+    *(pa.float64(), pa.bool_(), pa.string(), pa.large_string(), pa.decimal128(5, 2)),
+    *(pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.int64())),
+)
+TEXTS = (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int16(), pa.string()))
+
+
+@st.composite
+def odd_types(draw: Any) -> Case:
+    """Parquet and Feather with any types of columns, in several pieces."""
+    table = draw(truths())
+    numbers, whole, texts = (draw(st.sampled_from(of)) for of in (NUMBERS, WHOLE, TEXTS))
+
+    def column(name: str, values: list[Any]) -> pa.Array:
+        hard = name == "label" or name.startswith("y__")
+        kind = whole if hard else numbers if name.startswith("p__") else pa.float64()
+        return _cast(values, texts if name == "site" else kind)
+
+    columns = {n: column(n, v) for n, v in table.columns().items()}
+    if pa.types.is_boolean(whole):
+        named = {n: f"{n[:-3]}__true" if n.startswith("p__") else n for n in columns}
+        columns = {named[n]: values for n, values in columns.items()}
+    seen = {m: _cast(v, numbers).to_pylist() for m, v in table.p.items()}
+    seen = {m: [None if v is None else float(v) for v in q] for m, q in seen.items()}
+    made, out = pa.table(columns), io.BytesIO()
+    size = draw(st.sampled_from([3, 1000]))
+    kind = draw(st.sampled_from(["parquet", "feather"]))
+    if kind == "parquet":
+        pq.write_table(made, out, row_group_size=size)
+    else:
+        feather.write_feather(made, out, chunksize=size)
+    by = ["--by", "site"] if table.group is not None else []
+    parts = ["--engine", "threads"] if kind == "parquet" and draw(st.booleans()) else []
+    how = [*HOW[:2], *HOW[4:]] if parts else HOW
+    return Case(
+        {f"f.{kind}": out.getvalue()},
+        ["estimate", f"f.{kind}", *how, "--metrics", table.metrics, *by, *parts],
+        table._replace(p=seen).expected(), code=None,
+    )  # fmt: skip
+
+
+def _cast(values: list[Any], to: pa.DataType) -> pa.Array:
+    """Values as a column of the type."""
+    if pa.types.is_dictionary(to):
+        return _cast(values, to.value_type).dictionary_encode().cast(to)
+    made = {"decimal": lambda value: Decimal(str(value)), "bool": bool, "halffloat": np.float16}
+    kind = next((make for name, make in made.items() if str(to).startswith(name)), None)
+    kind = str if "string" in str(to) else kind
+    return pa.array([v if v is None or kind is None else kind(v) for v in values], to)
+
+
+@st.composite
+def odd_arrays(draw: Any) -> Case:
+    """NPZ with other types, byte orders and layouts, compressed or not."""
+    table = draw(truths())._replace(y={}, group=None)
+    of_p = draw(st.sampled_from(["<f8", ">f8", "<f4", ">f4", "<f2"]))
+    of_label = draw(st.sampled_from(["<i8", ">i8", "<i2", ">i4", "i1", "<f8", ">f4"]))
+    p = np.array([[np.nan if v is None else v for v in q] for q in table.p.values()]).T.astype(of_p)
+    two = draw(st.booleans())
+    given = np.stack([1 - p.astype(float), p.astype(float)], -1) if two else p
+    if not two and draw(st.booleans()):
+        given = np.asfortranarray(given)
+    label = np.array([-1 if v is None else v for v in table.label]).astype(of_label)
+    said = {"probabilities": given, "labels": label, "models": np.array(list(table.p))}
+    if table.weight is not None:
+        said["weight"] = np.array(table.weight).astype(draw(st.sampled_from(["<f8", ">f8"])))
+    out = io.BytesIO()
+    (np.savez_compressed if draw(st.booleans()) else np.savez)(out, **said)
+    seen = {m: [None if v is None else float(q) for v, q in zip(table.p[m], p[:, j], strict=True)]
+            for j, m in enumerate(table.p)}  # fmt: skip
+    return Case(
+        {"f.npz": out.getvalue()}, ["estimate", "f.npz", *HOW, "--metrics", table.metrics],
+        table._replace(p=seen).expected(), code=None,
+    )  # fmt: skip
 
 
 # Votes and counts ---------------------------------------------------------------------------------
@@ -235,7 +388,9 @@ def long_votes(draw: Any) -> Case:
         if right:
             rows.append([who, "accuracy", None, float(np.mean(right))])
     wide = {"case": names, "label": of.label, **of.probabilities()}
-    long = dict(zip(["case", "annotator", "label"], map(list, zip(*votes, strict=True)), strict=True))
+    long = dict(
+        zip(["case", "annotator", "label"], map(list, zip(*votes, strict=True)), strict=True)
+    )
     kind = draw(st.sampled_from(["csv", "jsonl", "parquet"]))
     return Case(
         {"f.csv": as_format("csv", wide, draw), f"v.{kind}": as_format(kind, long)},
@@ -269,10 +424,12 @@ def counts_of_annotators(draw: Any) -> Case:
             differ * (1 - 2 * (1 - (z**2).sum(1))) + (1 - (z**2).sum(1)) ** 2
         ).mean(),
     }
-    columns = of.probabilities() | {f"h__{c}": counts[:, j].tolist() for j, c in enumerate(of.classes)}
+    columns = of.probabilities() | {
+        f"h__{c}": counts[:, j].tolist() for j, c in enumerate(of.classes)
+    }
     kind = draw(st.sampled_from(["csv", "jsonl", "parquet"]))
     return Case(
-        {f"f.{kind}": as_format(kind, columns, draw if kind == "csv" else None)},
+        {f"f.{kind}": as_format(kind, columns)},
         ["annotations", f"f.{kind}", "--json", "-"],
         {"n_items": n, "rows": [["m", name, None, float(v)] for name, v in expected.items()],
          "said": [[["n_annotated"], int(used.sum())], [["n_labels"], int(counts.sum())]]},
@@ -306,18 +463,21 @@ def looked_at(draw: Any) -> Case:
     n, k = len(of.truth), len(of.classes)
     columns = {"label": of.label, **of.probabilities(), "y__v": of.votes()}
     columns["place"] = of.rng.choice(["x", "y", "z"], n).tolist()
-    names = draw(st.permutations(list(columns)))
+    columns = {c: columns[c] for c in draw(st.permutations(list(columns)))}
     kind = draw(st.sampled_from(["csv", "jsonl", "parquet", "feather", "json"]))
     shares = np.bincount(of.truth[of.known], minlength=k) / of.known.sum()
     said = [
-        [["counts"], {"n_items": n, "n_labeled": int(of.known.sum()), "n_models": 2, "n_classes": k}],
+        [["counts", "n_items"], n],
+        [["counts", "n_labeled"], int(of.known.sum())],
+        [["counts", "n_models"], 2],
+        [["counts", "n_classes"], k],
         [["roles", "label"], "label"],
         [["roles", "y__v"], "hard prediction of v"],
         [["roles", "place"], "group"],
         *([["class_balance", "labels", c], float(shares[j])] for j, c in enumerate(of.classes)),
     ]  # fmt: skip
     return Case(
-        {f"f.{kind}": as_format(kind, {c: columns[c] for c in names}, draw if kind == "csv" else None)},
+        {f"f.{kind}": as_format(kind, columns)},
         ["doctor", f"f.{kind}", "--json", "-"],
         {"said": said},
     )  # fmt: skip
@@ -416,9 +576,10 @@ def labels_from_records(draw: Any) -> Case:
     n, k = len(of.truth), len(of.classes)
     names = [f"{draw(st.sampled_from(HOSTILE)).strip()} {i}" for i in range(n)]
     by = {"annotator": "me", "time": "2026-01-01T00:00:00Z"}
+    digest = keys_digest(np.array(list(map(key_hash, names)), dtype=np.uint64))
     header = {
         "fewlabels": "labels", "format": 1, "file": "f.jsonl", "item": "item", "items": n,
-        "digest": "0" * 16, "classes": list(of.classes), "positive": None, "annotator": "me",
+        "digest": digest, "classes": list(of.classes), "positive": None, "annotator": "me",
         "created": by["time"],
     }  # fmt: skip
     how = {"order": "random", "shown": ["item"], "predictions_seen": False, **by}
@@ -462,7 +623,7 @@ def labels_from_records(draw: Any) -> Case:
 # Arrays -------------------------------------------------------------------------------------------
 
 ARRAYS = "arrays"
-"""The first argument where no command is run, but `fl.estimate` on arrays of the kind of the second."""
+"""The first argument where `fl.estimate` runs on arrays, of the kind of the second."""
 
 
 def _masked(values: list[Any], fill: Any) -> Any:
@@ -526,9 +687,12 @@ def arrays(draw: Any) -> Case:
     return Case({"f.json": json.dumps(said).encode()}, [ARRAYS, kind, "f.json"], table.expected())
 
 
-AREAS: dict[str, tuple[st.SearchStrategy[Case], int, str]] = {
+ANSWERS: dict[str, tuple[st.SearchStrategy[Case], int, str]] = {
     "several classes": (several_classes(), 500, "nine metrics as scikit-learn has them"),
     "in parts": (in_parts(), 300, "tables and folders with --engine threads"),
+    "odd cells": (odd_cells(), 500, "forms of numbers, labels and gaps; blank lines; encodings"),
+    "odd types": (odd_types(), 400, "Parquet and Feather of any types, in several pieces"),
+    "odd arrays": (odd_arrays(), 200, "NPZ of other types, byte orders and layouts"),
     "long votes": (long_votes(), 250, "a row per annotator and item, with gaps and repeats"),
     "counts of annotators": (counts_of_annotators(), 250, "losses of label histograms"),
     "pass rates": (pass_rates(), 150, "`score`: the judge's own, and the labels' alone"),

@@ -146,7 +146,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
 def _everything(source: Input) -> Predictions:
     """All that is in the files: votes as counts, and every other column, the item's name too.
 
-    Only who votes in the file of votes is an annotator: hard predictions in FILE are a classifier's.
+    Annotators are those of the file of votes: hard predictions in FILE are a classifier's.
     """
     import numpy as np
 
