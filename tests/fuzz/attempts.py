@@ -34,9 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
+from answers import ANSWERS, ARRAYS, Case, of_arrays, wrong_answer
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from oracles import HOW, as_format, seen_by_others, truths, written, wrong_answer
+from oracles import HOW, as_format, seen_by_others, truths, written
 from pyarrow import csv, feather
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -47,7 +48,7 @@ SECONDS, MEGABYTES = 120, 4_000
 class Attempt(NamedTuple):
     """Files by name, arguments, and the files that the command may write.
 
-    `expected` is what the answer must be, if there is one (`oracles.wrong_answer`), and whether
+    `expected` is what the answer must be, if there is one (`answers.wrong_answer`), and whether
     there must be one; `code` is the exit code, where only one is right.
     """
 
@@ -93,6 +94,7 @@ def broken_by(attempt: Attempt, counted: Counted | None = None) -> str | None:
             code, out, err = (_as_process if attempt.process else _within)(attempt.arguments)
         except TimeoutError:
             return f"no end within {SECONDS} s"
+        wrong = wrong_answer(out, attempt.expected) if attempt.expected and code != 2 else None
         left = {str(path) for path in Path().rglob("*")} - before
         changed = [f for f, content in attempt.files.items() if Path(f).read_bytes() != content]
     if code not in (0, 1, 2):
@@ -102,10 +104,8 @@ def broken_by(attempt: Attempt, counted: Counted | None = None) -> str | None:
         counted.compared += code != 2 and (attempt.expected or attempt.code) is not None
     if attempt.code is not None and code != attempt.code:
         return f"exit code {code}, not {attempt.code}: {err.strip()[:200]}"
-    if attempt.expected is not None and code != 2:
-        wrong = wrong_answer(out, attempt.expected)
-        if wrong is not None:
-            return f"wrong answer: {wrong}"
+    if wrong is not None:
+        return f"wrong answer: {wrong}"
     if "Traceback" in err or "RuntimeWarning" in err:
         return f"shows its insides: {err[-300:]}"
     # The doctor shows what it found, and says beside it that the file is refused.
@@ -134,6 +134,9 @@ def _children() -> set[str]:
 
 def _within(arguments: list[str]) -> tuple[int, str, str]:
     from fewlabels.cli import main
+
+    if arguments[:1] == [ARRAYS]:
+        return of_arrays(arguments)
 
     def late(*_: object) -> None:
         raise TimeoutError
@@ -775,6 +778,11 @@ MUTATED = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "csv.gz")
 
 _PROTOCOL = "\n".join(f"{key} = {json.dumps(value)}" for key, value in PROTOCOL.items()).encode()
 
+
+def _attempt(case: Case) -> Attempt:
+    return Attempt(case.files, case.arguments, case.outputs, expected=case.expected, code=case.code)
+
+
 AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
     "tables": (tables(), 700, "any cells under any headers, read whole and in parts"),
     "damaged files": (damaged(), 500, "nine formats, bytes changed or cut short, folders too"),
@@ -801,6 +809,7 @@ AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
         )
         for kind in MUTATED
     },
+    **{area: (made.map(_attempt), times, what) for area, (made, times, what) in ANSWERS.items()},
 }
 
 

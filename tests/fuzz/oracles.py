@@ -11,7 +11,6 @@ import csv
 import gzip
 import io
 import json
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,20 +82,6 @@ class Table(NamedTuple):
     def metrics(self) -> str:
         """The metrics that are asked for."""
         return "accuracy,error_rate,brier,roc_auc" if self.p else "accuracy,error_rate"
-
-
-def wrong_answer(out: str, expected: dict[str, Any]) -> str | None:
-    """What of the JSON is not as expected; None where all is."""
-    found = json.loads(out)
-    for name in ("n_items", "n_labeled"):
-        if found[name] != expected[name]:
-            return f"{name} is {found[name]}, not {expected[name]}"
-    rows = {(r["model"], r["metric"], r["group"]): r["value"] for r in found["estimates"]}
-    for model, metric, group, value in expected["rows"]:
-        got = rows.get((model, metric, group))
-        if got is None or not math.isclose(got, value, rel_tol=1e-9, abs_tol=1e-9):
-            return f"{metric} of {model} in {group} is {got}, not {value}"
-    return None
 
 
 # Tables, and odd ways to write them ---------------------------------------------------------------
@@ -178,13 +163,14 @@ def as_format(kind: str, columns: dict[str, list[Any]], draw: Any = None) -> byt
     out = io.BytesIO()
     if kind.startswith("csv") or kind == "tsv":
         if draw is None:
+            text = io.StringIO()
             mark = "\t" if kind == "tsv" else ","
-            lines = [mark.join(columns)]
-            lines += [
-                mark.join(_text(v, False) for v in row)
-                for row in zip(*columns.values(), strict=True)
-            ]
-            content = ("\n".join(lines) + "\n").encode()
+            writer = csv.writer(text, delimiter=mark, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(
+                [_text(v, False) for v in row] for row in zip(*columns.values(), strict=True)
+            )
+            content = text.getvalue().encode()
         else:
             content = delimited(draw, columns)
         return gzip.compress(content, mtime=0) if kind.endswith("gz") else content

@@ -144,13 +144,21 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
 
 
 def _everything(source: Input) -> Predictions:
-    """All that is in the files: votes as counts, and every other column, the item's name too."""
+    """All that is in the files: votes as counts, and every other column, the item's name too.
+
+    Annotators are those of the file of votes: hard predictions in FILE are a classifier's.
+    """
+    import numpy as np
+
     from fewlabels.estimates import ITEM
 
     everything = source.read(None)
-    if source.votes is not None and ITEM not in everything.groups:  # it joined the votes
+    if source.votes is None:
+        return everything
+    if ITEM not in everything.groups:  # it joined the votes
         everything = source.read([ITEM, *everything.groups])
-    return everything.with_annotators()
+    classifiers = source.but(votes=None, duplicates="refuse").read(None).models
+    return everything.with_annotators(~np.isin(everything.models, classifiers))
 
 
 @command(short_help="Do labeled items differ from the unlabeled ones?")
