@@ -13,6 +13,7 @@ from fewlabels import report
 from fewlabels.checks.arguments import matrix, whole_counts
 from fewlabels.checks.arrays import (
     UNKNOWN,
+    by_column,
     by_name,
     check_shapes,
     class_index,
@@ -234,16 +235,18 @@ class Predictions(Frozen, Shown):
         given: Any = v if ballots is None else ballots.astype(small)
         if v is not None:
             given = v.astype(np.min_scalar_type(-k), copy=False)
-        y = known_labels(labels, n, called)
+        y, grouped = known_labels(labels, n, called), by_column("groups", groups)
         self._set(
             probabilities=p,
             given_votes=given,
             scores=s,
             labels=y,
             histogram=h,
-            groups={g: per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
+            groups={
+                g: per_item(f"groups[{g!r}]", a, n) for g, a in by_column("groups", groups).items()
+            },
             domain=None if domain is None else per_item("domain", domain, n),
-            clusters=cluster_values(clusters, n, said) if clusters else {},
+            clusters=cluster_values(by_column("clusters", clusters), n, said),
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
@@ -658,6 +661,8 @@ class Predictions(Frozen, Shown):
             domain = {} if self.domain is None else {"domain": self.domain}
             known = domain | dict(self.groups)
             names = [clusters] if isinstance(clusters, str) else clusters
+            if not isinstance(names, Sequence):
+                raise UsageError(f"`cluster` must be names of groups; got {clusters!r:.60}")
             for name in names:
                 if name not in known:
                     raise UsageError(unknown("cluster", name, known, "there are no groups"))
