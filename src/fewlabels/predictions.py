@@ -235,7 +235,7 @@ class Predictions(Frozen, Shown):
         given: Any = v if ballots is None else ballots.astype(small)
         if v is not None:
             given = v.astype(np.min_scalar_type(-k), copy=False)
-        y, grouped = known_labels(labels, n, called), by_column("groups", groups)
+        y = known_labels(labels, n, called)
         self._set(
             probabilities=p,
             given_votes=given,
@@ -715,7 +715,7 @@ class Predictions(Frozen, Shown):
         silent = np.asarray(~self.has_probabilities.any(axis=0))
         return silent if self.scores is None else silent & np.isnan(self.scores).all(axis=0)
 
-    def with_annotators(self, silent: Bools | None = None) -> Predictions:
+    def with_annotators(self, silent: Bools | Sequence[bool] | None = None) -> Predictions:
         """The same items, where whoever votes without probabilities or scores is an annotator.
 
         Their votes are added to the counts of annotators, every one of repeated votes too, and
@@ -727,7 +727,7 @@ class Predictions(Frozen, Shown):
         InputError
             If nobody else is left, so that there is no classifier.
         """
-        silent = self.silent if silent is None else silent
+        silent = self.silent if silent is None else np.asarray(silent, dtype=bool)
         if not silent.any():
             return self
         if silent.all():
