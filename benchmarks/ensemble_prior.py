@@ -38,6 +38,7 @@ import prior_tables
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
+from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
@@ -226,7 +227,7 @@ class _Metrics:
         out = np.full((weights.shape[2], len(METRICS), self.n_models), np.nan)
         for j, rows, own, plan in self.plans:
             states = States([plan])
-            states.add(weights[rows], slice(0, len(rows)))
+            states.add(Soft(weights[rows], np.ones((len(rows), 1)), counts=True))
             for name, values in states.finish(own, weights.shape[2]).items():
                 out[:, METRICS.index(name), j] = values[:, 0]
         return out

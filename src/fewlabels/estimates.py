@@ -67,7 +67,7 @@ class Paired(NamedTuple):
     item_variance: Floats | None
 
 
-OF_TABLE = ("comparison", "status_messages", "method_info", "metric_info", "best")
+OF_TABLE = ("comparison", "status_messages", "method_info", "metric_info", "best", "together")
 """What a table shows beside the estimates; a page shows more."""
 
 Describe = Callable[["Estimates", Sequence[str] | None], Mapping[str, Any]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.data.label_record import Event, Header
+from fewlabels.data.label_record import Event, Header, key_hash, keys_digest
 
 Run = Callable[..., tuple[int, str, str]]
 N = 400
@@ -32,7 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (there / "votes.csv").write_text("id,y__a\n" + "\n".join(lines) + "\n")
     for name, odds in (("even", 1.0), ("uneven", 4.0)):
         left, share = list(range(N)), np.where(np.arange(N) < 240, 1.0, odds)
-        head = Header("votes.csv", "id", N, "x", ("0", "1"), "1", "me", "2026-01-01T00:00:00Z")
+        names = keys_digest(np.array([key_hash(f"k{i}") for i in range(N)], dtype=np.uint64))
+        head = Header("votes.csv", "id", N, names, ("0", "1"), "1", "me", "2026-01-01T00:00:00Z")
         events = [head.line()]
         for _ in range(60):
             q = share[left] / share[left].sum()

@@ -340,11 +340,16 @@ class LabelWeights:
                 yield kind, Drawn(part.labels, part.rows, k, size, near), block
 
     def drawn(self, kind: DrawKind, index: Ints) -> Drawn:
-        """Labels and row weights of all items in some draws, where draws are labels."""
-        for _, weights, _ in self._weightings([kind], index):
-            if isinstance(weights, Drawn):
-                return weights
-        raise TypeError("these draws are no labels")
+        """A label of every item and its row weight in some draws, whatever labels stand for."""
+        k, size = self.n_classes, len(index)
+        labels: Array = self.known[:, None]
+        if not (self.certain and self.label_spread is None):
+            labels = np.empty((len(self), size), np.min_scalar_type(-k))
+            for block in spans(len(self), max(_BLOCK // (k * size), 1)):
+                p = self._chances(kind, index, block)
+                labels[block] = self._labels(p, kind, index, block)
+        rows, placed = self.row_weights(kind.rows, index), self.placed(kind, index)
+        return Drawn(labels, rows, k, size, placed)
 
     def _soft(
         self, kind: DrawKind, p: Floats, rows: Floats, index: Ints, block: slice,
