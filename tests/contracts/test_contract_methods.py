@@ -39,7 +39,7 @@ def world(n_classes: int = 2) -> fl.Predictions:
 def estimate(predictions: fl.Predictions, method: str, metrics=None, **options) -> fl.Estimates:
     """By a method that is fitted to these items once, without the parts that nobody asks for."""
     metrics = metrics and served(method, metrics)
-    return fl.estimate(predictions, quick(method), metrics, **{"details": False} | options)
+    return fl.estimate(predictions, quick(method), metrics, **options)
 
 
 def skip_if_exempt(method: str, what: str) -> None:
@@ -234,7 +234,7 @@ class TestIntervals:
     def test_metrics_that_are_not_served_say_so(self, method):
         metrics = [*fl.metrics.METRICS]
         defined = served(method, metrics)
-        asked = {"details": False, "confidence_level": None}
+        asked = {"confidence_level": None}
         for row in fl.estimate(world(), quick(method), metrics, **asked).rows:
             assert (row.status == "not-applicable") == (row.metric not in defined)
 

@@ -15,8 +15,9 @@ from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
 import fewlabels
 from fewlabels import Predictions
+from fewlabels.kernels.weighting import Drawn, Soft
 from fewlabels.metrics import ALIASES, METRICS, custom, resolve
-from fewlabels.metrics.base import HardLabels, Plan, ScoreView
+from fewlabels.metrics.base import Plan, ScoreView
 from fewlabels.metrics.registry import asked_of, defaults
 
 NAMES = list(METRICS)
@@ -30,8 +31,19 @@ def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return (labels[:, None, :] == np.arange(n_classes)[None, :, None]).astype(float)
 
 
+def state(plan: Plan, weights: np.ndarray) -> np.ndarray:
+    """Of label weights (n, K, D), every class of every item by itself."""
+    return plan.state(Soft(weights, np.ones((len(weights), 1)), counts=True))[..., 0, :]
+
+
 def value(name: str, plan: Plan, weights: np.ndarray) -> np.ndarray:
-    return METRICS[name].finish(plan.digest(plan.state(weights)))
+    return METRICS[name].finish(plan.digest(state(plan, weights)))
+
+
+def of_labels(name: str, plan: Plan, labels: np.ndarray, k: int) -> np.ndarray:
+    """Of drawn labels (n, D), which stand for themselves."""
+    drawn = Drawn(labels, np.ones((len(labels), 1)), k, labels.shape[1])
+    return METRICS[name].finish(plan.digest(plan.state(drawn)[..., 0, :]))
 
 
 @st.composite
@@ -50,10 +62,10 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 class TestEveryMetric:
     @settings(max_examples=40, deadline=None)
     @given(case=cases())
-    def test_quick_road_equals_weights(self, name, case):
+    def test_drawn_labels_are_their_weights(self, name, case):
         p, labels = case
         plan = METRICS[name].statistic.prepare(view(p))
-        quick = METRICS[name].finish(plan.of_labels(HardLabels(labels)))
+        quick = of_labels(name, plan, labels, p.shape[1])
         slow = value(name, plan, one_hot(labels, p.shape[1]))
         np.testing.assert_allclose(quick, slow, atol=1e-12)
 
@@ -72,11 +84,17 @@ class TestEveryMetric:
     def test_states_of_parts_add_up(self, name, case, seed):
         """One plan over all items: zero weight outside a part gives the part's state."""
         p, labels = case
-        plan = METRICS[name].statistic.prepare(view(p))
+        plan = METRICS[name].statistic.prepare(view(p, exact=False))
+        assert not plan.whole
         weights = one_hot(labels, p.shape[1])
         inside = np.random.default_rng(seed).random(len(p)) < 0.5
-        parts = [plan.state(weights * mask[:, None, None]) for mask in (inside, ~inside)]
-        np.testing.assert_allclose(parts[0] + parts[1], plan.state(weights), atol=1e-12)
+        parts = [state(plan, weights * mask[:, None, None]) for mask in (inside, ~inside)]
+        np.testing.assert_allclose(parts[0] + parts[1], state(plan, weights), atol=1e-12)
+        cut = int(inside.sum())
+        labels = Drawn(labels, np.ones((len(p), 1)), p.shape[1], 3)
+        blocks = [slice(0, cut), slice(cut, len(p))]
+        each = [plan.state(labels.take(block), block) for block in blocks if len(p[block])]
+        np.testing.assert_allclose(sum(each), plan.state(labels), atol=1e-12)
 
     @settings(max_examples=25, deadline=None)
     @given(case=cases(), seed=st.integers(0, 9))
@@ -112,7 +130,7 @@ class TestEveryMetric:
         soft = rng.dirichlet([1, 1, 1], size=50)[:, :, None]
         plan = METRICS[name].statistic.prepare(view(p))
         draws = np.stack([rng.choice(3, p=q, size=4000) for q in soft[:, :, 0]])
-        found = METRICS[name].finish(plan.of_labels(HardLabels(draws)))
+        found = of_labels(name, plan, draws, 3)
         error = found.std() / np.sqrt(len(found))
         assert abs(found.mean() - value(name, plan, soft)[0]) < 4 * error
 
@@ -225,7 +243,8 @@ def test_custom_metric_that_fails_is_undefined():
 
     metric = custom(picky, direction=1)
     plan = metric.statistic.prepare(view(np.array([[0.5, 0.5]] * 3)))
-    found = metric.finish(plan.of_labels(HardLabels(np.array([[0, 1], [0, 1], [1, 1]]))))
+    labels = np.array([[0, 1], [0, 1], [1, 1]])
+    found = metric.finish(plan.state(Drawn(labels, np.ones((3, 1)), 2, 2))[0])
     assert found[0] == 1
     assert np.isnan(found[1])
 

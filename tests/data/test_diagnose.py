@@ -314,7 +314,7 @@ def test_an_error_is_a_finding_and_the_rest_is_shown(write):
 
 def test_an_error_in_a_cell(write):
     diagnosis = diagnose(write("label,p__a__0,p__a__1,weights\nspam,.5,.5,2\n"))
-    assert [f.severity for f in diagnosis.findings] == ["error", "info"]
+    assert [f.severity for f in diagnosis.findings] == ["error", "warning"]
     assert "'spam' in column 'label', row 1" in diagnosis.findings[0].what
     assert diagnosis.roles["p__a__0"] == "probability of class 0 by a"
     assert diagnosis.findings[1].mend == "--weight weights"

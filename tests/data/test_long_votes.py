@@ -387,3 +387,18 @@ def test_a_thousand_annotators_fit_in_bytes():
     predictions = fl.read_predictions(votes=table)
     assert predictions.votes.nbytes <= n * m
     assert predictions.vote_counts.nnz == v
+
+
+def test_names_are_no_votes():
+    n = 129
+    votes = pa.table(
+        {
+            "item": [f"i{i % 43}" for i in range(n)],
+            "annotator": [f"a{i // 43}" for i in range(n)],
+            "label": [f"x{i}" for i in range(n)],
+        }
+    )
+    with pytest.raises(fl.InputError, match="'label' has 129 different values in 129 votes"):
+        fl.read_predictions(votes)
+    few = votes.set_column(2, "label", [[f"x{i % 60}" for i in range(n)]])
+    assert fl.read_predictions(few).n_classes == 60

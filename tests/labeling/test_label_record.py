@@ -11,9 +11,24 @@ import pytest
 from labeling_tables import table_of
 
 import fewlabels as fl
-from fewlabels.data.label_record import Event, Header, parse_record, read_record
+from fewlabels.data.label_record import (
+    Event,
+    Header,
+    content_digest,
+    key_hash,
+    keys_digest,
+    parse_record,
+    read_record,
+)
+from fewlabels.labeling.journal import Journal
 
-HEADER = Header("comments.csv", "id", 60, "d1", ("fine", "toxic"), "toxic", "anna", "t0")
+
+def digest_of(n: int) -> str:
+    """Of the first items of `table_of`."""
+    return keys_digest(np.array([key_hash(f"c{i:03d}") for i in range(n)], dtype=np.uint64))
+
+
+HEADER = Header("comments.csv", "id", 60, digest_of(60), ("fine", "toxic"), "toxic", "anna", "t0")
 
 
 def event(kind: str, item: str, label: str | None = None, **more: Any) -> Event:
@@ -97,10 +112,11 @@ BAD = {
     "no class": (lines(event("label", "a")), "line 2: unknown class None"),
     "unknown event": (
         lines() + b'{"event": "delete", "item": "a"}\n' + b"{}\n",
-        "line 2 is no event",
+        "line 2: no event",
     ),
-    "no JSON inside": (lines() + b"what\n" + event("undo", "a").line(), "line 2 is no event"),
-    "no item": (lines() + b'{"event": "undo"}\n', "line 2 is no event"),
+    "no JSON inside": (lines() + b"what\n" + b"[]\n" + b"{}\n", "line 2: no event"),
+    "no item": (lines() + b'{"event": "undo"}\n', "line 2: no event"),
+    "infinite": (lines(event("label", "a", "fine")).replace(b"0.1,", b"Infinity,"), "line 2: no"),
     "probability": (lines(event("label", "a", "fine", probability=0.0)), "above 0 among 1 item"),
     "left": (lines(event("label", "a", "fine", left=0)), "above 0 among 1 item or more"),
     "half a draw": (lines(event("label", "a", "fine", left=None)), "got 0.1 among None"),
@@ -125,6 +141,95 @@ def test_an_event_is_one_line_of_plain_text_whatever_its_names_hold() -> None:
     assert made.isascii()
     assert made.count(b"\n") == 1
     assert json.loads(made)["item"] == hostile
+
+
+ODD = {
+    "no JSON": b"what\n",
+    "half a character": event("note", "c001", text="\ud800").line(),
+    "a probability of nothing": event("label", "c001", "fine", probability=1e-300).line(),
+    "more left than there are": event("label", "c001", "fine", left=10**400).line(),
+    "a truth for a number": event("label", "c001", "fine", left=True).line(),
+    "NaN": event("label", "c001", "fine").line().replace(b"0.1,", b"NaN,"),
+    "an item that is a list": b'{"event": "note", "item": [], "annotator": "a", "time": "t"}\n',
+    "nested": b'{"event": ' + b"[" * 20_000 + b"]" * 20_000 + b"}\n",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_line_that_is_no_event_is_said_and_the_rest_is_kept(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.labels.jsonl"
+    before, after = event("label", "c003", "toxic"), event("label", "c005", "fine")
+    path.write_bytes(lines(before) + ODD[name] + after.line())
+    record = read_record(path)
+    assert record.labels == {"c003": "toxic", "c005": "fine"}
+    (said,) = record.notes(path)
+    assert said.startswith(f"{path}: line 3: ")
+    assert said.endswith("; it is left out")
+    assert said in fl.read_predictions(table_of(), labels=path).notes
+    with Journal(path, HEADER) as journal:
+        assert journal.notes == (said,)
+        journal.add(event("label", "c007", "fine"))
+    assert read_record(path).labels == {"c003": "toxic", "c005": "fine", "c007": "fine"}
+
+
+def test_what_nobody_could_read_again_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.labels.jsonl"
+    with Journal(path, HEADER) as journal:
+        before = path.read_bytes()
+        for odd in (
+            event("note", "c001", text="\ud800"),
+            event("label", "c001", "fine", left=10**400),
+            event("label", "c001", "rude"),
+        ):
+            with pytest.raises(fl.InputError, match="this cannot be recorded: "):
+                journal.add(odd)
+        assert path.read_bytes() == before
+        journal.add(event("label", "c001", "fine"))
+    assert read_record(path).labels == {"c001": "fine"}
+
+
+# Whose items they are -----------------------------------------------------------------------------
+
+
+def shown(table: Any, *rows: int, header: Header = HEADER) -> bytes:
+    """A record of some rows, of which the text was shown."""
+    found = table.to_pylist()
+    return lines(
+        *(
+            event("label", found[i]["id"], "fine", shown=("text",),
+                  content=content_digest({"text": found[i]["text"]}, "id"))
+            for i in rows
+        ),
+        header=header,
+    )  # fmt: skip
+
+
+def test_a_record_of_the_same_names_and_other_contents_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.labels.jsonl"
+    path.write_bytes(shown(table_of(), 1, 2))
+    assert fl.read_predictions(table_of(), labels=path).n_labeled == 2
+    other = table_of().set_column(1, "text", [["something else"] * 60])
+    with pytest.raises(fl.InputError, match=r"record of another file, .*: what was labeled"):
+        fl.read_predictions(other, labels=path)
+    # Labels were drawn without a look at the text, in which two tables may differ in spaces alone.
+    spaced = table_of().set_column(
+        1, "text", [[f"  {t.as_py()} \n" for t in table_of().column("text")]]
+    )
+    assert fl.read_predictions(spaced, labels=path).n_labeled == 2
+
+
+def test_a_file_that_has_grown_keeps_its_labels_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.labels.jsonl"
+    first = table_of().slice(0, 40)
+    header = Header(**(vars(HEADER) | {"items": 40, "digest": digest_of(40)}))
+    path.write_bytes(shown(first, 1, 2, header=header))
+    found = fl.read_predictions(table_of(), labels=path)
+    assert found.n_labeled == 2
+    assert any("its 40 items (column 'id') are not the 60 of" in note for note in found.notes)
+    blind = tmp_path / "y.labels.jsonl"  # nothing says what was shown
+    blind.write_bytes(lines(event("label", "c001", "fine"), header=header))
+    with pytest.raises(fl.InputError, match="nothing shows that those in both are the same"):
+        fl.read_predictions(table_of(), labels=blind)
 
 
 # Where any command reads one ----------------------------------------------------------------------
@@ -224,7 +329,7 @@ def test_an_empty_record_and_one_of_other_items(tmp_path: Path) -> None:
 
 
 def test_an_unknown_class_is_told_as_of_any_labels(tmp_path: Path) -> None:
-    header = Header("comments.csv", "id", 60, "d1", ("fine", "rude"), "rude", "anna", "t0")
+    header = Header("comments.csv", "id", 60, digest_of(60), ("fine", "rude"), "rude", "anna", "t0")
     path = tmp_path / "a.labels.jsonl"
     path.write_bytes(lines(*labels("anna", c001="rude"), header=header))
     with pytest.raises(fl.InputError, match="rude"):

@@ -231,6 +231,10 @@ def test_a_label_is_saved_before_the_answer_says_so(ask: Client, file: Path) -> 
     assert (said["labeled"], said["cannot_say"]) == (0, 1)
     assert ask("/event", {"event": "change", "item": key, "class": "toxic"}).json["labeled"] == 1
     assert ask("/event", {"event": "note", "item": key, "text": "hm"}).status == 200
+    odd = ask("/event", {"event": "note", "item": key, "text": "half \ud800"})
+    assert odd.status == 400
+    assert "cannot be recorded" in odd.json["error"]
+    assert ask("/event", {"event": "note", "item": key, "text": "still there"}).status == 200
     assert ask(f"/item?key={key}").json["notes"] == ["hm"]
 
 

@@ -23,7 +23,7 @@ def marginals(model: fl.models.LabelModel, predictions: fl.Predictions, seed: in
 
 def value(predictions: fl.Predictions, method, name: str = "accuracy", j: int = 0, **options):
     """One point estimate, without an interval."""
-    options = {"estimand": "sample", "confidence_level": None, "details": False} | options
+    options = {"estimand": "sample", "confidence_level": None} | options
     estimates = fl.estimate(predictions, method=method, metrics=[name], **options)
     return estimates.get(predictions.models[j], name).value
 

@@ -9,7 +9,10 @@ from stored_runs import RUNS, STORED, differences, plain
 
 KEPT = json.loads(STORED.read_text())
 
-CHAINS = ("bee", "hcbee", "cbcc", "crowd-svm", "ssme", "spe", "vote-selection", "auto, votes")
+CHAINS = (
+    "bee", "hcbee", "cbcc", "crowd-svm", "ssme", "spe", "vote-selection", "auto, votes",
+    "curve of scores",
+)  # fmt: skip
 """Long chains and descents: rounding on another processor takes them elsewhere."""
 
 

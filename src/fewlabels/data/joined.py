@@ -330,10 +330,32 @@ def read_votes(
         )
         domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
         labels = Names.of(table, roles.label)
+        _refuse_names(labels)
         gold = None if known is None else Names.of(table, known)
         clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
         return LongVotes(
             name, roles, items, annotators, labels, domains, place, duplicates, gold, clusters
+        )
+
+
+MOST_CLASSES_UNASKED = 20
+"""Of more different votes, at least two must be alike on average for them to be classes."""
+
+
+def _refuse_names(labels: Names) -> None:
+    """Refuse votes of which hardly two are alike: names, times or numbers, not classes.
+
+    Raises
+    ------
+    InputError
+        With how many there are.
+    """
+    different, votes = len(labels.texts), int((labels.codes >= 0).sum())
+    if different > MOST_CLASSES_UNASKED and 2 * different > votes:
+        raise InputError(
+            f"column {quoted(labels.column)} has {different:,} different values in {votes:,} "
+            f"votes, such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the "
+            "column of the votes with --answer COL"
         )
 
 
