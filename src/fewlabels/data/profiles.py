@@ -59,15 +59,15 @@ def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
     words = tuple(folded(word) for word in shown)
     names, sizes = _by_words(tuple(classes))
     sizes = [k for k in sizes if k <= len(words)]
-    at_end = ((names.get(words[-k:]), shown[:-k], True) for k in sizes)
-    at_start = ((names.get(words[:k]), shown[k:], False) for k in sizes)
-    best = next((found for found in chain(at_end, at_start) if found[0] is not None), None)
-    if best is None or best[0] is None:
-        return None
-    name, rest, is_end = best
-    if is_end and len(classes) == 2 and rest and folded(rest[-1]) in _NEGATIONS:
-        return Part(classes[1 - list(classes).index(name)], "_".join(rest[:-1]))
-    return Part(name, "_".join(rest))
+    at_end = ((names.get(words[-k:], ""), shown[:-k], True) for k in sizes)
+    at_start = ((names.get(words[:k], ""), shown[k:], False) for k in sizes)
+    for name, rest, is_end in chain(at_end, at_start):
+        if not name:
+            continue
+        if is_end and len(classes) == 2 and rest and folded(rest[-1]) in _NEGATIONS:
+            return Part(classes[1 - list(classes).index(name)], "_".join(rest[:-1]))
+        return Part(name, "_".join(rest))
+    return None
 
 
 @lru_cache(8)
