@@ -13,6 +13,7 @@ from fewlabels import report
 from fewlabels.checks.arguments import matrix, whole_counts
 from fewlabels.checks.arrays import (
     UNKNOWN,
+    by_column,
     by_name,
     check_shapes,
     class_index,
@@ -241,9 +242,11 @@ class Predictions(Frozen, Shown):
             scores=s,
             labels=y,
             histogram=h,
-            groups={g: per_item(f"groups[{g!r}]", a, n) for g, a in (groups or {}).items()},
+            groups={
+                g: per_item(f"groups[{g!r}]", a, n) for g, a in by_column("groups", groups).items()
+            },
             domain=None if domain is None else per_item("domain", domain, n),
-            clusters=cluster_values(clusters, n, said) if clusters else {},
+            clusters=cluster_values(by_column("clusters", clusters), n, said),
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
@@ -658,6 +661,8 @@ class Predictions(Frozen, Shown):
             domain = {} if self.domain is None else {"domain": self.domain}
             known = domain | dict(self.groups)
             names = [clusters] if isinstance(clusters, str) else clusters
+            if not isinstance(names, Sequence):
+                raise UsageError(f"`cluster` must be names of groups; got {clusters!r:.60}")
             for name in names:
                 if name not in known:
                     raise UsageError(unknown("cluster", name, known, "there are no groups"))
@@ -710,7 +715,7 @@ class Predictions(Frozen, Shown):
         silent = np.asarray(~self.has_probabilities.any(axis=0))
         return silent if self.scores is None else silent & np.isnan(self.scores).all(axis=0)
 
-    def with_annotators(self, silent: Bools | None = None) -> Predictions:
+    def with_annotators(self, silent: Bools | Sequence[bool] | None = None) -> Predictions:
         """The same items, where whoever votes without probabilities or scores is an annotator.
 
         Their votes are added to the counts of annotators, every one of repeated votes too, and
@@ -722,7 +727,7 @@ class Predictions(Frozen, Shown):
         InputError
             If nobody else is left, so that there is no classifier.
         """
-        silent = self.silent if silent is None else silent
+        silent = self.silent if silent is None else np.asarray(silent, dtype=bool)
         if not silent.any():
             return self
         if silent.all():

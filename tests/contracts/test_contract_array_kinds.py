@@ -298,3 +298,10 @@ def test_more_classes_than_memory_holds_are_refused_before_the_work(monkeypatch)
             fl.InputError, match="of 301 classes for each of 2 classifiers takes about"
         ):
             fl.estimate(many, method=method)
+
+
+@pytest.mark.parametrize("classes", [[True, False], [False, True]])
+def test_truths_are_names_of_classes_that_are_truths(classes):
+    truth = np.arange(20) % 3 == 0
+    found = fl.Predictions(votes=np.zeros((20, 1), dtype=int), labels=truth, classes=classes)
+    assert [found.classes[k] for k in found.labels] == truth.tolist()

@@ -217,3 +217,12 @@ def test_the_coarsest_of_several():
     scan = [f"{c} {i % 24}" for i, c in enumerate(CASE)]
     (note,) = fl.read_predictions(table(scan=scan)).notes
     assert note.startswith("60 rows are 12 items (column 'case')")
+
+
+@pytest.mark.parametrize("name", ["groups", "clusters"])
+def test_what_is_no_mapping_is_refused_in_a_line(name):
+    for odd in (np.arange(N), list(range(N)), "case"):
+        with pytest.raises(fl.InputError, match=f"`{name}` must map names to arrays"):
+            scored(N, **{name: odd})
+    with pytest.raises(fl.UsageError, match="`cluster` must be names of groups; got 3"):
+        fl.estimate(scored(N), cluster=3)

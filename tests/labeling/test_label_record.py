@@ -353,3 +353,14 @@ def test_a_record_in_a_folder_of_data_is_not_data(tmp_path: Path) -> None:
     write(folder, "part-0.jsonl", *labels("anna", c001="fine"))
     found = fl.read_predictions(folder, labels=folder / "part-0.jsonl.labels.jsonl")
     assert (found.n_items, found.n_labeled) == (60, 1)
+
+
+def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.labels.jsonl"
+    path.write_bytes(lines(event("label", "c003", "toxic"), event("label", "c005", "fine"))[:-1])
+    record = read_record(path)
+    assert (record.labels, record.torn) == ({"c003": "toxic", "c005": "fine"}, 0)
+    with Journal(path, HEADER) as journal:
+        assert journal.notes == ()
+        journal.add(event("label", "c007", "fine"))
+    assert read_record(path).labels == {"c003": "toxic", "c005": "fine", "c007": "fine"}

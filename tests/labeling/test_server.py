@@ -235,7 +235,7 @@ def test_a_label_is_saved_before_the_answer_says_so(ask: Client, file: Path) -> 
     assert odd.status == 400
     assert "cannot be recorded" in odd.json["error"]
     assert ask("/event", {"event": "note", "item": key, "text": "still there"}).status == 200
-    assert ask(f"/item?key={key}").json["notes"] == ["hm"]
+    assert ask(f"/item?key={key}").json["notes"] == ["hm", "still there"]
 
 
 def test_what_another_window_decided_is_told_with_what_comes_next(ask: Client) -> None:

@@ -529,6 +529,8 @@ def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     if labels is None:
         return np.full(n, UNKNOWN, dtype=np.int64)
     array = label_array("labels", labels)
+    if array.dtype.kind == "b" and {*map(str, classes)} == {"True", "False"}:
+        array = array.astype(str)  # they are the names, whatever their order
     if array.dtype.kind in "OU":
         array = _looked_up(array, classes)
     y = class_indices("labels", array, 1).astype(np.int64, copy=False)
@@ -573,6 +575,21 @@ def per_item(name: str, value: Any, n: int) -> Array:
 def missing_values(values: Array) -> Bools:
     """Where there is no value: None or NaN, (n,)."""
     return np.array([v is None or v != v for v in values.tolist()], dtype=bool)  # NaN differs
+
+
+def by_column(name: str, value: Any) -> Mapping[str, Any]:
+    """What maps names to arrays; nothing of None.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if value is None or isinstance(value, Mapping):
+        return value or {}
+    raise InputError(
+        f"`{name}` must map names to arrays of one value per item; got {type(value).__name__}"
+    )
 
 
 def cluster_values(clusters: Mapping[str, Any], n: int, notes: list[str]) -> dict[str, Array]:

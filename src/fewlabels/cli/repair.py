@@ -148,8 +148,6 @@ def _everything(source: Input) -> Predictions:
 
     Annotators are those of the file of votes: hard predictions in FILE are a classifier's.
     """
-    import numpy as np
-
     from fewlabels.estimates import ITEM
 
     everything = source.read(None)
@@ -158,7 +156,7 @@ def _everything(source: Input) -> Predictions:
     if ITEM not in everything.groups:  # it joined the votes
         everything = source.read([ITEM, *everything.groups])
     classifiers = source.but(votes=None, duplicates="refuse").read(None).models
-    return everything.with_annotators(~np.isin(everything.models, classifiers))
+    return everything.with_annotators([name not in classifiers for name in everything.models])
 
 
 @command(short_help="Do labeled items differ from the unlabeled ones?")

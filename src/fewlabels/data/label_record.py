@@ -355,6 +355,8 @@ def parse_record(content: bytes) -> LabelRecord:
             "is no record of labels: its first line does not begin with "
             f"{_MARK.decode()}; name another file with --labels"
         )
+    if ends_with_an_event(content):
+        content += b"\n"  # an editor's habit: nothing of it was cut
     whole = content.rfind(b"\n") + 1
     lines = content[:whole].split(b"\n")[:-1]
     if lines and not _is_object(lines[-1]):
@@ -374,6 +376,11 @@ def parse_record(content: bytes) -> LabelRecord:
     if bad and not n_events:
         raise InputError(f"line 2: {bad[2]}; no line is an event: restore the record from a copy")
     return LabelRecord(header, ledger, n_events, content[:whole], len(content) - whole, bad)
+
+
+def ends_with_an_event(content: bytes) -> bool:
+    """Whether a record's last line is whole but for its end."""
+    return b"\n" in content and _is_object(content[content.rfind(b"\n") + 1 :])
 
 
 def _is_object(line: bytes) -> bool:

@@ -28,6 +28,7 @@ from fewlabels.data.label_record import (
     ItemsHere,
     LabelRecord,
     Ledger,
+    ends_with_an_event,
     read_event,
     read_record,
 )
@@ -107,6 +108,10 @@ class Journal:
         self._mark = _mark(os.fstat(self._file))
         if not os.fstat(self._file).st_size:
             self._put(header.line())
+        elif ends_with_an_event(content := _content(self._file)):
+            os.lseek(self._file, len(content), os.SEEK_SET)
+            _write(self._file, b"\n")
+            os.fsync(self._file)
         record = read_record(self.path)
         self.header = record.header
         with told_of(str(self.path)):
