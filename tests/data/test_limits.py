@@ -10,6 +10,8 @@ import sys
 import zipfile
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -277,3 +279,60 @@ def test_objects_nested_deeply_are_refused_before_they_take_time(tmp_path: Path)
         fl.read_predictions(path)
     # What is looked for stands near the top, and the keys below it are not gone through.
     assert keys_at_the_beginning(path) == {"label", "x", "x.a", "x.a.a"}
+
+
+def steps_of_the_doctor(path: Path) -> int:
+    """How many lines of the rooms that read files were run."""
+    count = 0
+
+    def within(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += 1
+        return within
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        inside = "/fewlabels/data/" in frame.f_code.co_filename.replace("\\", "/")
+        return within(frame, event, argument) if inside else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        diagnose(path)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: [f"col_{k}" for k in range(n)],
+        lambda n: ["label", *(f"p__m{k}__1" for k in range(n))],
+        lambda n: ["label", *(f"y__m{k}" for k in range(n))],
+        lambda n: ["gold", *(f"m{k // 3}_{'abc'[k % 3]}" for k in range(n // 3 * 3))],
+    ],
+    ids=["one classifier of many classes", "probabilities", "votes", "families"],
+)
+def test_twice_the_columns_are_twice_the_work(made: Any, tmp_path: Path) -> None:
+    def steps(n: int) -> int:
+        path, header = tmp_path / f"{n}.csv", made(n)
+        first = "abc" if header[0] == "gold" else "01"
+        rows = [
+            [first[i % len(first)], *((".34", ".33", ".33")[k % 3] for k in range(len(header) - 1))]
+            if not header[1].startswith("y")
+            else [first[i % 2], *(str((i * k) % 7 % 2) for k in range(len(header) - 1))]
+            for i in range(30)
+        ]
+        path.write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
+        return steps_of_the_doctor(path)
+
+    assert steps(600) < 2.5 * steps(300)  # 4 times, where each is compared with each
+
+
+def test_twice_the_classes_are_twice_the_work(tmp_path: Path) -> None:
+    def steps(n: int) -> int:
+        path = tmp_path / f"{n}.csv"
+        path.write_text("label,y__a\n" + "".join(f"c{i},c{i // 2}\n" for i in range(n)))
+        return steps_of_the_doctor(path)
+
+    assert steps(2000) < 2.5 * steps(1000)

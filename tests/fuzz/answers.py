@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
-from oracles import HOW, as_format, truths
+from oracles import HOW, Table, as_format, truths
 from pyarrow import feather
 from sklearn import metrics as sk
 
@@ -362,6 +362,130 @@ def odd_arrays(draw: Any) -> Case:
     )  # fmt: skip
 
 
+GROUPS: tuple[tuple[Any, ...], ...] = (
+    (1, 2, 3), (0.5, 1.5, 2.0), (True, False), ("1", "01", "1.0"), ("x", "X", "x "),
+    ("a=b", "a", "="), ("null", "x"), ("é", "e\u0301"), ("-1", "1"),
+    ("2026-01-01", "2026-01-02"), ("0x1", "1e0"),
+)  # fmt: skip
+
+
+@st.composite
+def odd_groups(draw: Any) -> Case:
+    """Several groups of odd values, with gaps; and the domain."""
+    table = draw(truths(plain=True))
+    columns, n = table.columns(), len(table.label)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    by = {}
+    for name in draw(st.permutations(["g", "domain", "my group", "G"]))[: draw(st.integers(1, 3))]:
+        among = [*draw(st.sampled_from(GROUPS)), *draw(st.sampled_from([[], [], [None]]))]
+        by[name] = [among[int(j)] for j in rng.integers(len(among), size=n)]
+    kind = draw(st.sampled_from(["jsonl", "parquet", "csv"]))
+    rows = list(table.expected()["rows"])
+    for name, values in by.items():
+        texts = [_group(v, kind) for v in values]
+        for text in dict.fromkeys(texts):
+            some = [i for i, t in enumerate(texts) if t == text]
+            own = table._replace(
+                label=[table.label[i] for i in some],
+                p={m: [v[i] for i in some] for m, v in table.p.items()},
+                y={m: [v[i] for i in some] for m, v in table.y.items()},
+            )
+            if any(v is not None for v in own.label):
+                of_all = [row for row in own.expected()["rows"] if row[2] is None]
+                rows += [[m, metric, f"{name}={text}", v] for m, metric, _, v in of_all]
+    options = [word for name in by for word in ("--by", name)]
+    return Case(
+        {f"f.{kind}": as_format(kind, columns | by)},
+        ["estimate", f"f.{kind}", *HOW, "--metrics", table.metrics, *options],
+        table.expected() | {"rows": rows},
+    )  # fmt: skip
+
+
+def _group(value: Any, kind: str) -> str:
+    """The text of a group: 1.0 is 1 where it is a number."""
+    if value is None or value == "":
+        return "null"
+    if isinstance(value, bool):
+        return str(value) if kind == "csv" else str(value).lower()
+    if isinstance(value, float) and value == int(value) and kind != "csv":
+        return str(int(value))
+    return str(value)
+
+
+ODD_NAMES = (
+    "a__b",
+    "a",
+    "A",
+    "p__x",
+    "y",
+    "a b",
+    "1",
+    "label",
+    "\u00e9",
+    "e\u0301",
+    "__",
+    "m=n",
+    "-m",
+)
+
+
+@st.composite
+def odd_names(draw: Any) -> Case:
+    """Classifiers and classes of odd names in native columns."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    table = draw(truths(plain=True))._replace(y={})
+    names = draw(st.lists(st.sampled_from(ODD_NAMES), min_size=2, max_size=3, unique=True))
+    n = len(table.label)
+    p = {m: np.round(rng.random(n), 4).tolist() for m in names[1:]}
+    y = {names[0]: rng.integers(2, size=n).tolist()}
+    table = table._replace(p=p, y=y)
+    kind = draw(st.sampled_from(["csv", "jsonl", "parquet", "feather"]))
+    return Case(
+        {f"f.{kind}": as_format(kind, table.columns())},
+        ["estimate", f"f.{kind}", *HOW, "--metrics", table.metrics],
+        table.expected(), code=None,
+    )  # fmt: skip
+
+
+@st.composite
+def late(draw: Any) -> Case:
+    """A megabyte or more of text, in which other forms of cells come late, whole and in parts."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, size = 6_000, draw(st.sampled_from([20, 300]))
+    truth = rng.integers(2, size=n)
+    p = np.round(np.clip(0.3 + 0.4 * truth + rng.normal(0, 0.2, n), 0, 1), 3)
+    known = rng.random(n) < 0.5
+    known[:10] = draw(st.booleans())
+    label = [str(t) if k else "" for t, k in zip(truth, known, strict=True)]
+    cells = [f"{v:.3f}" for v in p]
+    at = [int(i) for i in rng.integers(n // 2, n, size=draw(st.integers(0, 3)))]
+    odd = draw(st.sampled_from(["NA", "", "gap", "number"]))
+    given: list[float | None] = p.tolist()
+    for i in at:
+        if odd == "number":
+            cells[i] = f" {p[i]:.2e} "
+            given[i] = float(cells[i])
+        else:
+            cells[i], given[i] = odd.replace("gap", "NaN"), None
+    if draw(st.booleans()):  # labels of another form late
+        label[n - 3 :] = [f"{v}.0" if v else v for v in label[n - 3 :]]
+    text = rng.choice(["x", "y,z", "line\nbreak", 'q"q'], size=n)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["label", "p__a__1", "text"])
+    writer.writerows(zip(label, cells, (str(t) * size for t in text), strict=True))
+    table = Table([int(t) if k else None for t, k in zip(truth, known, strict=True)],
+                  {"a": given}, {}, None, None)  # fmt: skip
+    parts = draw(st.booleans())
+    how = [*HOW[:2], *HOW[4:], "--engine", "threads"] if parts else [*HOW, "--engine", "memory"]
+    kind, pack = draw(st.sampled_from([("", bytes), (".gz", PACKED[".gz"])]))
+    return Case(
+        {f"f.csv{kind}": pack(out.getvalue().encode())},
+        ["estimate", f"f.csv{kind}", *how, "--metrics", table.metrics],
+        table.expected(),
+    )
+
+
 # Votes and counts ---------------------------------------------------------------------------------
 
 
@@ -620,6 +744,141 @@ def labels_from_records(draw: Any) -> Case:
     )  # fmt: skip
 
 
+# Said by options, and logs of tools ---------------------------------------------------------------
+
+
+@st.composite
+def said_columns(draw: Any) -> Case:
+    """Columns and classes in words of their own, which options or a file of --columns say."""
+    of = draw(items(most_classes=3))
+    k = len(of.classes)
+    order = draw(st.permutations(range(k)))  # of the columns, and so of the classes
+    words = {c: f"{c}!" for c in of.classes} if draw(st.booleans()) else {c: c for c in of.classes}
+    unknown = draw(st.sampled_from(["", "later", "to do: ask"]))
+    by_name = draw(st.booleans())
+    names = [f"prob {of.classes[c]}" if by_name else f"col{j}" for j, c in enumerate(order)]
+    columns: Columns = {names[j]: of.p[:, 0, c].tolist() for j, c in enumerate(order)}
+    columns |= {"what": [unknown if v is None else v for v in of.label]}
+    columns |= {"says": [words[v] for v in of.votes()], "other": of.rng.random(len(of.p)).tolist()}
+    columns = {c: columns[c] for c in draw(st.permutations(list(columns)))}
+    same = {text: c for c, text in words.items() if text != c}
+    listed = [of.classes[c] for c in order] if not by_name else []
+    if any("," in c for c in of.classes) or draw(st.booleans()):
+        said: dict[str, Any] = {"label": "what", "models": {"m": names}, "hard": {"v": "says"}}
+        said |= {"classes": listed} if listed else {}
+        said |= {"no_label": [unknown]} if unknown else {}
+        said |= {"same": same} if same else {}
+        lines = [f"{key} = {_toml(value)}" for key, value in said.items()]
+        options, files = ["--columns", "c.toml"], {"c.toml": "\n".join(lines).encode()}
+    else:
+        options, files = ["--label", "what", "--model", f"m={','.join(names)}"], {}
+        options += ["--hard", "v=says", *(["--classes", ",".join(listed)] if listed else [])]
+        options += ["--no-label", unknown] if unknown else []
+        options += [word for text, c in same.items() for word in ("--same", f"{text}={c}")]
+    at = np.flatnonzero(of.known)
+    rows: list[Any] = _rows(of, None)[:2]
+    rows += [["m", "accuracy", None, float((_first(of, order)[at] == of.truth[at]).mean())],
+             ["v", "accuracy", None, float((of.hard[at] == of.truth[at]).mean())]]  # fmt: skip
+    if k == 2:
+        wanted = draw(st.sampled_from(of.classes))
+        options += ["--positive", wanted]
+        label, hard = of.truth[at] == of.classes.index(wanted), of.hard[at]
+        called = hard == of.classes.index(wanted)
+        if called.any():
+            rows.append(["v", "precision", None, float(sk.precision_score(label, called))])
+        rows.append(["v", "recall", None, float(sk.recall_score(label, called))])
+    kind = draw(st.sampled_from(["csv", "jsonl", "parquet"]))
+    asked = "accuracy,brier,log_loss,precision,recall"
+    return Case(
+        {f"f.{kind}": as_format(kind, columns), **files},
+        ["estimate", f"f.{kind}", *HOW, "--metrics", asked, *options],
+        {"n_items": len(of.p), "n_labeled": len(at), "rows": rows},
+    )  # fmt: skip
+
+
+def _first(of: Items, order: list[int]) -> np.ndarray:
+    """The likeliest class, the first in the order of the classes on ties."""
+    return np.array(order)[of.p[:, 0][:, order].argmax(1)]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+@st.composite
+def logs_read(draw: Any) -> Case:
+    """Logs of four tools with known verdicts and labels, as tables."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = int(rng.integers(6, 30))
+    verdict, label, known = (rng.random(n) < share for share in (0.6, 0.5, 0.6))
+    verdict[:2], label[:2], known[:2] = (True, False), (True, False), True
+    when = [f"2026-01-{1 + i % 28:02}T00:00:00Z" for i in range(n)]
+    tool = draw(st.sampled_from(["mlflow", "promptfoo", "studio", "inspect"]))
+    people: list[Any] = [
+        str(bool(v)).lower() if k else None for v, k in zip(label, known, strict=True)
+    ]
+    says = [str(bool(v)).lower() for v in verdict]
+    if tool == "mlflow":
+
+        def said(value: Any, kind: str, who: str, i: int) -> dict[str, Any]:
+            source = {"source_type": kind, "source_id": who}
+            feedback = {"feedback": {"value": bool(value)}, "create_time": when[i]}
+            return {"assessment_name": "good", "source": source, **feedback}
+
+        lines = []
+        for i in range(n):
+            of = [said(verdict[i], "LLM_JUDGE", "gpt", i)]
+            of += [said(label[i], "HUMAN", "ann", i)] if known[i] else []
+            trace = {"info": {"trace_id": f"t{i}", "assessments": of}, "data": {"spans": []}}
+            lines.append(json.dumps(trace) + "\n")
+        name, content = "f.jsonl", "".join(lines)
+        columns = {"item": [f"t{i}" for i in range(n)], "label": people, "y__gpt": says}
+    elif tool == "promptfoo":
+        results = []
+        for i in range(n):
+            ok = bool(verdict[i])
+            part = {"pass": ok, "score": int(ok), "assertion": {"type": "equals"}}
+            graded = {"pass": ok, "score": int(ok), "reason": "x", "componentResults": [part]}
+            results.append(
+                {"testIdx": i, "promptIdx": 0, "gradingResult": graded, "vars": {"q": i}}
+            )
+        name = "f.json"
+        body = {"version": 3, "prompts": [], "results": results}
+        content = json.dumps({"evalId": "e", "results": body})
+        columns = {"item": [f"test {i} prompt 0" for i in range(n)], "y__equals": says}
+        columns["input"] = [str(i) for i in range(n)]
+    elif tool == "studio":
+        tasks = []
+        for i in range(n):
+            choice = [
+                {"from_name": "c", "value": {"choices": ["yes" if v else "no"]}}
+                for v in (label[i], verdict[i])
+            ]
+            by = {"completed_by": 3, "result": choice[:1], "created_at": "2026-01-01"}
+            guess = {"model_version": "m", "result": choice[1:]}
+            task = {"id": i, "data": {"t": f"text {i}"}, "predictions": [guess]}
+            tasks.append(task | {"annotations": [by] if known[i] else []})
+        name, content = "f.json", json.dumps(tasks)
+        to = {"true": "yes", "false": "no", None: None}
+        columns = {"item": [str(i) for i in range(n)], "input": [f"text {i}" for i in range(n)]}
+        columns |= {"label": [to[v] for v in people], "y__m": [to[v] for v in says]}
+    else:
+        samples = [
+            {"id": i, "epoch": 1, "scores": {"judge": {"value": "C" if verdict[i] else "I"}},
+             "metadata": {}} for i in range(n)
+        ]  # fmt: skip
+        head = {"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}}
+        name, content = "f.json", json.dumps(head | {"samples": samples})
+        columns = {"item": [str(i) for i in range(n)]}
+        columns["y__judge"] = ["correct" if v else "incorrect" for v in verdict]
+    return Case(
+        {name: content.encode()}, ["convert", name, "o.parquet"],
+        {"files": {"o.parquet": columns}}, ("o.parquet",),
+    )  # fmt: skip
+
+
 # Arrays -------------------------------------------------------------------------------------------
 
 ARRAYS = "arrays"
@@ -662,43 +921,81 @@ def of_arrays(arguments: list[str]) -> tuple[int, str, str]:
     _, kind, path = arguments
     with open(path, encoding="utf-8") as file:
         said = json.load(file)
-    make = KINDS[kind]
-    models = {name: make(p, 0.25) for name, p in said["p"].items()}
-    models |= {name: make(y, 0) for name, y in said["y"].items()}
-    weight = {} if said["weight"] is None else {"weight": make(said["weight"], 1.0)}
-    group = {} if said["group"] is None else {"groups": {"site": list(said["group"])}}
+    metrics, frame = said.pop("metrics").split(","), said.pop("frame")
     try:
-        p = fl.Predictions(models, make(said["label"], 1), **weight, **group)
         found = fl.estimate(
-            p, method="labeled", metrics=said["metrics"].split(","), estimand="sample",
-            by="site" if group else None,
+            (_of_frame if frame else _of_kind)(kind, said), method="labeled", metrics=metrics,
+            estimand="sample", by="site" if said["group"] else None,
         )  # fmt: skip
     except (fl.InputError, fl.UsageError) as error:
         return 2, "", f"error: {error}\n"
     return 0, json.dumps(found.to_dict()), ""
 
 
+FRAMES = ("pandas", "polars", "lazy", "arrow", "dictionary", "rows", "narwhals", "nullable")
+
+
+def _frame(kind: str, columns: Columns) -> Any:
+    import narwhals as nw
+    import pandas as pd
+    import polars as pl
+
+    if kind == "rows":
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == "dictionary":
+        return columns
+    if kind in ("arrow", "narwhals"):
+        return pa.table(columns) if kind == "arrow" else nw.from_native(pl.DataFrame(columns))
+    if kind in ("pandas", "nullable"):
+        frame = pd.DataFrame(columns, index=range(5, 5 + len(columns["label"])))
+        return frame if kind == "pandas" else frame.convert_dtypes()
+    return pl.DataFrame(columns) if kind == "polars" else pl.LazyFrame(columns)
+
+
+def _of_frame(kind: str, said: dict[str, Any]) -> Any:
+    import fewlabels as fl
+
+    return fl.read_predictions(_frame(kind, Table(**said).columns()))
+
+
+def _of_kind(kind: str, said: dict[str, Any]) -> Any:
+    import fewlabels as fl
+
+    make = KINDS[kind]
+    models = {name: make(p, 0.25) for name, p in said["p"].items()}
+    models |= {name: make(y, 0) for name, y in said["y"].items()}
+    weight = {} if said["weight"] is None else {"weight": make(said["weight"], 1.0)}
+    group = {} if said["group"] is None else {"groups": {"site": list(said["group"])}}
+    return fl.Predictions(models, make(said["label"], 1), **weight, **group)
+
+
 @st.composite
 def arrays(draw: Any) -> Case:
-    """The same numbers as masked arrays, lists with None, objects, frames' and Arrow's columns."""
+    """The same numbers as masked arrays, lists with None, objects, columns, and frames."""
     table = draw(truths())
-    said = table._asdict() | {"metrics": table.metrics}
-    kind = draw(st.sampled_from(sorted(KINDS)))
+    frame = draw(st.booleans())
+    said = table._asdict() | {"metrics": table.metrics, "frame": frame}
+    kind = draw(st.sampled_from(FRAMES if frame else sorted(KINDS)))
     return Case({"f.json": json.dumps(said).encode()}, [ARRAYS, kind, "f.json"], table.expected())
 
 
 ANSWERS: dict[str, tuple[st.SearchStrategy[Case], int, str]] = {
-    "several classes": (several_classes(), 500, "nine metrics as scikit-learn has them"),
-    "in parts": (in_parts(), 300, "tables and folders with --engine threads"),
-    "odd cells": (odd_cells(), 500, "forms of numbers, labels and gaps; blank lines; encodings"),
-    "odd types": (odd_types(), 400, "Parquet and Feather of any types, in several pieces"),
-    "odd arrays": (odd_arrays(), 200, "NPZ of other types, byte orders and layouts"),
-    "long votes": (long_votes(), 250, "a row per annotator and item, with gaps and repeats"),
-    "counts of annotators": (counts_of_annotators(), 250, "losses of label histograms"),
+    "several classes": (several_classes(), 300, "nine metrics as scikit-learn has them"),
+    "in parts": (in_parts(), 200, "tables and folders with --engine threads"),
+    "odd cells": (odd_cells(), 300, "forms of numbers, labels and gaps; blank lines; encodings"),
+    "odd types": (odd_types(), 250, "Parquet and Feather of any types, in several pieces"),
+    "odd arrays": (odd_arrays(), 150, "NPZ of other types, byte orders and layouts"),
+    "odd groups": (odd_groups(), 150, "several, with gaps and values that look alike"),
+    "odd names": (odd_names(), 150, "classifiers of odd names in native columns"),
+    "late cells": (late(), 40, "megabytes of text in which other forms come late"),
+    "long votes": (long_votes(), 150, "a row per annotator and item, with gaps and repeats"),
+    "counts of annotators": (counts_of_annotators(), 150, "losses of label histograms"),
     "pass rates": (pass_rates(), 150, "`score`: the judge's own, and the labels' alone"),
-    "looked at": (looked_at(), 250, "what the doctor counts"),
+    "looked at": (looked_at(), 200, "what the doctor counts"),
     "copies": (copies(), 250, "`convert`, hostile names of items and groups"),
     "applied maps": (applied_maps(), 250, "calibrations of known coefficients"),
     "labels of records": (labels_from_records(), 250, "changes, undoings and notes"),
-    "arrays": (arrays(), 300, "seven kinds of arrays with gaps"),
+    "said columns": (said_columns(), 200, "names and words that options or a TOML file say"),
+    "logs read": (logs_read(), 200, "four tools' verdicts and labels"),
+    "arrays": (arrays(), 300, "seven kinds of arrays with gaps, eight of frames"),
 }

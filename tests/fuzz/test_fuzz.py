@@ -67,6 +67,26 @@ def test_wrong_answers_are_seen() -> None:
     assert "exit code 0, not 1" in (broken_by(attempt._replace(expected=None, code=1)) or "")
 
 
+def test_wrong_files_are_seen() -> None:
+    written = {"o.csv": {"label": ["0"], "p__a__1": [0.5]}}
+    table = b"label,p__a__1\n0,.5\n1,.7\n"
+    attempt = Attempt({"f.csv": table}, ["convert", "f.csv", "o.csv"], ("o.csv",))
+    assert broken_by(attempt) is None
+    columns: dict[str, list[object]] = {
+        "label": ["0", "1"], "p__a__0": [0.5, 0.3], "p__a__1": [0.5, 0.7],
+    }  # fmt: skip
+    right = attempt._replace(expected={"files": {"o.csv": columns}})
+    assert broken_by(right) is None
+    for wrong, said in (
+        (written["o.csv"], "columns are"),
+        (columns | {"p__a__1": [0.5]}, "rows"),
+        (columns | {"p__a__1": [0.5, 0.71]}, "in row 2 is"),
+    ):
+        found = broken_by(attempt._replace(expected={"files": {"o.csv": wrong}}))
+        assert found is not None
+        assert said in found
+
+
 def test_an_attempt_is_kept_whole() -> None:
     attempt = Attempt({"a": bytes(range(256))}, ["doctor", "a"], ("b",), True, {"rows": []}, 0)
     assert Attempt.from_json(attempt.to_json()) == attempt

@@ -22,7 +22,7 @@ from fewlabels.checks.class_words import (
     spelling,
 )
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import by_names, class_of_one, differences
+from fewlabels.data.profiles import MOST_CLASSES, by_names, class_of_one, differences
 from fewlabels.data.roles import Roles, split_native
 from fewlabels.data.table import Names, Place, class_names, class_text, in_order
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
@@ -223,10 +223,12 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
 def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> Iterator[str]:
     """Classes that hardly occur and are written nearly as one that often does."""
     total = sum(counts.values(), Counter[str]())
-    for text in classes:
-        others = [c for c in classes if total[c] >= _USUAL * total[text] > 0]
+    if len(classes) > MOST_CLASSES:  # every text with every other would take long
+        return
+    for text in (text for text in classes if 0 < total[text] <= _TYPOS):
+        others = [c for c in classes if total[c] >= _USUAL * total[text]]
         near = difflib.get_close_matches(text, others, n=1, cutoff=_ALIKE)
-        if near and total[text] <= _TYPOS and near[0].strip(_DIGITS) != text.strip(_DIGITS):
+        if near and near[0].strip(_DIGITS) != text.strip(_DIGITS):
             where = listed(quoted(column) for column, held in counts.items() if text in held)
             times = "once" if total[text] == 1 else f"{total[text]} times"
             said = shlex.quote(f"{text}={near[0]}")
@@ -370,10 +372,11 @@ def _one_spelling(
     alike: dict[str, list[str]] = {}
     for text in total:
         alike.setdefault(spelling(text, total), []).append(text)
-    chosen: dict[str, str] = {}
-    for same in alike.values():
-        first = [t for c in counts.values() for t, _ in c.most_common() if t in same]
-        keep = next((t for t in same if t in known), first[0])
+    frequent = dict.fromkeys(t for c in counts.values() for t, _ in c.most_common())
+    place = {text: i for i, text in enumerate(frequent)}
+    chosen = dict(zip(total, total, strict=True))
+    for same in (same for same in alike.values() if len(same) > 1):
+        keep = next((t for t in same if t in known), min(same, key=place.__getitem__))
         for column, counter in counts.items():
             often = sorted((counter[t], t) for t in same if t in counter)[::-1]
             if len(often) > 1 and polarity(keep) is None and often[1][0] > _RARE * often[0][0]:

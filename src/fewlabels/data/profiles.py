@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,26 +55,27 @@ def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
     >>> class_of_name("cat_prob", ["cat", "dog"]), class_of_name("rf", ["cat", "dog"])
     (Part(name='cat', rest='prob'), None)
     """
-    words = [folded(word) for word in tokens(column)]
     shown = tokens(column)
-    best: tuple[tuple[int, int], Part] | None = None
-    for name in classes:
-        own = [folded(word) for word in tokens(name)]
-        size = len(own)
-        if not size or size > len(words):
+    words = tuple(folded(word) for word in shown)
+    names, sizes = _by_words(tuple(classes))
+    sizes = [k for k in sizes if k <= len(words)]
+    at_end = ((names.get(words[-k:], ""), shown[:-k], True) for k in sizes)
+    at_start = ((names.get(words[:k], ""), shown[k:], False) for k in sizes)
+    for name, rest, is_end in chain(at_end, at_start):
+        if not name:
             continue
-        for at_end, part, rest in (
-            (1, words[-size:], shown[:-size]),
-            (0, words[:size], shown[size:]),
-        ):
-            if part == own and (best is None or (at_end, size) > best[0]):
-                best = ((at_end, size), Part(name, "_".join(rest)))
-    if best is not None and len(classes) == 2:
-        before = [folded(word) for word in tokens(best[1].rest)]
-        if best[0][0] and before and before[-1] in _NEGATIONS:
-            other = classes[1 - list(classes).index(best[1].name)]
-            return Part(other, "_".join(tokens(best[1].rest)[:-1]))
-    return None if best is None else best[1]
+        if is_end and len(classes) == 2 and rest and folded(rest[-1]) in _NEGATIONS:
+            return Part(classes[1 - list(classes).index(name)], "_".join(rest[:-1]))
+        return Part(name, "_".join(rest))
+    return None
+
+
+@lru_cache(8)
+def _by_words(classes: tuple[str, ...]) -> tuple[dict[tuple[str, ...], str], list[int]]:
+    """The class of each sequence of folded words, and how many words there are, most first."""
+    words = ((tuple(map(folded, tokens(name))), name) for name in reversed(classes))
+    names = {of: name for of, name in words if of}
+    return names, sorted(set(map(len, names)), reverse=True)
 
 
 def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:

@@ -307,8 +307,8 @@ def orders(evidence: Evidence) -> Iterator[Finding]:
         return
     if count.min() >= _LABELS_PER_CLASS:
         # The mean over classes, one against the rest, if there are more than two.
-        every, labels = evidence.scores[predictions.labeled], predictions.labels
-        labels = labels[predictions.labeled]
+        labeled = evidence.scored.labeled
+        every, labels = evidence.scores[labeled], evidence.scored.labels[labeled]
         ones = [1] if every.shape[2] == 1 else range(every.shape[2])
         areas = [
             np.mean([order_auc(one[:, c % every.shape[2]], labels == c, labels != c) for c in ones])
@@ -448,7 +448,7 @@ def not_random(evidence: Evidence) -> Iterator[Finding]:
     low, high = evidence.facts.weights
     if not evidence.known.n_models or low < high:
         return
-    every, known = evidence.scores, evidence.known.labeled
+    every, known = evidence.scores, evidence.scored.labeled
     size, mean = [], []
     for part in (every[known], every[~known]):
         size.append(np.maximum((~np.isnan(part)).sum(axis=0), 1))

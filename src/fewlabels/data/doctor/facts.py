@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ MOST_VALUES = 10_000
 
 _MOST_NUMBERS = 200_000
 """Rows times classes that comparisons look at; evenly spread over the file."""
+
+_MOST_SCORES = 20_000_000
+"""Rows times classes times classifiers that are held at once."""
 
 _COUNTS = ("count", "total", "numbers", "ends", "rows", "scored", "hard")
 """What is added up."""
@@ -76,15 +80,9 @@ class Facts:
             if name == "y":
                 flat = np.where(flat < 0, np.nan, flat)
             ranges[name] = np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0)
-        identical = np.zeros((m, m), dtype=bool)
-        for i in range(m):
-            for j in range(i + 1, m):
-                # Most pairs differ early; only copies are compared to the end.
-                identical[i, j] = identical[j, i] = all(
-                    np.array_equal(block[part, i], block[part, j], equal_nan=True)
-                    for part in (slice(0, 1000), slice(None))
-                    for block in given.values()
-                )
+        alike = [b"".join(_digest(block[:, j]) for block in given.values()) for j in range(m)]
+        code = np.unique(alike, return_inverse=True)[1] if m else none
+        identical = (code[:, None] == code) & ~np.eye(m, dtype=bool)
         return Facts(
             predictions.n_items,
             count=np.bincount(known, minlength=k),
@@ -205,9 +203,14 @@ class Evidence:
     annotators: int | None = None
 
     @cached_property
+    def scored(self) -> Predictions:
+        """The known rows, or some where their scores would fill memory."""
+        return self.spread(_MOST_SCORES // max(self.known.n_models, 1))
+
+    @cached_property
     def scores(self) -> Floats:
-        """`class_scores` of the known rows."""
-        return class_scores(self.known)
+        """`class_scores` of `scored`."""
+        return class_scores(self.scored)
 
     @cached_property
     def votes(self) -> Any:
@@ -238,9 +241,20 @@ class Evidence:
 
     def scores_of_some(self) -> Floats:
         """Scores of known rows, evenly spread, where all of them would take long."""
-        n, _, width = self.scores.shape
-        most = max(_MOST_NUMBERS // width, 1000)
-        return self.scores if n <= most else self.scores[np.linspace(0, n - 1, most).astype(int)]
+        return class_scores(self.spread(_MOST_NUMBERS))
+
+    def spread(self, most_numbers: int) -> Predictions:
+        """Known rows, evenly spread over the file where rows times classes are more than this."""
+        n, k = self.known.n_items, self.known.n_classes
+        most = max(most_numbers // (1 if k == 2 else k), 1000)
+        return self.known if n <= most else self.known.take(np.linspace(0, n - 1, most).astype(int))
+
+
+def _digest(values: Array) -> bytes:
+    """What is the same where all values are, whatever kinds of NaN and of zero they are."""
+    plain = np.ascontiguousarray(values, dtype=np.float64) + 0.0
+    plain[np.isnan(plain)] = np.nan
+    return hashlib.blake2b(plain.tobytes(), digest_size=16).hexdigest().encode()
 
 
 def class_scores(predictions: Predictions) -> Floats:
