@@ -130,7 +130,8 @@ def test_files_of_a_folder_are_read(cli: Run, predictions_file: Path, tmp_path: 
     before = part.read_bytes()
     os.link(part, beside)
     for option, path in (("--json", part), ("--html", beside), ("--labels-out", beside),
-                         ("--labels-out", folder / "new.csv")):  # fmt: skip
+                         ("--labels-out", folder / "new.csv"),
+                         ("--markdown", folder / "new.csv")):  # fmt: skip
         code, out, err = cli("estimate", folder, "--method", "labeled", option, path)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert " too; name another file" in err

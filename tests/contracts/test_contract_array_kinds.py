@@ -305,3 +305,11 @@ def test_truths_are_names_of_classes_that_are_truths(classes):
     truth = np.arange(20) % 3 == 0
     found = fl.Predictions(votes=np.zeros((20, 1), dtype=int), labels=truth, classes=classes)
     assert [found.classes[k] for k in found.labels] == truth.tolist()
+
+
+@pytest.mark.parametrize("base", [2**53, 2**62])
+def test_whole_numbers_that_would_tie_are_refused(base):
+    labels = np.arange(20) % 2
+    with pytest.raises(fl.InputError, match=r"up to 2\^53, beyond which neighbours are one"):
+        fl.Predictions(scores=(base + labels)[:, None], labels=labels)
+    fl.Predictions(scores=(2**52 + labels)[:, None], labels=labels)

@@ -13,12 +13,14 @@ import ast
 import builtins
 import contextlib
 import errno
+import hashlib
 import importlib.abc
 import importlib.machinery
 import io
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -159,6 +161,26 @@ def made() -> None:
     csv.write_csv(table, "folder/2.csv")
     Path("wide.csv").write_text("label,p__a__yes,x\n" + "yes,0.4\nno,0.2\n" * 9)
     Path("labels.csv").write_text("item,label\ni1,yes\ni2,no\n")
+    _record(Path("f.labels.jsonl"), [str(name) for name in table.column("item").to_pylist()])
+    # In a process of its own: here the package is loaded with every call wrapped.
+    fitted = ["calibrate", "f.csv", "--models", "a", "--method", "temperature", "--save", "m.json"]
+    subprocess.run(
+        [sys.executable, "-m", "fewlabels", *fitted], check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def _record(path: Path, names: list[str]) -> None:
+    """A record of two labels of these items."""
+    keys = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
+    hashes = np.sort(np.array([int.from_bytes(key, "little") for key in keys], dtype=np.uint64))
+    by = {"annotator": "me", "time": "2026-01-01T00:00:00Z"}
+    head = {
+        "fewlabels": "labels", "format": 1, "file": "f.csv", "item": "item", "items": len(names),
+        "digest": hashlib.blake2b(hashes.tobytes(), digest_size=12).hexdigest(),
+        "classes": ["no", "yes"], "positive": "yes", "annotator": "me", "created": by["time"],
+    }  # fmt: skip
+    events = [{"event": "label", "item": n, "class": "yes", **by} for n in names[20:24:2]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (head, *events)))
 
 
 _QUICK = ["--method", "labeled", "--metrics", "accuracy"]
@@ -173,6 +195,10 @@ COMMANDS = [
     ["estimate", "f.csv", *_QUICK, "--labels", "labels.csv"],
     ["calibrate", "f.csv", "--models", "a", "--method", "temperature", "--save", "o.json"],
     ["doctor", "f.csv", "--write", "o.toml"],
+    ["convert", "f.csv", "o.csv"],
+    ["convert", "f.parquet", "o.parquet"],
+    ["label", "f.csv", "--item", "item", "--labels", "f.labels.jsonl", "--out", "o.csv"],
+    ["calibrate", "f.csv", "--apply", "m.json", "--out", "o.csv"],
 ]
 
 

@@ -364,3 +364,22 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
         assert journal.notes == ()
         journal.add(event("label", "c007", "fine"))
     assert read_record(path).labels == {"c003": "toxic", "c005": "fine", "c007": "fine"}
+
+
+def test_a_record_without_its_first_line_is_no_table_of_labels(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(lines(event("label", "c003", "toxic")).split(b"\n", 1)[1])
+    with pytest.raises(fl.InputError, match="record of labels without its first line"):
+        fl.read_predictions(table_of(), labels=path)
+
+
+def test_intervals_at_any_time_are_of_the_record_s_own_items(tmp_path: Path) -> None:
+    drawn = [event("label", f"c{i:03d}", "fine", left=60 - i) for i in range(12)]
+    path = write(tmp_path, "a", *drawn)
+    found = fl.estimate(fl.read_predictions(table_of(), labels=path), "labeled", "accuracy")
+    assert fl.anytime(found, path).diagnostics["anytime"]["labels"] == 12
+    other = tmp_path / "b.labels.jsonl"
+    header = Header(**(vars(HEADER) | {"digest": digest_of(59)}))
+    other.write_bytes(lines(*drawn, header=header))
+    with pytest.raises(fl.InputError, match="is the record of another file"):
+        fl.anytime(found, other)

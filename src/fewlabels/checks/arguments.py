@@ -150,6 +150,10 @@ def numbers(name: str, value: Any, dimensions: int | None = None) -> Array:
     return array
 
 
+MOST_WHOLE = 2**53
+"""Of larger whole numbers not each is a number of floating point."""
+
+
 def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
     """A copy of an array as numbers of a type.
 
@@ -158,6 +162,12 @@ def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
     InputError
         If it is none.
     """
+    whole = array.dtype.kind in "iu" and array.size and dtype is np.float64
+    if whole and (int(array.max()) > MOST_WHOLE or int(array.min()) < -MOST_WHOLE):
+        odd = max(int(array.max()), -int(array.min()))
+        raise InputError(
+            f"`{name}` must be whole numbers up to 2^53, beyond which neighbours are one; got {odd}"
+        )
     try:
         return array.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:

@@ -69,7 +69,7 @@ def check_files(named: Iterable[Named]) -> None:
     for one in outputs:
         place = _identity(one.path)
         words = taken.get(place) if place is not None else None
-        if one.role == "table":
+        if one.role in ("written", "table") and _like_data(one.path):
             words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
         elif one.role == "folder":
             within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))
@@ -137,6 +137,13 @@ def _part_of(table: Named, folder: Named) -> bool:
     """Whether a table would be read as a part of a folder: in it, or in a folder `name=value`."""
     names = _below(table.path, folder.path) if folder.role == "read" else ()
     return bool(names) and all("=" in name for name in names[:-1])
+
+
+def _like_data(path: str) -> bool:
+    """Whether whoever reads a folder would read a file of this name; but for JSON of ours."""
+    from fewlabels.data.sources import is_part
+
+    return is_part(os.path.basename(path)) and not path.endswith(".json")
 
 
 def _check_writable(one: Named) -> None:

@@ -499,6 +499,11 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
     with told_of(name):
         opened = open_source(source, located, "labels")
         of_labels = opened.names
+        if {"event", "item", "annotator"} <= set(of_labels):
+            raise InputError(
+                "holds the events of a record of labels without its first line, which says of "
+                "which items it is; put that line back, or restore the record from a copy"
+            )
         asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
         shared = [n for n in of_labels if n and n in names and n != "label"]
         # A table of two columns, one of which is that of the labels: the other names the items.

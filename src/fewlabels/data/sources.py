@@ -273,12 +273,12 @@ def _behind_a_mark(name: str) -> Located:
     return Located.of_file(path, name, said)
 
 
-def _is_part(name: str) -> bool:
+def is_part(name: str) -> bool:
     """Whether a file of a folder is a part by its name, be it one that cannot be read.
 
     Examples
     --------
-    >>> [_is_part(name) for name in ("a.csv", "a.parquet.zst", "part-0.bz2", "notes.txt.gz")]
+    >>> [is_part(name) for name in ("a.csv", "a.parquet.zst", "part-0.bz2", "notes.txt.gz")]
     [True, True, True, False]
     """
     name = name.lower()
@@ -299,7 +299,7 @@ def _folder_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
     parts = sorted(
         file
         for file in folder.iterdir()
-        if (_is_part(file.name) or (file.is_dir() and "=" in file.name))
+        if (is_part(file.name) or (file.is_dir() and "=" in file.name))
         and not file.name.startswith((".", "_"))
         and not file.name.endswith(ENDING)  # a record of labels beside the data
     )

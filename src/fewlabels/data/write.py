@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fewlabels.errors import InputError, UsageError, quoted
+from fewlabels.errors import InputError, UsageError, one_line, quoted
 from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -73,6 +74,19 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
     return out
 
 
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Say in one line what a library refuses to write; the system's errors are left to others."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, UnicodeError) as error:
+        if isinstance(error, OSError):
+            raise
+        raise InputError(f"a table cannot be written: {one_line(str(error))}") from None
+
+
 def write_table(
     columns: Mapping[str, Any], path: Path, kind: TableKind, *, raw: bool = False
 ) -> None:
@@ -87,8 +101,9 @@ def write_table(
     """
     import pyarrow as pa
 
-    table = pa.table({name: pa.array(c, from_pandas=True) for name, c in columns.items()})
-    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    with _one_line():
+        table = pa.table({name: pa.array(c, from_pandas=True) for name, c in columns.items()})
+        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
     write_batches(batches, path, kind, raw=raw)
 
 
@@ -115,10 +130,11 @@ def write_batches(
 
     inert = kind == "csv" and not raw
     rest = map(without_formulas, batches) if inert else iter(batches)
-    first = next(rest, None)
+    with _one_line():
+        first = next(rest, None)
     if first is None:
         raise InputError("there are no rows; a file needs at least one item")
-    with path.open("wb") as file:  # by ourselves, as the path may be no text
+    with _one_line(), path.open("wb") as file:  # by ourselves, as the path may be no text
         made: Any = (
             csv.CSVWriter(file, first.schema)
             if kind == "csv"

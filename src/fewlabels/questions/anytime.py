@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fewlabels.data.label_record import DecidedItems, read_record
+import numpy as np
+
+from fewlabels.data.label_record import (
+    DecidedItems,
+    ItemsHere,
+    key_hash,
+    keys_digest,
+    read_record,
+)
+from fewlabels.data.table import told_of
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.anytime import GUARDED
@@ -48,7 +57,8 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
         If no metric is a mean over items with bounds, such as accuracy, or the predictions have no
         names of items.
     InputError
-        If the record cannot be read, or none of its labels was drawn with a known probability.
+        If the record cannot be read, is of other items, or none of its labels was drawn with a
+        known probability.
 
     References
     ----------
@@ -68,6 +78,9 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
         )
     (names,) = predictions.item_names.values()
     place = {str(name): row for row, name in enumerate(names)}
+    hashes = np.array([key_hash(name) for name in place], dtype=np.uint64)
+    with told_of(str(record)):
+        found.match(ItemsHere("the predictions", len(place), keys_digest(hashes)), all_items=True)
     drawn = DecidedItems.of(found.decisions, place, found.header.classes).labeled.drawn
     if not drawn.rows.size:
         raise InputError(
