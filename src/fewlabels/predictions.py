@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -166,6 +166,8 @@ class Predictions(Frozen, Shown):
     item: str | None
     notes: tuple[str, ...]
     reading: tuple[str, ...]
+    part_keys: UInts | None = None
+    part_accuracy: float | None = None
 
     def __init__(
         self,
@@ -261,8 +263,8 @@ class Predictions(Frozen, Shown):
             reading=tuple(reading),
         )
 
-    def _set(self, **fields: Any) -> None:
-        for name, value in fields.items():
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, frozen(read_only(value)))
 
     def summary(self, width: int = 80) -> str:
@@ -559,19 +561,20 @@ class Predictions(Frozen, Shown):
     @computed_once
     def annotator_accuracy(self) -> float:
         """How often an annotator is right, by how often two of one item agree; see `evidence`."""
+        if self.part_accuracy is not None:
+            return self.part_accuracy
         if self.histogram is None:
             return 0.9
         return annotator_accuracy(*agreement(self.histogram, self.multiplicity))
 
-    def as_part(self, accuracy: float) -> Predictions:
-        """The same items as a part of many more, on which annotators have this accuracy.
+    def as_part(self, accuracy: float | None = None, keys: UInts | None = None) -> Predictions:
+        """The same items as a part of many more; whatever is made of them is a whole again.
 
-        Equal items have equal keys: only all items together can tell them apart.
+        `accuracy` is that of annotators of all items (None: of the part), `keys` (n,) are those of
+        these items among all (None: equal items have equal ones, as only all can tell them apart).
         """
-        part = self._with()
-        part.__dict__["annotator_accuracy"] = accuracy
-        part.__dict__["keys"] = alone(self.identity)
-        return part
+        own = alone(self.identity) if keys is None else keys
+        return self._with(part_keys=own, part_accuracy=accuracy)
 
     @computed_once
     def keys(self) -> UInts:
@@ -579,6 +582,8 @@ class Predictions(Frozen, Shown):
 
         All randomness per item is drawn from it, so no answer depends on the order of the rows.
         """
+        if self.part_keys is not None:
+            return self.part_keys
         # The weight is known up to its unit only, and groups may come and go: neither belongs to
         # the identity, but both tell equal rows apart in an order of their own.
         aside: list[Array] = [self.weight.astype(np.float32)]
@@ -829,4 +834,5 @@ class Predictions(Frozen, Shown):
         return copy
 
 
-_FIELDS = tuple(Predictions.__annotations__)
+_FIELDS = tuple(field.name for field in fields(Predictions) if field.default is MISSING)
+"""What a copy keeps: all but what makes items a part of more."""

@@ -170,8 +170,7 @@ class ManyMeasurer:
     ) -> list[dict[str, Measured]]:
         """Values (M,) and draws (D, M) of every group of a block."""
         rows = rows[np.argsort(codes[rows], kind="stable")]
-        part = self.items.take(rows).keeping(())
-        part.__dict__["keys"] = self.items.keys[rows]  # they tell equal ones of all items apart
+        part = self.items.take(rows).keeping(()).as_part(keys=self.items.keys[rows])
         group, n_groups = codes[rows] - block.start, block.stop - block.start
         posterior = self.posterior_of(part)
         posterior.prepare()

@@ -142,8 +142,7 @@ class Measurer:
         judged, posterior = self.scorer.judged(rows), self.scorer.posterior(rows)
         posterior.prepare()
         place = mixed(judged, NOISE_ROWS)
-        some = rows.take(place).as_part(self.samples.accuracy)
-        some.__dict__["keys"] = judged.keys[place]
+        some = rows.take(place).as_part(self.samples.accuracy, judged.keys[place])
         evaluator = self._evaluator(self.scorer.judged(some), self.scorer.posterior(some))
         shrink = np.sqrt(len(place) / n_rows)
         noise = {name: shrink * found for name, found in evaluator.noise().items()}

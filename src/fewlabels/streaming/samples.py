@@ -100,7 +100,8 @@ def samples_of(
     chosen = RowArrays.joined([part for part, _ in parts])
 
     def made(rows: RowArrays) -> Predictions:
-        return with_keys(rows.predictions(models, classes), accuracy)
+        items = rows.predictions(models, classes)
+        return items.as_part(accuracy, items.keys)
 
     known = made(chosen)
     # Labeled and other rows alike.
@@ -141,7 +142,8 @@ def samples_of(
         stands_for = np.concatenate([stands_for, np.ones(len(told))])
     fitted_to = known
     if not (stands_for == 1).all():
-        fitted_to = with_keys(known.with_multiplicity(stands_for), accuracy)
+        several = known.with_multiplicity(stands_for)
+        fitted_to = several.as_part(accuracy, several.keys)
     return Samples(fitted_to, known, sample, of_groups, of_models, accuracy)
 
 
@@ -178,13 +180,6 @@ class _Heavy:
         if self.rows is None or self.counts is None or complete:
             return HeavyRows.none()
         return HeavyRows.of(self.repeated, self.counts, which, total)
-
-
-def with_keys(given: Predictions, accuracy: float) -> Predictions:
-    """The items with keys that tell equal ones apart, and the accuracy of all annotators."""
-    part = given.as_part(accuracy)
-    part.__dict__["keys"] = given.keys
-    return part
 
 
 def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> RowArrays | None:

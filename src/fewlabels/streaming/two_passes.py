@@ -32,7 +32,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import NOISE_ROWS, Measurer
 from fewlabels.streaming.passes import COUNT, Passes
 from fewlabels.streaming.posterior_files import PosteriorFiles
-from fewlabels.streaming.samples import Samples, samples_of, with_keys
+from fewlabels.streaming.samples import Samples, samples_of
 from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size, ranks_of
 from fewlabels.streaming.tally import Scorer, Tally
 from fewlabels.streaming.work import BatchSource, scan_unit, tally_unit
@@ -178,7 +178,7 @@ def fit_to(
             if passes is not None and kept is None:
                 passes.keep_fitted(FIT, fitted)
             return FewRows(question, setup, fitted, scan, votes, what)
-        fit_to = with_keys(votes, samples.accuracy)
+        fit_to = votes.as_part(samples.accuracy, votes.keys)
     own = [m.name for m in setup.metrics.values() if m.in_memory]
     if own:
         raise UsageError(

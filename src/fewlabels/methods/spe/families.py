@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple, final
 
@@ -17,7 +16,6 @@ import numpy as np
 from scipy.special import betaln, digamma, gamma, gammaincc, gammaln, log_ndtr, stdtr
 
 from fewlabels.kernels.arrays import Floats
-from fewlabels.kernels.blocks import computed_once
 
 # --- tails ------------------------------------------------------------------------------------
 #
@@ -165,32 +163,27 @@ _LEAST_LOG_MASS = -690.0
 _STEP = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
 class Points:
-    """Scores x (n,), with what densities need of them computed once."""
+    """Scores x (n,), with what densities need of them, computed once.
 
-    x: Floats
+    `basis` (n, 5) is 1, x, x^2, log x, log^2 x: every exponential family here is linear in them.
+    """
 
-    @computed_once
-    def log(self) -> Floats:
-        """Log x, (n,)."""
-        return np.log(self.x)
-
-    @computed_once
-    def basis(self) -> Floats:
-        """1, x, x^2, log x, log^2 x: every exponential family here is linear in them, (n, 5)."""
-        return np.column_stack([np.ones(len(self.x)), self.x, self.x**2, self.log, self.log**2])
+    def __init__(self, x: Floats, basis: Floats | None = None) -> None:
+        self.x = x
+        if basis is None:
+            with np.errstate(divide="ignore", invalid="ignore"):  # densities on the whole line
+                log = np.log(x)
+            basis = np.column_stack([np.ones(len(x)), x, x**2, log, log**2])
+        self.basis = basis
+        self.log: Floats = basis[:, 3]
 
     def __len__(self) -> int:
         return len(self.x)
 
     def rows(self, block: slice) -> Points:
         """Some of the scores."""
-        part = Points(self.x[block])
-        for name in ("log", "basis"):
-            if name in self.__dict__:
-                part.__dict__[name] = self.__dict__[name][block]
-        return part
+        return Points(self.x[block], self.basis[block])
 
 
 class Family(ABC):
