@@ -10,8 +10,7 @@ from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
-from fewlabels.evaluation.groups import MAX_GROUPS
-from fewlabels.evaluation.many_groups import ManyGroups, many_and_few
+from fewlabels.evaluation.groups import MAX_GROUPS, ManyGroups, many_and_few
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.base import Metric

@@ -17,20 +17,24 @@ from fewlabels.checks.arguments import level_of, seed_of, workers_of
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
 from fewlabels.data.inputs import reference_of
-from fewlabels.errors import UsageError, listed
+from fewlabels.errors import UsageError, gravest_first, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.differences import allowing_for_discrepancy
-from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
-from fewlabels.evaluation.groups import Group, all_and, groups_by_column
-from fewlabels.evaluation.guard import Guard, Guarded, guards_differences
+from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, of_many_groups
+from fewlabels.evaluation.groups import (
+    Group,
+    ManyGroups,
+    all_and,
+    groups_by_column,
+    refuse_many_groups,
+)
+from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
 from fewlabels.evaluation.input_facts import facts, not_a_random_sample
 from fewlabels.evaluation.item_variance import design_effect
-from fewlabels.evaluation.many_groups import ManyGroups, ManyMeasurer, refuse_many_groups
-from fewlabels.evaluation.status import Reasons, judge, partly_undefined
+from fewlabels.evaluation.status import Reasons, reasons_of_many
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent, step
-from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -236,26 +240,35 @@ def with_many_groups(
     found: Estimates, question: Question, setup: Setup, items: Predictions,
     fitted: FittedLabelModel | None, many: Sequence[ManyGroups],
 ) -> Estimates:  # fmt: skip
-    """The estimates with those of columns of many groups, in one pass over the items."""
+    """The estimates with those of columns of many groups, in one pass over the items.
+
+    What is to be said of these counts them, and names none.
+    """
     assert fitted is not None
-    labeled = items.take(np.flatnonzero(items.labeled) if items.n_labeled else slice(0, 1))
-    known = Evaluator(
-        labeled, fitted.posterior(labeled), setup.metrics, "population", question.confidence_level
-    )
-    measurer = ManyMeasurer(
-        items, fitted.posterior, setup.metrics, question.confidence_level,
-        Guard.of(known, setup.name), known,
+    # The labeled items, and of every classifier one that it says something of.
+    firsts = [items.provides(metric.needs).argmax(axis=0) for metric in setup.metrics.values()]
+    held = np.unique(np.concatenate([np.flatnonzero(items.labeled), *firsts]))
+    known, level = items.take(held), question.confidence_level
+    evaluator = Evaluator(known, fitted.posterior(known), setup.metrics, "population", level)
+    guard, rows, sizes, sentences = (
+        Guard.of(evaluator, setup.name), list(found.rows), found.groups, list(found.warnings)
     )  # fmt: skip
-    reasons = Reasons()
-    for sentence in found.warnings:
-        reasons.add(sentence)
-    rows, sizes = list(found.rows), found.groups
     for column in many:
-        step(f"estimating {len(column.names):,} groups")
-        more, of_groups = measurer.rows(column, reasons)
-        rows += more
-        sizes += of_groups
-    return replace(found, rows=tuple(rows), groups=sizes, warnings=tuple(reasons.sentences()))
+        n_groups = len(column.names)
+        step(f"estimating {n_groups:,} groups")
+        n_items = np.bincount(column.codes, minlength=n_groups)
+        n_labeled = np.bincount(column.codes[items.labeled], minlength=n_groups)
+        of_column = tuple(map(GroupSize, column.names, n_items.tolist(), n_labeled.tolist()))
+        order = np.argsort(column.codes[held], kind="stable")
+        ends = np.searchsorted(column.codes[held][order], np.arange(n_groups + 1))
+        measured = of_many_groups(items, column, fitted.posterior, setup.metrics, level)
+        first = len(rows)
+        for g, found_here in enumerate(measured):
+            group = Group(column.names[g], np.sort(order[ends[g] : ends[g + 1]]))
+            rows += guarded_rows(evaluator, guard, group, found_here, level, Reasons())[0]
+        sizes += of_column
+        sentences += reasons_of_many(column.name, rows[first:], of_column)
+    return replace(found, rows=tuple(rows), groups=sizes, warnings=tuple(gravest_first(sentences)))
 
 
 def answered(
@@ -318,11 +331,10 @@ def answered(
     residuals: dict[tuple[str, str | None], Residuals] = {}
     for group in groups:
         step("estimating" if group.name is None else f"estimating {group.name}")
-        guarded = Guarded(measure(group), {}, {})
-        if guard is not None:
-            guarded = guard.of_group(group, guarded.measured, n_items.get(group.name))
-        own = rows_of(evaluator, group, guarded.measured, level, reasons)
-        rows += own if guard is None else guard.marked(own, guarded, group, reasons)
+        own, guarded = guarded_rows(
+            evaluator, guard, group, measure(group), level, reasons, n_items.get(group.name)
+        )
+        rows += own
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
@@ -508,31 +520,3 @@ def _borrowed(
             np.where(there, found.undefined, 0),
         )
     return out
-
-
-def rows_of(
-    evaluator: Evaluator,
-    group: Group,
-    measured: dict[str, Measured],
-    level: float | None,
-    reasons: Reasons,
-) -> list[Estimate]:
-    """Estimates of one group; why to be careful with them goes to `reasons`."""
-    rows, stated = [], float("nan") if level is None else level
-    ends = {
-        name: interval(measured[name].value, measured[name].draws, stated, metric.bounds)
-        for name, metric in evaluator.metrics.items()
-    }
-    for j, model in enumerate(evaluator.predictions.models):
-        for name, metric in evaluator.metrics.items():
-            found = measured[name]
-            value = float(found.value[j])
-            verdict = judge(evaluator.predictions, evaluator.posterior, group, metric, model, value)
-            if verdict.reason:
-                reasons.add(verdict.reason, model if verdict.of_model else None)
-            if found.undefined[j] and not np.isnan(value):
-                count = int(found.undefined[j])
-                reasons.add(partly_undefined(metric, group, count, len(found.draws)), model)
-            low, high = (float(end[j]) for end in ends[name])
-            rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
-    return rows

@@ -14,8 +14,7 @@ import pytest
 import fewlabels as fl
 from fewlabels.cli import main
 from fewlabels.cli import settings as cli_settings
-from fewlabels.evaluation import groups as groups_file
-from fewlabels.evaluation import many_groups
+from fewlabels.evaluation import evaluator, groups
 from fewlabels.streaming import scan
 
 METRICS = ["accuracy", "ece", "ece_quantile", "roc_auc", "average_precision", "brier", "f1"]
@@ -51,8 +50,7 @@ def test_as_measured_one_by_one(
 ) -> None:
     predictions = world(55, 60, classes, missing=missing)
     together = by_group(fl.estimate(predictions, metrics=METRICS, by="site"))
-    for module in (groups_file, many_groups):
-        monkeypatch.setattr(module, "MAX_GROUPS", 100)
+    monkeypatch.setattr(groups, "MAX_GROUPS", 100)
     alone = by_group(fl.estimate(predictions, metrics=METRICS, by="site"))
     assert together.keys() == alone.keys()
     for metric in METRICS:
@@ -88,7 +86,7 @@ def test_neither_order_nor_workers_show() -> None:
 def test_a_group_of_more_items_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(60, 20)
     expected = by_group(fl.estimate(predictions, by="site"))
-    monkeypatch.setattr(many_groups, "_CELLS", 200 * 2 * 40)
+    monkeypatch.setattr(evaluator, "_GROUP_CELLS", 200 * 2 * 40)
     found = by_group(fl.estimate(predictions, by="site"))
     assert found.keys() == expected.keys()
     gap = [found[key].value - row.value for key, row in expected.items()]

@@ -8,7 +8,7 @@ uncertainty. Sample: these very items, hence no row weights; a known label leave
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
@@ -24,8 +24,16 @@ from fewlabels.evaluation.draws import (
     Entries,
     LabelWeights,
 )
+from fewlabels.evaluation.groups import GROUP_DRAWS, ManyGroups
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import Progress, collect_blocks, map_blocks, silent, using_workers
+from fewlabels.kernels.blocks import (
+    Progress,
+    collect_blocks,
+    map_blocks,
+    report,
+    silent,
+    using_workers,
+)
 from fewlabels.kernels.interval_draws import (
     above_noise_floor,
     doubted,
@@ -36,7 +44,6 @@ from fewlabels.kernels.interval_draws import (
 )
 from fewlabels.kernels.weighting import Drawn
 from fewlabels.metrics.base import Metric, Plan, ScoreView
-from fewlabels.metrics.confusion import Confusion
 from fewlabels.metrics.custom import resampled_values
 from fewlabels.metrics.plans import Chosen, States, metrics_of_rates, prepare, view_of
 from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates, draw_labels
@@ -63,6 +70,10 @@ _CLASS_CELLS = 2**24
 """So too of more items times classes."""
 
 _CHANCE_DRAWS = 100
+
+_GROUP_CELLS = 2**21
+"""Label weights of a block of groups."""
+
 TOO_FEW = 20
 
 MANY = 32
@@ -142,9 +153,12 @@ class Evaluator:
             enter(part[2], found)
         return out
 
-    def groups(self, rows: Ints, group: Ints, n_groups: int, n_draws: int) -> dict[str, Measured]:
-        """Values (M, G) and draws (D, M, G) of all of G groups (n,) of some rows, in one pass."""
-        m = self.predictions.n_models
+    def groups(self, group: Ints, n_groups: int) -> list[dict[str, Measured]]:
+        """Every metric of every classifier on each of G groups (n,), in one pass."""
+        m, n_draws = self.predictions.n_models, GROUP_DRAWS if self.n_draws else 0
+        rows = np.flatnonzero(self.predictions.weight > 0)
+        if self.n_draws:
+            self.posterior.prepare()
         out = {
             name: Measured(
                 np.full((m, n_groups), np.nan),
@@ -154,14 +168,16 @@ class Evaluator:
             for name in self.metrics
         }
         for posterior, chosen, columns, own in self.patterns(rows):
-            there = np.isin(rows, own)
-            entries = Entries(group=group[there], n_groups=n_groups)
+            entries = Entries(group=group[own], n_groups=n_groups)
             task = _Task(self, posterior, chosen, own, columns, entries, n_draws)
             for name, found in task.measure().items():
                 out[name].value[columns] = found.value.reshape(-1, n_groups)
                 out[name].draws[:, columns] = found.draws.reshape(n_draws, -1, n_groups)
                 out[name].undefined[columns] = found.undefined.reshape(-1, n_groups)
-        return out
+        return [
+            {n: Measured.of(own.value[:, g], own.draws[:, :, g]) for n, own in out.items()}
+            for g in range(n_groups)
+        ]
 
     def _of_many_voters(self, parts: list[_Part]) -> bool:
         """Whether these parts are of votes by one posterior, and so many that they go together."""
@@ -173,7 +189,7 @@ class Evaluator:
             labels
             and posterior.means is None
             and self.predictions.multiplicity is None
-            and all(isinstance(metric.statistic, Confusion) for metric in metrics.values())
+            and all(metric.needs == "hard" for metric in metrics.values())
             and all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
         )
 
@@ -289,6 +305,38 @@ class Evaluator:
             for chosen, js, own in groups.values()
             if len(own)
         ]
+
+
+def of_many_groups(
+    items: Predictions, many: ManyGroups, posterior_of: Callable[[Predictions], LabelPosterior],
+    metrics: Chosen, confidence_level: float | None,
+) -> Iterator[dict[str, Measured]]:  # fmt: skip
+    """Every metric of every classifier on each group of a column, in order.
+
+    Whole groups go in blocks, of which there are some in memory at a time; a group with as many
+    items as a block is measured by itself. `posterior_of` gives the posterior of any of the items.
+    """
+    order, sizes = np.argsort(many.codes, kind="stable"), np.bincount(many.codes)
+    ends, height = np.cumsum(sizes), max(_GROUP_CELLS // (GROUP_DRAWS * items.n_classes), 1)
+    blocks, start = list[slice](), 0
+    for g in range(1, len(sizes) + 1):
+        if g == len(sizes) or ends[g] - (ends[start] - sizes[start]) > height:
+            blocks.append(slice(start, g))
+            start = g
+
+    def run(block: slice) -> list[dict[str, Measured]]:
+        rows = order[ends[block.start] - sizes[block.start] : ends[block.stop - 1]]
+        # Only all items together can tell equal ones apart.
+        part = items.take(rows).keeping(()).as_part(keys=items.keys[rows])
+        evaluator = Evaluator(part, posterior_of(part), metrics, "population", confidence_level)
+        with using_workers(1):
+            if len(rows) > height:
+                return [evaluator.measure(np.arange(len(rows)))]
+            return evaluator.groups(many.codes[rows] - block.start, block.stop - block.start)
+
+    for block, measured in zip(blocks, map_blocks(run, blocks), strict=True):
+        yield from measured
+        report(block.stop, len(sizes))
 
 
 def _means(

@@ -1,17 +1,33 @@
-"""Groups of items: all of them, then each value of the columns asked for."""
+"""Groups of items: all of them, then each value of the columns asked for.
+
+Columns of up to `MAX_GROUPS` values give groups that are measured one by one, and compared; those
+of up to `MOST_GROUPS` give groups that are all measured in one pass (`evaluator.of_many_groups`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Array, Ints
+from fewlabels.metrics.plans import Chosen
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 MAX_GROUPS = 50
+
+GROUP_DRAWS = 200
+"""Draws behind intervals of each of more groups."""
+
+MOST_GROUPS = 10_000
+"""Groups of a column, at most."""
+
+LEAST_EACH = 10
+"""Items of a group on average, where there are many: less is more often a column of names."""
 
 
 class Group(NamedTuple):
@@ -19,6 +35,15 @@ class Group(NamedTuple):
 
     name: str | None
     rows: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class ManyGroups:
+    """The groups of a column: names by first appearance, and the group of each item (n,)."""
+
+    name: str
+    names: tuple[str, ...]
+    codes: Ints
 
 
 def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> list[Group]:
@@ -65,6 +90,70 @@ def groups_by_column(
             for i, name in enumerate(names)
         }
     return out
+
+
+def many_and_few(
+    items: Predictions, by: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[ManyGroups, ...]]:
+    """The columns of at most 50 groups, and those of more.
+
+    Raises
+    ------
+    UsageError
+        If a column is unknown, or has more than 10,000 values, or as many as names of items.
+    """
+    few, many = list[str](), list[ManyGroups]()
+    for column in by:
+        codes, names = values_of(items, column)
+        if len(names) > MOST_GROUPS:
+            raise UsageError(
+                f"group {column!r} has {len(names):,} values, more than {MOST_GROUPS:,}; group "
+                "them first, or leave it out of `by`"
+            )
+        if len(names) > MAX_GROUPS and len(names) * LEAST_EACH > items.size:
+            raise UsageError(
+                f"group {column!r} has {len(names):,} values, more than {MAX_GROUPS}, and "
+                f"{items.size / len(names):.2g} items of each: too few to say much of them "
+                f"({LEAST_EACH} would do); group the values first, or leave it out of `by`"
+            )
+        if len(names) <= MAX_GROUPS:
+            few.append(column)
+        else:
+            many.append(ManyGroups(column, tuple(f"{column}={name}" for name in names), codes))
+    return tuple(few), tuple(many)
+
+
+def refuse_many_groups(
+    items: Predictions, method: str, metrics: Chosen, posterior: LabelPosterior, why: str
+) -> None:
+    """Refuse what is not measured of many groups at once.
+
+    Parameters
+    ----------
+    posterior
+        Of some of the items.
+    why
+        What else is asked that needs the items of each group by themselves; empty if nothing is.
+
+    Raises
+    ------
+    UsageError
+        If there is any.
+    """
+    own = [name for name, m in metrics.items() if m.in_memory]
+    if posterior.means is not None or posterior.observed is not None:
+        why = f"method {method!r}"
+    elif items.histogram is not None:
+        why = "counts of annotators"
+    elif items.multiplicity is not None or items.is_sparse:
+        why = "rows that stand for several items, or sparse votes,"
+    elif own:
+        why = f"metric {own[0]!r}"
+    if why:
+        raise UsageError(
+            f"more than {MAX_GROUPS} groups of a column are estimated in one pass, which {why} "
+            "does not go with; leave one of them out, or group the values first"
+        )
 
 
 def values_of(predictions: Predictions, column: str) -> tuple[Ints, list[str]]:

@@ -33,10 +33,10 @@ from fewlabels.errors import Status
 from fewlabels.estimates import MOST_COMPARED, Estimate
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group
-from fewlabels.evaluation.status import Reasons
+from fewlabels.evaluation.status import Reasons, Verdict, judge, partly_undefined
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import silent
-from fewlabels.kernels.interval_draws import nearer_zero, over_draws
+from fewlabels.kernels.interval_draws import interval, nearer_zero, over_draws
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
@@ -294,3 +294,46 @@ def _covariance(draws: Floats) -> Floats:
     """Covariance (M, M) of draws (D, M); NaN of a column that is not defined in all of them."""
     out: Floats = np.atleast_2d(np.cov(draws.T))
     return out
+
+
+def guarded_rows(
+    evaluator: Evaluator, guard: Guard | None, group: Group, measured: dict[str, Measured],
+    level: float | None, reasons: Reasons, n_items: float | None = None,
+) -> tuple[list[Estimate], Guarded]:  # fmt: skip
+    """Estimates of one group, moved to its labels where these speak against the method."""
+    if guard is None:
+        return _rows(evaluator, group, measured, level, reasons), Guarded(measured, {}, {})
+    guarded = guard.of_group(group, measured, n_items)
+    own = _rows(evaluator, group, guarded.measured, level, reasons)
+    return guard.marked(own, guarded, group, reasons), guarded
+
+
+def _rows(
+    evaluator: Evaluator,
+    group: Group,
+    measured: dict[str, Measured],
+    level: float | None,
+    reasons: Reasons,
+) -> list[Estimate]:
+    """Estimates of one group; why to be careful with them goes to `reasons`."""
+    rows, stated = list[Estimate](), float("nan") if level is None else level
+    of_labels = dict[tuple[bool, str, int], Verdict | None]()
+    ends = {
+        name: interval(measured[name].value, measured[name].draws, stated, metric.bounds)
+        for name, metric in evaluator.metrics.items()
+    }
+    for j, model in enumerate(evaluator.predictions.models):
+        for name, metric in evaluator.metrics.items():
+            found = measured[name]
+            value = float(found.value[j])
+            verdict = judge(
+                evaluator.predictions, evaluator.posterior, group, metric, model, value, of_labels
+            )
+            if verdict.reason:
+                reasons.add(verdict.reason, model if verdict.of_model else None)
+            if found.undefined[j] and not np.isnan(value):
+                count = int(found.undefined[j])
+                reasons.add(partly_undefined(metric, group, count, len(found.draws)), model)
+            low, high = (float(end[j]) for end in ends[name])
+            rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
+    return rows

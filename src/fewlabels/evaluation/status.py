@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fewlabels.errors import Status, gravest_first, listed
-from fewlabels.evaluation.groups import Group
+from fewlabels.estimates import Estimate, GroupSize
+from fewlabels.evaluation.groups import GROUP_DRAWS, Group
 from fewlabels.kernels.arrays import Ints
 from fewlabels.metrics.base import Metric
 from fewlabels.posterior import LabelPosterior
@@ -64,10 +66,12 @@ def judge(
     metric: Metric,
     model: str,
     value: float,
+    looked_up: dict[tuple[bool, str, int], Verdict | None],
 ) -> Verdict:
     """The status of one estimate: the first that applies, from what says most about it.
 
-    not-applicable, undefined, not-converged, few-labels, assumption, ok.
+    not-applicable, undefined, not-converged, few-labels, assumption, ok. `looked_up` is what the
+    group's labels were found to be before, for other estimates of it.
     """
     j = predictions.place[model]
     posterior = posterior.of(j)
@@ -92,14 +96,43 @@ def judge(
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
     labels_only = posterior.observed is not None
-    item, label = predictions.named
-    seen = np.ones(len(item), dtype=bool)
-    if labels_only:
-        seen = np.isin(item, predictions.given_by(metric.needs, j))
-    few = _few(item[seen], label[seen], predictions, group, metric, labels_only=labels_only)
+    key = (metric.every_class, metric.needs if labels_only else "", j if labels_only else -1)
+    if key not in looked_up:
+        item, label = predictions.named
+        seen = np.ones(len(item), dtype=bool)
+        if labels_only:
+            seen = np.isin(item, predictions.given_by(metric.needs, j))
+        few = _few(item[seen], label[seen], predictions, group, metric, labels_only=labels_only)
+        reason = f"few-labels: {few}"
+        verdict = Verdict(Status.FEW_LABELS, reason, of_model=not seen.all()) if few else None
+        looked_up[key] = verdict
+    return looked_up[key] or Verdict(posterior.status)
+
+
+def reasons_of_many(
+    column: str, rows: Sequence[Estimate], sizes: Sequence[GroupSize]
+) -> Iterator[str]:
+    """What is to be said of the groups of a column: of how many it holds, not of which."""
+    of = f"of the {len(sizes):,} groups of {column}"
+    few = sum(size.n_labeled < FEW_IN_GROUP for size in sizes)
+    contradicted = len({row.group for row in rows if row.status is Status.CONTRADICTED})
+    undefined = sum(row.status is Status.UNDEFINED for row in rows)
     if few:
-        return Verdict(Status.FEW_LABELS, f"few-labels: {few}", of_model=not seen.all())
-    return Verdict(posterior.status)
+        yield f"few-labels: {few:,} {of} have fewer than {FEW_IN_GROUP} labeled items"
+    if contradicted:
+        yield (
+            f"contradicted: in {contradicted:,} {of} the labels and the method disagree on a "
+            "metric; get more labels"
+        )
+    if undefined:
+        yield (
+            f"undefined: {undefined:,} estimates {of}, whose items do not define them (a class is "
+            "absent or never predicted)"
+        )
+    yield (
+        f"the {len(sizes):,} groups of {column} are estimated from {GROUP_DRAWS} draws each; their "
+        "differences are not compared"
+    )
 
 
 def judge_losses(value: float, size: int, labels: int, why: str, group: str | None) -> Verdict:

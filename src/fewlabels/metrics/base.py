@@ -93,6 +93,10 @@ class Statistic(ABC):
     def prepare(self, view: ScoreView) -> Plan:
         """Sort, bin and look up everything that does not depend on the labels."""
 
+    def of_matrix(self, matrix: Floats) -> Floats | None:
+        """The state of a confusion matrix (K predicted, K true, D), where that says it all."""
+        return None
+
     @property
     def quantiles(self) -> bool:
         """Whether it rests on quantiles of the confidences."""

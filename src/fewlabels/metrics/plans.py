@@ -11,7 +11,6 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.weighting import Drawn, Weighting
 from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView
-from fewlabels.metrics.confusion import Confusion
 from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import VoteRates
 from fewlabels.predictions import Predictions
@@ -112,25 +111,16 @@ def metrics_of_rates(
     Only where the items are whole domains: of other groups the rates say nothing. A model with
     one error rate per classifier says no more than how often it errs.
     """
-    wanted = {
-        name: metric
-        for name, metric in chosen.items()
-        if isinstance(metric.statistic, Confusion) and (metric.linear or not rates.one_rate)
-    }
+    wanted = {n: m for n, m in chosen.items() if m.linear or not rates.one_rate}
     if not wanted or not all(rates.covers(rows, int(j)) for j in columns):
         return {}
-    joint = [rates.joint(rows, int(j)) for j in columns]
-    return {
-        name: np.stack(
-            [metric.finish(_confusion(metric).of_matrix(matrix)) for matrix in joint], axis=1
-        )
-        for name, metric in wanted.items()
-    }
-
-
-def _confusion(metric: Metric) -> Confusion:
-    assert isinstance(metric.statistic, Confusion)
-    return metric.statistic
+    joint, out = [rates.joint(rows, int(j)) for j in columns], {}
+    for name, metric in wanted.items():
+        states = [metric.statistic.of_matrix(matrix) for matrix in joint]
+        known = [metric.finish(state) for state in states if state is not None]
+        if known:
+            out[name] = np.stack(known, axis=1)
+    return out
 
 
 def metrics_of_labels(

@@ -274,7 +274,9 @@ class OneClassifier:
     def verdict(self, metric: str, value: float) -> Verdict:
         """Status of an answer that stands or falls with a metric of rankings, of this value."""
         everything = Group(None, self.rows)
-        verdict = judge(self.binary, self.posterior, everything, METRICS[metric], self.model, value)
+        verdict = judge(
+            self.binary, self.posterior, everything, METRICS[metric], self.model, value, {}
+        )
         if verdict.status is Status.OK and not self._informed:
             return Verdict(Status.ASSUMPTION)  # `warnings` say why
         if verdict.status is Status.OK and self.misfit is not None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fewlabels.estimates import Estimates
-from fewlabels.evaluation.groups import all_and_groups
-from fewlabels.evaluation.many_groups import ManyGroups, refuse_many_groups
+from fewlabels.evaluation.groups import ManyGroups, all_and_groups, refuse_many_groups
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import spans, step
 from fewlabels.pipeline import Question, with_many_groups
