@@ -284,7 +284,7 @@ class LabelWeights:
                         own.add(weights, block)
             return finish([own for _, own in sums], index)
 
-        soft = whole and not all(self._plain(kind) for kind, _ in asked)
+        soft = whole and not all(self.plain(kind) for kind, _ in asked)
         return collect_blocks(run, self.chunks(size, cells, soft=soft), progress)
 
     def chunks(self, size: int, cells: int = 1, *, soft: bool = False) -> list[Ints]:
@@ -298,7 +298,7 @@ class LabelWeights:
             most = min(most, 4 * _BLOCK // (n * max(self.n_classes, 1)))
         return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
-    def _plain(self, kind: DrawKind) -> bool:
+    def plain(self, kind: DrawKind) -> bool:
         """Whether draws are labels: one of each row."""
         return kind.drawn and self.times is None and self.label_spread is None
 
@@ -308,7 +308,7 @@ class LabelWeights:
         """Weights of some draws (D,): of P(label) by blocks of items, of labels of all at once."""
         n, rows = len(self), {kind.rows: self.row_weights(kind.rows, index) for kind in kinds}
         labels: dict[DrawKind, Array] = {}
-        for kind in filter(self._plain, kinds):
+        for kind in filter(self.plain, kinds):
             if self.certain:
                 labels[kind] = self.known[:, None]
             else:
@@ -326,7 +326,8 @@ class LabelWeights:
                     labels[kind][block] = self._labels(p[of], kind, index, block)
                 else:
                     own = rows[kind.rows][block]
-                    yield kind, self._soft(kind, p[of], own, index, block, pseudo[kind]), block
+                    soft = self._soft(kind, p[of], own, index, block, pseudo[kind])
+                    yield kind, soft, block if height < n else None
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
             if self.entries.items is None:
