@@ -1,4 +1,4 @@
-"""Sums of label weights and areas under curves as compiled loops: what `weighting` and `ranking` do.
+"""Sums of label weights and areas under curves as compiled loops: as `weighting` and `ranking`.
 
 Labels are (n, D) or (n, 1), row weights (n, R) with R = D or 1. A row of draws is added at a time,
 so that what is added to is read in order; a label that is not the one in question adds zero.

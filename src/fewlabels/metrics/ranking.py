@@ -88,7 +88,7 @@ class _RankingPlan(Plan):
         return slice(int(self.ends[some.start, 0]), int(self.ends[some.stop - 1, -1]))
 
     def _sums(self, weights: Weighting, some: slice, place: Array) -> tuple[Floats, Floats]:
-        """Weight of some classes and of all by place, highest first: (places, D), or (places, 1)."""
+        """Weight of some classes and of all by place: (places, D), or (places, 1)."""
         within, first = self._places(some), self.classes[some.start]
         size, starts = within.stop - within.start, self.ends[some, 0] - within.start
         at = place[:, some] + starts.astype(np.int32)
