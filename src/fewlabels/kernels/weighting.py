@@ -7,6 +7,7 @@ the classes, or for the weight of one class of each item, and add up what they g
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import NamedTuple
@@ -56,7 +57,35 @@ class PlacedObservations(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class _Kept:
+    """What was summed of weights for one classifier, where all others ask for the same."""
+
+    _sums: dict[int | None, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many weights there are: of each item and class in each draw."""
+
+    @property
+    def loops(self) -> ModuleType | None:
+        """Compiled loops, where they are worth it."""
+        return loops_for(self.cells)
+
+    def by_class(self, group: Indicator) -> Floats:
+        """Weights of each class in each group, (K, G, D)."""
+        if group.size > 1:
+            return self._by_class(group)
+        if None not in self._sums:
+            self._sums[None] = self._by_class(group)
+        return self._sums[None]
+
+    @abstractmethod
+    def _by_class(self, group: Indicator) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(_Kept):
     """Drawn labels of b items: labels (b, D) or (b, 1), row weights (b, D) or (b, 1)."""
 
     labels: Array
@@ -64,17 +93,11 @@ class Drawn:
     n_classes: int
     size: int
     pseudo: PlacedObservations | None = None
-    _latest: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def cells(self) -> int:
-        """How many weights these are: of each item and class in each draw."""
+        """How many weights there are."""
         return len(self.labels) * self.size * self.n_classes
-
-    @property
-    def loops(self) -> ModuleType | None:
-        """Compiled loops, where they are worth it."""
-        return loops_for(self.cells)
 
     @property
     def total(self) -> Floats:
@@ -89,12 +112,11 @@ class Drawn:
 
     def of_class(self, k: int) -> Floats:
         """Weights (b, D) of a class; the latest is kept, as all classifiers ask for it."""
-        own = self._latest.get(k)
-        if own is None:
-            own = np.where(self.labels == k, self.rows, 0.0)
-            self._latest.clear()
-            self._latest[k] = own
-        return own
+        if k not in self._sums:
+            for latest in self._sums.keys() - {None}:
+                del self._sums[latest]
+            self._sums[k] = np.where(self.labels == k, self.rows, 0.0)
+        return self._sums[k]
 
     def by_event(self, items: Indicator, event: Ints) -> Floats:
         """Weights of one class of each item, event (b,), by code: (size, D)."""
@@ -109,8 +131,7 @@ class Drawn:
         out: Floats = values[np.arange(len(values))[:, None], self.labels] * self.rows
         return out
 
-    def by_class(self, group: Indicator) -> Floats:
-        """Weights of each class in each group, (K, G, D)."""
+    def _by_class(self, group: Indicator) -> Floats:
         k, g = self.n_classes, group.size
         if self.loops is not None:
             out = np.zeros((k, g, self.size))
@@ -155,7 +176,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Soft:
+class Soft(_Kept):
     """P(label) of b items: p (b, K, D), row weights (b, D) or (b, 1).
 
     With `counts`, p are weights of the classes that need not sum to one.
@@ -173,13 +194,8 @@ class Soft:
 
     @property
     def cells(self) -> int:
-        """As `Drawn.cells`."""
+        """How many weights there are."""
         return self.p.size
-
-    @property
-    def loops(self) -> ModuleType | None:
-        """Compiled loops, where they are worth it."""
-        return loops_for(self.cells)
 
     @property
     def total(self) -> Floats:
@@ -203,8 +219,7 @@ class Soft:
         out: Floats = np.einsum("nk,nkd->nd", values, self.p) * self.rows
         return out
 
-    def by_class(self, group: Indicator) -> Floats:
-        """Weights of each class in each group, (K, G, D)."""
+    def _by_class(self, group: Indicator) -> Floats:
         return np.stack([group.sums(self.of_class(k)) for k in range(self.p.shape[1])])
 
     def by_event(self, items: Indicator, event: Ints) -> Floats:
