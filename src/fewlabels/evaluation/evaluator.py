@@ -630,22 +630,26 @@ class _Task:
             held = {id(p): p.digest_cells if drawn else p.cells for of in own for p in of.values()}
             return sum(held.values())
 
+        order = self.weights.by_parameters(size)
+        back = np.argsort(order)
         parts = self.weights.summed(
             size, [(kind, partial(States, plans[id(c)])) for kind, c in every], finish,
             cells=sum(cells(kind, plans[id(c)]) for kind, c in every),
             whole=any(p.whole for own in plans.values() for of in own for p in of.values()),
-            progress=self.evaluator.progress,
+            order=order, progress=self.evaluator.progress,
         )  # fmt: skip
         if plain is not None:
-            of_parameters = self.weights.n_interval_parameters
+            first = back[: self.weights.n_interval_parameters]
             for j in range(len(self.views)):
                 digests = [part[1][j] for part in parts]
                 plain[2].append({
-                    name: np.concatenate([own[name] for own in digests], -1)[..., :of_parameters]
+                    name: np.concatenate([own[name] for own in digests], -1)[..., first]
                     for name in digests[0]
                 })  # fmt: skip
         return {
-            key: {name: np.concatenate([part[0][i][name] for part in parts]) for name in chosen}
+            key: {
+                name: np.concatenate([part[0][i][name] for part in parts])[back] for name in chosen
+            }
             for i, (key, (_, chosen)) in enumerate(asked.items())
         }
 
