@@ -275,17 +275,21 @@ class LabelPosterior(Frozen):
 
 
 def draw_labels(
-    probabilities: Floats, keys: UInts, streams: Ints, salt: int, arbitrary: Floats | None = None
-) -> Ints:
+    probabilities: Floats, keys: UInts, streams: Ints, salt: int, arbitrary: Floats | None = None,
+    which: Ints | None = None,
+) -> Ints:  # fmt: skip
     """One label per item and stream, shape (n, S), from P(label) (n, K) or (n, K, T).
 
-    Streams take the T distributions in turn. `arbitrary` (S,) is the chance, by stream, that a
-    label is any class.
+    `which` (S,) of the T distributions each stream takes; None: in turn. `arbitrary` (S,) is the
+    chance, by stream, that a label is any class.
     """
     u = uniforms(keys, streams, salt ^ _LABELS_SALT)
     q = probabilities if probabilities.ndim == 3 else probabilities[:, :, None]
     if q.shape[1] > _FEW_CLASSES or arbitrary is not None:
-        return _by_bisection(q, u, arbitrary)
+        which = np.arange(u.shape[1]) % q.shape[2] if which is None else which
+        return _by_bisection(q, u, arbitrary, which)
+    if which is not None:
+        q = q[:, :, which]
     label = np.zeros(u.shape, dtype=np.int64)
     cumulative = np.zeros(q[:, 0].shape)
     # The last class takes what is left, so rounding can never draw a class that is not there...
@@ -303,11 +307,11 @@ _FEW_CLASSES = 16
 """Of more classes labels are found by bisection of the cumulative sums."""
 
 
-def _by_bisection(q: Floats, u: Floats, arbitrary: Floats | None) -> Ints:
+def _by_bisection(q: Floats, u: Floats, arbitrary: Floats | None, which: Ints) -> Ints:
     """The same labels from q (n, K, T) and uniforms (n, S)."""
     k = q.shape[1]
     cumulative = np.cumsum(q, axis=1)
-    item, which = np.arange(len(u))[:, None], np.arange(u.shape[1]) % q.shape[2]
+    item = np.arange(len(u))[:, None]
     low, high = np.zeros(u.shape, dtype=np.int64), np.full(u.shape, k - 1)
     for _ in range((k - 1).bit_length()):
         middle = (low + high) // 2

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from fewlabels.methods.bee import compiled
+from fewlabels.kernels import compiled
 from fewlabels.methods.bee.gibbs import Run, run_chains
 from fewlabels.methods.bee.table import Rules, Schedule, VotePrior, VoteTable
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewlabels.methods.bee import compiled
+from fewlabels.kernels import compiled
 from fewlabels.methods.bee import gibbs as vote_gibbs
 from fewlabels.methods.bee.gibbs import advance, new_state, start_state
 from fewlabels.methods.bee.table import ALONE, Rules, VotePrior, VoteTable
@@ -49,7 +49,7 @@ def test_arrays_draw_what_compiled_loops_draw(both):
                 np.testing.assert_allclose(kind, other, rtol=1e-9, err_msg=name)
 
 
-def test_what_was_compiled_before_a_change_is_forgotten(tmp_path, monkeypatch):
+def test_what_was_compiled_before_a_change_is_forgotten(tmp_path):
     source, folder = tmp_path / "kernel.py", tmp_path / "__pycache__"
     folder.mkdir()
     old, new = folder / "old.nbi", folder / "new.nbi"
@@ -58,10 +58,13 @@ def test_what_was_compiled_before_a_change_is_forgotten(tmp_path, monkeypatch):
     os.utime(old, (1, 1))
     os.utime(source, (2, 2))
     os.utime(new, (3, 3))
-    monkeypatch.setattr(compiled, "__file__", str(source))
-    compiled._forget_stale()
+    compiled._forget_stale(tmp_path)
     assert not old.exists()
     assert new.exists()
+
+
+def _numbers() -> int:
+    return 1
 
 
 def test_without_a_folder_to_keep_it_in_it_compiles_all_the_same(monkeypatch):
@@ -78,7 +81,7 @@ def test_without_a_folder_to_keep_it_in_it_compiles_all_the_same(monkeypatch):
             return lambda function: function
 
     monkeypatch.setattr(compiled, "_numba", lambda: Numba)
-    assert compiled.compiled(len) is len
+    assert compiled.compiled(_numbers) is _numbers
     assert [o.get("cache", False) for o in asked] == [True, False]
 
 

@@ -256,6 +256,7 @@ class LabelWeights:
         *,
         cells: int = 1,
         whole: bool = False,
+        order: Ints | None = None,
         progress: Progress = silent,
     ) -> list[_Result]:
         """What statistics make of draws 0 .. size - 1, by chunks of draws.
@@ -273,6 +274,8 @@ class LabelWeights:
             Numbers that all sums hold of one draw.
         whole
             Whether all items are to be one block.
+        order
+            The draws (size,) in the order in which they are made; None: as they are.
         """
 
         def run(index: Ints) -> _Result:
@@ -284,8 +287,15 @@ class LabelWeights:
                         own.add(weights, block)
             return finish([own for _, own in sums], index)
 
-        soft = whole and not all(self._plain(kind) for kind, _ in asked)
-        return collect_blocks(run, self.chunks(size, cells, soft=soft), progress)
+        soft = whole and not all(self.plain(kind) for kind, _ in asked)
+        chunks = self.chunks(size, cells, soft=soft)
+        if order is not None:
+            chunks = [order[index] for index in chunks]
+        return collect_blocks(run, chunks, progress)
+
+    def by_parameters(self, size: int) -> Ints:
+        """Draws 0 .. size - 1, those of one parameter draw side by side."""
+        return np.argsort(np.arange(size) % self.n_interval_parameters, kind="stable")
 
     def chunks(self, size: int, cells: int = 1, *, soft: bool = False) -> list[Ints]:
         """Draws 0 .. size - 1 in parts, of a size that depends on the data alone.
@@ -298,7 +308,7 @@ class LabelWeights:
             most = min(most, 4 * _BLOCK // (n * max(self.n_classes, 1)))
         return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
 
-    def _plain(self, kind: DrawKind) -> bool:
+    def plain(self, kind: DrawKind) -> bool:
         """Whether draws are labels: one of each row."""
         return kind.drawn and self.times is None and self.label_spread is None
 
@@ -308,25 +318,29 @@ class LabelWeights:
         """Weights of some draws (D,): of P(label) by blocks of items, of labels of all at once."""
         n, rows = len(self), {kind.rows: self.row_weights(kind.rows, index) for kind in kinds}
         labels: dict[DrawKind, Array] = {}
-        for kind in filter(self._plain, kinds):
+        for kind in filter(self.plain, kinds):
             if self.certain:
                 labels[kind] = self.known[:, None]
             else:
                 labels[kind] = np.empty((n, len(index)), np.min_scalar_type(-self.n_classes))
         pseudo = {kind: self.placed(kind, index) for kind in kinds}
         left = [kind for kind in kinds if not (kind in labels and self.certain)]
-        height = n if whole else max(_BLOCK // (self.n_classes * len(index)), 1)
+        own = {kind: self._distinct(kind, index) for kind in left}
+        width = max((len(index) if k not in labels else len(own[k][0]) for k in left), default=1)
+        height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
         for block in spans(n, max(height, 1)) if left else ():
             p: dict[tuple[str, bool], Floats] = {}
             for kind in left:
-                of = (kind.of, kind.arbitrary)
+                of, (draws, which) = (kind.of, kind.arbitrary), own[kind]
                 if of not in p:
-                    p[of] = self._chances(kind, index, block)
+                    p[of] = self._chances(kind, draws, block)
                 if kind in labels:
-                    labels[kind][block] = self._labels(p[of], kind, index, block)
+                    labels[kind][block] = self._labels(p[of], kind, index, block, which)
                 else:
-                    own = rows[kind.rows][block]
-                    yield kind, self._soft(kind, p[of], own, index, block, pseudo[kind]), block
+                    every = p[of] if which is None else p[of][:, :, which]
+                    rows_of = rows[kind.rows][block]
+                    soft = self._soft(kind, every, rows_of, index, block, pseudo[kind])
+                    yield kind, soft, block if height < n else None
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
             if self.entries.items is None:
@@ -338,6 +352,19 @@ class LabelWeights:
                 placed = pseudo[kind]
                 near = None if placed is None else placed.within(block)
                 yield kind, Drawn(part.labels, part.rows, k, size, near), block
+
+    def _distinct(self, kind: DrawKind, index: Ints) -> tuple[Ints, Ints | None]:
+        """Draws with the P(label) of some draws, each once, and which of them each has.
+
+        None: all are different.
+        """
+        size = 1
+        if kind.of != "marginals":
+            size = self._of(kind).size
+        _, first, which = np.unique(index % size, return_index=True, return_inverse=True)
+        if kind.arbitrary or len(first) == len(index):
+            return index, None
+        return index[first], which
 
     def drawn(self, kind: DrawKind, index: Ints) -> Drawn:
         """A label of every item and its row weight in some draws, whatever labels stand for."""
@@ -382,9 +409,10 @@ class LabelWeights:
         if kind.of == "marginals":
             p = self.posterior.probabilities[self.rows[block]]
             return np.repeat(p[:, :, None], len(index), axis=2)
-        p = self._parameters(
-            index, block, self.posterior.interval_parameters if kind.of == "intervals" else None
-        )
+        parameters = self._of(kind)
+        # A slice of all rows is a view; indices would copy the features of the block.
+        rows = block if self.all_rows else self.rows[block]
+        p = parameters.block(index % parameters.size, rows)
         if kind.arbitrary:
             # What has not been seen shows, in these very items, as a chance of about one in n that
             # an unlabeled item's label is arbitrary.
@@ -393,21 +421,20 @@ class LabelWeights:
             p += share / self.n_classes
         return p
 
-    def _parameters(
-        self, index: Ints, block: slice | Ints, parameters: ParameterDraws | None = None
-    ) -> Floats:
-        parameters = parameters or self.posterior.parameters
-        # A slice of all rows is a view; indices would copy the features of the block.
-        rows = block if self.all_rows else self.rows[block]
-        return parameters.block(index % parameters.size, rows)
+    def _of(self, kind: DrawKind) -> ParameterDraws:
+        if kind.of == "intervals" and self.posterior.interval_parameters is not None:
+            return self.posterior.interval_parameters
+        return self.posterior.parameters
 
     def chances(self, index: Ints, block: slice | Ints) -> Floats:
         """P(label | parameter draw) of some items (b, K, D), for the draws that intervals use."""
         return self._chances(INTERVAL_SOFT, index, block)
 
-    def _labels(self, p: Floats, kind: DrawKind, index: Ints, block: slice) -> Ints:
-        """Labels (b, D) from P(label); known ones are never arbitrary."""
-        labels = draw_labels(p, self.keys[block], index, self.posterior.salt)
+    def _labels(
+        self, p: Floats, kind: DrawKind, index: Ints, block: slice, which: Ints | None = None
+    ) -> Ints:
+        """Labels (b, D) from `which` of P(label) (b, K, U); known ones are never arbitrary."""
+        labels = draw_labels(p, self.keys[block], index, self.posterior.salt, which=which)
         if kind.arbitrary:
             known = np.flatnonzero(self.known[block] >= 0)
             labels[known] = self.known[block][known, None]

@@ -673,22 +673,31 @@ class _Task:
             some = [s.finish(c, len(index), groups) for s, (_, c) in list(pairs)[: len(asked)]]
             return some, [] if plain is None else states[-1].digests()
 
-        flat = [p for own in plans.values() for of in own for p in of.values()]
+        def cells(kind: DrawKind, own: list[dict[str, Plan]]) -> int:
+            drawn = self.weights.plain(kind)
+            held = {id(p): p.digest_cells if drawn else p.cells for of in own for p in of.values()}
+            return sum(held.values())
+
+        order = self.weights.by_parameters(size)
+        back = np.argsort(order)
         parts = self.weights.summed(
             size, [(kind, partial(States, plans[id(c)])) for kind, c in every], finish,
-            cells=sum({id(p): p.cells for p in flat}.values()),
-            whole=any(p.whole for p in flat), progress=self.evaluator.progress,
+            cells=sum(cells(kind, plans[id(c)]) for kind, c in every),
+            whole=any(p.whole for own in plans.values() for of in own for p in of.values()),
+            order=order, progress=self.evaluator.progress,
         )  # fmt: skip
         if plain is not None:
-            of_parameters = self.weights.n_interval_parameters
+            first = back[: self.weights.n_interval_parameters]
             for j in range(len(self.views)):
                 digests = [part[1][j] for part in parts]
                 plain[2].append({
-                    name: np.concatenate([own[name] for own in digests], -1)[..., :of_parameters]
+                    name: np.concatenate([own[name] for own in digests], -1)[..., first]
                     for name in digests[0]
                 })  # fmt: skip
         return {
-            key: {name: np.concatenate([part[0][i][name] for part in parts]) for name in chosen}
+            key: {
+                name: np.concatenate([part[0][i][name] for part in parts])[back] for name in chosen
+            }
             for i, (key, (_, chosen)) in enumerate(asked.items())
         }
 

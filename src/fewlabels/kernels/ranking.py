@@ -6,10 +6,12 @@ Weights are summed per code once; everything after that is a cumulative sum over
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.weighting import loops_for
 
 LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
@@ -69,50 +71,39 @@ def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
     return codes[np.maximum(place, 0)]
 
 
-RANK_BINS, EXACT_RANKS = 256, 96
-"""Bins of the ranks of many classes, of which the first ranks have one each."""
+def places(codes: Ints, size: int) -> tuple[Ints, int]:
+    """Place (n,) of each code among those that are there, from the highest down; how many are.
 
-
-def rank_codes(probabilities: Floats) -> tuple[Array, Bools]:
-    """Bins of the items by their rank for every class: codes (n, K), larger for larger ones.
-
-    Ranks of the first items are bins of their own, those of others in bins whose ranks differ by a
-    few percent. Equal probabilities share the bin of their middle rank. Also which bins (bins, K)
-    hold more than one probability.
+    Codes lie below `size`.
     """
-    n, k = probabilities.shape
-    codes = np.empty((n, k), dtype=np.uint8)
-    several = np.zeros((RANK_BINS, k), dtype=bool)
-    bin_of = _bins_of_ranks(n)
-
-    def run(some: slice) -> None:
-        columns = np.ascontiguousarray(probabilities[:, some].T)
-        order = np.argsort(-columns, axis=1)
-        ranked = np.take_along_axis(columns, order, axis=1)
-        place = np.arange(n)
-        for row, c in enumerate(range(some.start, some.stop)):
-            first = np.append(True, ranked[row, 1:] != ranked[row, :-1])
-            starts = np.flatnonzero(first)
-            ends = np.append(starts[1:], n) - 1
-            middle = place if len(starts) == n else ((starts + ends) // 2)[first.cumsum() - 1]
-            codes[order[row], c] = bin_of[middle]
-            groups = bin_of[(starts + ends) // 2]
-            several[groups[1:][groups[1:] == groups[:-1]], c] = True
-
-    for _ in map_blocks(run, spans(k, 64)):
-        pass
-    return codes, several
+    there = np.flatnonzero(np.bincount(codes, minlength=size))[::-1]
+    place = np.empty(size, dtype=np.int64)
+    place[there] = np.arange(len(there))
+    return place[codes], len(there)
 
 
-def _bins_of_ranks(n: int) -> Array:
-    """Bin of each rank (n,), the largest first: its own up to `EXACT_RANKS`, then geometric."""
-    place = np.arange(n)
-    if n <= EXACT_RANKS:
-        return (RANK_BINS - 1 - place).astype(np.uint8)
-    steps = min(RANK_BINS - EXACT_RANKS, n - EXACT_RANKS)
-    far = np.log((place + 1) / (EXACT_RANKS + 1)) / np.log((n + 1) / (EXACT_RANKS + 1))
-    later = np.minimum(EXACT_RANKS + (far * steps).astype(np.int64), RANK_BINS - 1)
-    return (RANK_BINS - 1 - np.where(place < EXACT_RANKS, place, later)).astype(np.uint8)
+def of_several(scores: Floats, place: Ints, size: int) -> Bools:
+    """Which places hold more than one score, (size,)."""
+    one = np.empty(size)
+    one[place] = scores
+    out: Bools = np.bincount(place, scores != one[place], minlength=size) > 0
+    return out
+
+
+def areas_of(own: Floats, total: Floats, ends: Ints, several: Bools, cells: int) -> Floats:
+    """Areas of the rankings whose weights lie between `ends` (S + 1), (2, S, D).
+
+    `cells`: how much is done in all, which says whether it is worth loading compiled loops.
+    """
+    out = np.empty((2, len(ends) - 1, own.shape[1]))
+    loops = loops_for(cells)
+    if loops is not None:
+        loops.areas(own, total, ends, several, _SMALL, out)
+        return out
+    for s, (start, stop) in enumerate(pairwise(ends.tolist())):
+        some = slice(start, stop)
+        out[:, s] = areas(own[some], total[some], several=several[some])
+    return out
 
 
 def areas(own: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:

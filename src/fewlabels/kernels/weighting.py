@@ -7,16 +7,32 @@ the classes, or for the weight of one class of each item, and add up what they g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.binning import Indicator
 
 FEW_CLASSES = 8
 """Of more classes drawn labels are counted cell by cell, not class by class."""
+
+COMPILED_FROM = 2**18
+"""Items times draws times classes from which on loops are compiled, where numba is installed: to
+load it takes a third of a second."""
+
+
+def loops_for(cells: int) -> ModuleType | None:
+    """Compiled loops for so many cells; None where arrays are quicker."""
+    if cells < COMPILED_FROM:
+        return None
+    from fewlabels.kernels import loops
+
+    return loops if loops.IS_COMPILED else None
 
 
 class PlacedObservations(NamedTuple):
@@ -41,7 +57,35 @@ class PlacedObservations(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class _Kept:
+    """What was summed of weights for one classifier, where all others ask for the same."""
+
+    _sums: dict[int | None, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many weights there are: of each item and class in each draw."""
+
+    @property
+    def loops(self) -> ModuleType | None:
+        """Compiled loops, where they are worth it."""
+        return loops_for(self.cells)
+
+    def by_class(self, group: Indicator) -> Floats:
+        """Weights of each class in each group, (K, G, D)."""
+        if group.size > 1:
+            return self._by_class(group)
+        if None not in self._sums:
+            self._sums[None] = self._by_class(group)
+        return self._sums[None]
+
+    @abstractmethod
+    def _by_class(self, group: Indicator) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(_Kept):
     """Drawn labels of b items: labels (b, D) or (b, 1), row weights (b, D) or (b, 1)."""
 
     labels: Array
@@ -51,40 +95,80 @@ class Drawn:
     pseudo: PlacedObservations | None = None
 
     @property
+    def cells(self) -> int:
+        """How many weights there are."""
+        return len(self.labels) * self.size * self.n_classes
+
+    @property
     def total(self) -> Floats:
         """Weights over the classes, (b, D) or (b, 1)."""
         return self.rows
 
     def of_events(self, event: Ints) -> Floats:
         """Weights (b, D) of one class of each item, event (b,)."""
+        if _is_one(event):
+            return self.of_class(int(event[0]))
         return np.where(self.labels == event.astype(self.labels.dtype)[:, None], self.rows, 0.0)
 
     def of_class(self, k: int) -> Floats:
-        """Weights (b, D) of a class."""
-        return np.where(self.labels == k, self.rows, 0.0)
+        """Weights (b, D) of a class; the latest is kept, as all classifiers ask for it."""
+        if k not in self._sums:
+            for latest in self._sums.keys() - {None}:
+                del self._sums[latest]
+            self._sums[k] = np.where(self.labels == k, self.rows, 0.0)
+        return self._sums[k]
+
+    def by_event(self, items: Indicator, event: Ints) -> Floats:
+        """Weights of one class of each item, event (b,), by code: (size, D)."""
+        if self.loops is None:
+            return in_every_draw(items.sums(self.of_events(event)), self.size)
+        out = np.zeros((items.size, self.size))
+        self.loops.drawn_events(self.labels, self.rows, items.codes, event, out)
+        return out
 
     def expected(self, values: Floats) -> Floats:
         """Sums over the classes of values (b, K) times weights, (b, D)."""
         out: Floats = values[np.arange(len(values))[:, None], self.labels] * self.rows
         return out
 
-    def by_class(self, group: Indicator) -> Floats:
-        """Weights of each class in each group, (K, G, D)."""
+    def _by_class(self, group: Indicator) -> Floats:
         k, g = self.n_classes, group.size
+        if self.loops is not None:
+            out = np.zeros((k, g, self.size))
+            self.loops.drawn_classes(self.labels, self.rows, group.codes, out)
+            return out
         if k <= FEW_CLASSES:
-            return np.stack([group.sums(self.of_class(c)) for c in range(k)])
-        return self._counted(self.labels * np.int64(g) + group.codes[:, None], k, g)
+            own = [in_every_draw(group.sums(self.of_class(c)), self.size) for c in range(k)]
+            return np.stack(own)
+        cells = self.labels * np.int64(g) + group.codes[:, None]
+        return self._counted(cells, self.rows, k * g).reshape(k, g, self.size)
 
-    def by_code(self, codes: Array, size: int) -> Floats:
-        """Weights of each class by the codes (b, K) that items have for it, (K, size, D)."""
-        own = codes[np.arange(len(codes))[:, None], self.labels]
-        return self._counted(self.labels * np.int64(size) + own, self.n_classes, size)
+    def by_place(self, place: Ints, first: int, size: int) -> tuple[Floats, Floats]:
+        """Weights of classes `first` .. and of all, by the place (b, C) for each: (size, D) both.
 
-    def _counted(self, cells: Ints, k: int, size: int) -> Floats:
+        The second is (size, 1) where no draw differs.
+        """
+        own, total = np.zeros((size, self.size)), np.zeros((size, self.rows.shape[1]))
+        if self.loops is not None:
+            self.loops.drawn_places(self.labels, self.rows, place, first, own, total)
+            return own, total
+        total = _stacked(place, self.rows, size)
+        if self.n_classes <= FEW_CLASSES:
+            for c in range(place.shape[1]):
+                own += Indicator(place[:, c], size).sums(self.of_class(first + c))
+            return own, total
+        labels = np.broadcast_to(self.labels, (len(place), self.size))
+        item, draw = np.nonzero((labels >= first) & (labels < first + place.shape[1]))
+        at = place[item, labels[item, draw] - first] * np.int64(self.size) + draw
+        rows = self.rows[item, draw if self.rows.shape[1] > 1 else 0]
+        counted = np.bincount(at, rows, minlength=size * self.size)
+        return counted.astype(np.float64, copy=False).reshape(size, self.size), total
+
+    def _counted(self, cells: Ints, rows: Floats, size: int) -> Floats:
         places = cells * np.int64(self.size) + np.arange(self.size)
-        weights = np.broadcast_to(self.rows, places.shape)
-        out = np.bincount(places.ravel(), weights.ravel(), minlength=k * size * self.size)
-        return out.astype(np.float64, copy=False).reshape(k, size, self.size)
+        weights = np.broadcast_to(rows, places.shape)
+        out = np.bincount(places.ravel(), weights.ravel(), minlength=size * self.size)
+        return out.astype(np.float64, copy=False)
 
     def take(self, items: Ints | slice) -> Drawn:
         """Some of the items, or items several times; without pseudo-observations."""
@@ -92,7 +176,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Soft:
+class Soft(_Kept):
     """P(label) of b items: p (b, K, D), row weights (b, D) or (b, 1).
 
     With `counts`, p are weights of the classes that need not sum to one.
@@ -109,13 +193,18 @@ class Soft:
         return self.p.shape[2]
 
     @property
+    def cells(self) -> int:
+        """How many weights there are."""
+        return self.p.size
+
+    @property
     def total(self) -> Floats:
         """Weights over the classes, (b, D) or (b, 1)."""
         return self.p.sum(axis=1) * self.rows if self.counts else self.rows
 
     def of_events(self, event: Ints) -> Floats:
         """Weights (b, D) of one class of each item, event (b,)."""
-        if len(event) and (event == event[0]).all():
+        if _is_one(event):
             return self.of_class(int(event[0]))
         out: Floats = self.p[np.arange(len(event)), event] * self.rows
         return out
@@ -130,17 +219,27 @@ class Soft:
         out: Floats = np.einsum("nk,nkd->nd", values, self.p) * self.rows
         return out
 
-    def by_class(self, group: Indicator) -> Floats:
-        """Weights of each class in each group, (K, G, D)."""
+    def _by_class(self, group: Indicator) -> Floats:
         return np.stack([group.sums(self.of_class(k)) for k in range(self.p.shape[1])])
 
-    def by_code(self, codes: Array, size: int) -> Floats:
-        """Weights of each class by the codes (b, K) that items have for it, (K, size, D)."""
-        k = self.p.shape[1]
-        cells = codes + np.arange(k, dtype=np.int64) * size
-        weighted = self.p * self.rows[:, None, :]
-        sums = Indicator(cells.ravel(), k * size).sums(weighted.reshape(-1, self.size))
-        return sums.reshape(k, size, self.size)
+    def by_event(self, items: Indicator, event: Ints) -> Floats:
+        """Weights of one class of each item, event (b,), by code: (size, D)."""
+        if self.loops is None:
+            return items.sums(self.of_events(event))
+        out = np.zeros((items.size, self.size))
+        self.loops.soft_events(self.p, self.rows, items.codes, event, out)
+        return out
+
+    def by_place(self, place: Ints, first: int, size: int) -> tuple[Floats, Floats]:
+        """As `Drawn.by_place`."""
+        total, c = self.total, place.shape[1]
+        if self.loops is not None:
+            own, summed = np.zeros((size, self.size)), np.zeros((size, total.shape[1]))
+            self.loops.soft_places(self.p, self.rows, total, place, first, own, summed)
+            return own, summed
+        weighted = self.p[:, first : first + c] * self.rows[:, None, :]
+        own = Indicator(place.ravel(), size).sums(weighted.reshape(-1, self.size))
+        return own, _stacked(place, total, size)
 
     def take(self, items: Ints | slice) -> Soft:
         """Some of the items, or items several times; without pseudo-observations."""
@@ -148,6 +247,21 @@ class Soft:
 
 
 Weighting = Drawn | Soft
+
+
+def _is_one(event: Ints) -> bool:
+    return len(event) > 0 and bool((event == event[0]).all())
+
+
+def _stacked(place: Ints, weights: Floats, size: int) -> Floats:
+    """Sums of weights (b, D) by the places (b, C) of each item, (size, D)."""
+    n, c = place.shape
+    if weights.shape[1] == 1:
+        repeated = np.broadcast_to(weights, (n, c)).ravel()
+        return np.bincount(place.ravel(), repeated, minlength=size).astype(np.float64)[:, None]
+    entries = (np.ones(n * c), place.ravel(), np.arange(0, n * c + 1, c))
+    out: Floats = scipy.sparse.csc_matrix(entries, shape=(size, n)) @ weights
+    return out
 
 
 def in_every_draw(weights: Floats, size: int) -> Floats:

@@ -73,6 +73,11 @@ class Plan(ABC):
         """Numbers that a state holds of one draw, as far as they are many."""
         return 1
 
+    @property
+    def digest_cells(self) -> int:
+        """The same of a digest."""
+        return self.cells
+
     @abstractmethod
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
         """Sufficient statistic of some items (None: all) in D draws, last axes (G, D).
@@ -84,6 +89,15 @@ class Plan(ABC):
     def digest(self, state: Floats) -> Floats:
         """What metrics finish from, last axis D, of a complete state; often the state itself."""
         return state
+
+    def digested(self, state: Floats) -> Floats:
+        """Digests of a state of groups, last axes (G, D) both."""
+        digest = self.digest(state.reshape(*state.shape[:-2], -1))
+        return digest.reshape(*digest.shape[:-1], *state.shape[-2:])
+
+    def measured(self, weights: Weighting) -> Floats:
+        """Digests of all items, last axes (G, D)."""
+        return self.digested(self.state(weights))
 
 
 class Statistic(ABC):

@@ -51,10 +51,10 @@ class _BinsPlan(Plan):
 
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
         event = self.event if block is None else self.event[block]
-        total, hit = weights.total, weights.of_events(event)
+        total = weights.total
         state = np.empty((3, self.count.size, weights.size))
         state[0], state[1] = self.count.sums(total, block), self.confidence.sums(total, block)
-        state[2] = self.count.sums(hit, block)
+        state[2] = weights.by_event(self.count.part(block), event)
         if weights.pseudo is not None:
             item, draw, _, mass, total = weights.pseudo
             bins, confidence = self.count.part(block).codes, self.confidence.part(block).values

@@ -51,7 +51,7 @@ class _ConfusionPlan(Plan):
         extra = 0 if self.grades is None else 1
         state = np.empty((3, k + extra, groups.size, weights.size))
         shape = (k, groups.size, -1)
-        state[0, :k] = self.predicted.sums(weights.of_events(hard), block).reshape(shape)
+        state[0, :k] = weights.by_event(self.predicted.part(block), hard).reshape(shape)
         state[1, :k] = self.predicted.sums(weights.total, block).reshape(shape)
         state[2, :k] = weights.by_class(groups)
         if self.grades is not None:

@@ -24,12 +24,14 @@ class States:
     def __init__(self, plans: Sequence[Mapping[str, Plan]]) -> None:
         self.plans = plans
         self.sums: list[dict[int, Floats]] = [{} for _ in plans]
+        self.whole = False
 
     def add(self, weights: Weighting, block: slice | None = None) -> None:
-        """Add the states of a block of items."""
+        """Add the states of a block of items; None: of all, which are digested at once."""
+        self.whole = block is None
         for own, sums in zip(self.plans, self.sums, strict=True):
             for plan in {id(p): p for p in own.values()}.values():
-                state = plan.state(weights, block)
+                state = plan.measured(weights) if block is None else plan.state(weights, block)
                 if id(plan) in sums:
                     sums[id(plan)] += state
                 else:
@@ -42,9 +44,7 @@ class States:
             digests: dict[int, Floats] = {}
             for plan in {id(p): p for p in own.values()}.values():
                 state = sums.pop(id(plan))
-                shape = state.shape[-2:]
-                digest = plan.digest(state.reshape(*state.shape[:-2], -1))
-                digests[id(plan)] = digest.reshape(*digest.shape[:-1], *shape)
+                digests[id(plan)] = state if self.whole else plan.digested(state)
             out.append({name: digests[id(plan)] for name, plan in own.items()})
         return out
 

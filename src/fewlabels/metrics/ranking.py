@@ -5,178 +5,143 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
-import scipy.sparse
 
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.weighting import FEW_CLASSES, Weighting, in_every_draw
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.weighting import Weighting, in_every_draw
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
-MOST_EXACT = 2**18
-"""Items times classes that are ranked exactly, at most."""
-
-MOST_LOGIT = 32
-"""Of more classes bins are of ranks, of which 256 are enough, and not of logits."""
-
-_BY_MEAN = 2**22
-"""Items times classes from which on the row weights of lower ranks count by their mean."""
+_AT_ONCE = 2**17
+"""Sums that are held at a time: of as many classes as have room."""
 
 
 @dataclass(frozen=True, eq=False)
-class _ExactPlan(Plan):
-    """Items by group and falling score, per class that is ranked; values (2, classes, G, D)."""
+class _RankingPlan(Plan):
+    """Weight of each class and of all by place in the ranking for it: state (2, places, 1, D).
 
-    orders: Sequence[_Order]
-    n_groups: int
-    whole = True
+    Places of a class follow those of the one before, its groups one after the other, each from the
+    highest score down. Of all items at once, or of groups, each class is digested when it is
+    summed, so that its sums are all that is held.
+
+    Attributes
+    ----------
+    place
+        Of each item for each class, (n, C), counted from the first of the class.
+    ends
+        Where the groups of each class end, (C, G + 1); the first is where it starts.
+    several
+        Places with more than one score, (places,).
+    """
+
+    place: Array
+    classes: Sequence[int]
+    ends: Ints
+    several: Bools
+    whole: bool
 
     @property
     def cells(self) -> int:
+        """Two values of each place; of groups, or where items are few, of each ranking."""
+        return self.digest_cells if self.whole else 2 * len(self.several)
+
+    @property
+    def digest_cells(self) -> int:
         """Two values of each class and group."""
-        return 2 * len(self.orders) * self.n_groups
+        return 2 * self.ends[:, 1:].size
 
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        values = np.empty((2, len(self.orders), self.n_groups, weights.size))
-        for row, order in enumerate(self.orders):
-            own, total = order.ranked(weights)
-            for g, (start, stop) in enumerate(pairwise(order.ends)):
-                values[:, row, g] = ranking.areas(own[start:stop], total[start:stop])
+        if self.whole:
+            return self.measured(weights)
+        place = self.place if block is None else self.place[block]
+        state = np.empty((2, len(self.several), 1, weights.size))
+        for some in self._blocks(weights.size):
+            within = self._places(some)
+            state[0, within, 0], state[1, within, 0] = self._sums(weights, some, place)
+        return state
+
+    def measured(self, weights: Weighting) -> Floats:
+        values = np.empty((2, *self.ends[:, 1:].shape, weights.size))
+        cells = weights.cells
+        for some in self._blocks(weights.size):
+            own, total = self._sums(weights, some, self.place)
+            values[:, some] = self._areas(own, total, some, cells)
         return values
 
+    def digest(self, state: Floats) -> Floats:
+        if self.whole:
+            return state
+        values = np.empty((2, len(self.classes), state.shape[-1]))
+        for some in self._blocks(state.shape[-1]):
+            own, total = state[:, self._places(some)]
+            values[:, some] = self._areas(own, total, some, state.size)[:, :, 0]
+        return values
 
-@dataclass(frozen=True, eq=False)
-class _Order:
-    """Items by group and falling score of a class: (n,), and where runs of equal ones start.
+    def _blocks(self, size: int) -> list[slice]:
+        """Classes that are summed together."""
+        largest = int((self.ends[:, -1] - self.ends[:, 0]).max())
+        return spans(len(self.classes), max(_AT_ONCE // max(largest * size, 1), 1))
 
-    `ends` (G + 1) are where groups end, among the runs.
-    """
+    def _places(self, some: slice) -> slice:
+        return slice(int(self.ends[some.start, 0]), int(self.ends[some.stop - 1, -1]))
 
-    k: int
-    items: Ints
-    starts: Ints | None
-    ends: list[int]
-    place: Ints
-
-    @staticmethod
-    def of(k: int, score: Floats, group: Ints | None, n_groups: int) -> _Order:
-        """The order of scores (n,)."""
-        of = np.zeros(len(score), dtype=np.int64) if group is None else group
-        items = np.lexsort((-score, of)) if n_groups > 1 else np.argsort(-score, kind="stable")
-        ranked, groups = score[items], of[items]
-        first = np.append(True, (ranked[1:] != ranked[:-1]) | (groups[1:] != groups[:-1]))
-        starts = None if first.all() else np.flatnonzero(first)
-        ends = np.searchsorted(groups[first], np.arange(n_groups + 1)).tolist()
-        place = np.empty(len(items), dtype=np.int64)
-        place[items] = first.cumsum() - 1
-        return _Order(k, items, starts, ends, place)
-
-    def ranked(self, weights: Weighting) -> tuple[Floats, Floats]:
-        """Weight of the class and of all by run, highest first: (runs, D), or of all (runs, 1)."""
-        there = weights.take(self.items)
-        own, total = there.of_class(self.k), there.total
-        if self.starts is not None:
-            own, total = (np.add.reduceat(part, self.starts, axis=0) for part in (own, total))
+    def _sums(self, weights: Weighting, some: slice, place: Array) -> tuple[Floats, Floats]:
+        """Weight of some classes and of all by place: (places, D), or (places, 1)."""
+        within, first = self._places(some), self.classes[some.start]
+        size, starts = within.stop - within.start, self.ends[some, 0] - within.start
+        at = place[:, some] + starts.astype(np.int32)
+        own, total = weights.by_place(at, first, size)
         if weights.pseudo is not None:
             item, draw, _, mass, whole = weights.pseudo
             total = np.array(in_every_draw(total, weights.size)) if total.shape[1] == 1 else total
-            own[self.place[item], draw] += mass[:, self.k]
-            total[self.place[item], draw] += whole
+            own[at[item], draw[:, None]] += mass[:, first : first + at.shape[1]]
+            total[at[item], draw[:, None]] += whole[:, None]
         return own, total
 
-
-@dataclass(frozen=True, eq=False)
-class _BinsPlan(Plan):
-    """Weight of each class and of all by bins of its scores: state (2, classes, bins, 1, D).
-
-    codes (n, classes) lie below `size`; `several` (bins,) or (bins, classes) are bins of more than
-    one score.
-    """
-
-    codes: Array
-    classes: Sequence[int]
-    size: int
-    several: Bools
-
-    @property
-    def cells(self) -> int:
-        """Bins of each class, twice."""
-        return 2 * len(self.classes) * self.size
-
-    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        codes = self.codes if block is None else self.codes[block]
-        state = np.empty((2, len(self.classes), self.size, 1, weights.size))
-        if len(self.classes) > FEW_CLASSES:
-            state[0, :, :, 0] = weights.by_code(codes, self.size)
-        by_mean = self.codes.size > _BY_MEAN and weights.total.shape[1] > 1
-        if by_mean:
-            state[1, :, :, 0] = self._totals_by_mean(codes, weights.total)
-        for row, k in enumerate(self.classes):
-            items = Indicator(codes[:, row], self.size)
-            if len(self.classes) <= FEW_CLASSES:
-                state[0, row, :, 0] = items.sums(weights.of_class(k))
-            if not by_mean:
-                state[1, row, :, 0] = items.sums(weights.total)
-        if weights.pseudo is not None:
-            item, draw, _, mass, total = weights.pseudo
-            for row, k in enumerate(self.classes):
-                state[0, row, codes[item, row], 0, draw] += mass[:, k]
-                state[1, row, codes[item, row], 0, draw] += total
-        return state
-
-    def _totals_by_mean(self, codes: Array, rows: Floats) -> Floats:
-        """Row weights by bin, (classes, bins, D), of the first ranks one by one.
-
-        Of lower ones each item counts by the mean over the items.
-        """
-        n, k = codes.shape
-        first = self.size - ranking.EXACT_RANKS
-        cells = codes + np.arange(k, dtype=np.int64) * self.size
-        count = np.bincount(cells.ravel(), minlength=k * self.size).reshape(k, self.size, 1)
-        out: Floats = count * rows.mean(axis=0)
-        item, row = np.nonzero(codes >= first)
-        top = (codes[item, row].astype(np.int64) - first) + row * ranking.EXACT_RANKS
-        shape = (k * ranking.EXACT_RANKS, n)
-        matrix = scipy.sparse.csr_matrix((np.ones(len(item)), (top, item)), shape)
-        out[:, first:] = (matrix @ rows).reshape(k, ranking.EXACT_RANKS, -1)
-        return out
-
-    def digest(self, state: Floats) -> Floats:
-        values = np.empty((2, len(self.classes), state.shape[-1]))
-        for row, (own, total) in enumerate(zip(*state, strict=True)):
-            several = self.several if self.several.ndim == 1 else self.several[:, row]
-            own, total = (part.reshape(self.size, -1)[::-1] for part in (own, total))
-            values[:, row] = ranking.areas(own, total, several=several[::-1])
-        return values
+    def _areas(self, own: Floats, total: Floats, some: slice, cells: int) -> Floats:
+        """Areas of some classes by group, (2, classes, G, D)."""
+        within, ends = self._places(some), self.ends[some]
+        several = self.several[within]
+        bounds = np.append(ends[:, :-1], within.stop) - within.start
+        found = ranking.areas_of(own, total, bounds, several, cells)
+        return found.reshape(2, *ends[:, 1:].shape, -1)
 
 
 @dataclass(frozen=True)
 class Ranking(Statistic):
     """AUC and average precision of each class against the rest, (2, classes, D).
 
-    Two classes: the positive one is ranked. More: each. Exact where asked for; else by bins of
-    logits, or of many classes by bins of ranks.
+    Two classes: the positive one is ranked. More: each. Exact where asked for, and of groups; else
+    by bins of logits.
     """
 
     def prepare(self, view: ScoreView) -> Plan:
         """Rank the items by the score of each class."""
         classes, columns = _columns(view)
-        if view.group is not None or (view.exact and columns.size <= MOST_EXACT):
-            orders = [
-                _Order.of(k, columns[:, row], view.group, view.n_groups)
-                for row, k in enumerate(classes)
-            ]
-            return _ExactPlan(orders, view.n_groups)
-        if len(classes) > MOST_LOGIT:
-            codes, several = ranking.rank_codes(columns)
-            return _BinsPlan(codes, classes, ranking.RANK_BINS, several)
-        codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.logit_codes
-        if view.probabilities is None:
-            codes_of = partial(ranking.quantile_codes, times=view.times)
-        return _binned(columns, classes, codes_of, _of_several)
+        exact = view.exact or view.group is not None
+        codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.dense_codes
+        if not exact:
+            codes_of = ranking.logit_codes
+            if view.probabilities is None:
+                codes_of = partial(ranking.quantile_codes, times=view.times)
+        place = np.empty((view.n_items, len(classes)), dtype=np.int32)
+        ends = np.zeros((len(classes), view.n_groups + 1), dtype=np.int64)
+        several, stop = [], 0
+        for row, column in enumerate(columns.T):
+            codes, size = codes_of(column)
+            if view.group is not None:  # the first group's are the highest
+                codes, size = ranking.dense_codes(codes - view.group * size)
+            place[:, row], count = ranking.places(codes, size)
+            group = np.zeros(count, dtype=np.int64)
+            if view.group is not None:
+                group[place[:, row]] = view.group
+            ends[row] = stop + np.searchsorted(group, np.arange(view.n_groups + 1))
+            stop += count
+            one = np.zeros(count, dtype=bool)
+            several.append(one if exact else ranking.of_several(column, place[:, row], count))
+        return _RankingPlan(place, classes, ends, np.concatenate(several), whole=exact)
 
     def fixed(self, view: ScoreView, bins: int) -> Statistic:
         """Bins in logit for probabilities; for other scores, between those of a sample."""
@@ -188,7 +153,10 @@ class Ranking(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _BinnedRanking(Statistic):
-    """A ranking by bins that are given: `steps` are those of scores that are no probabilities."""
+    """A ranking by bins that are given: `steps` are those of scores that are no probabilities.
+
+    It is not known which bins hold several scores, so all are taken to.
+    """
 
     bins: int
     steps: tuple[Floats, Ints] | None
@@ -196,12 +164,15 @@ class _BinnedRanking(Statistic):
     def prepare(self, view: ScoreView) -> Plan:
         """Find the bin of each item."""
         classes, columns = _columns(view)
-        return _binned(columns, classes, self._codes)
+        place = np.stack([self.bins - 1 - self._codes(column) for column in columns.T], axis=1)
+        ends = np.arange(len(classes))[:, None] * self.bins + np.array([0, self.bins])
+        several = np.ones(len(classes) * self.bins, dtype=bool)
+        return _RankingPlan(place.astype(np.int32), classes, ends, several, whole=False)
 
-    def _codes(self, column: Floats) -> tuple[Ints, int]:
+    def _codes(self, column: Floats) -> Ints:
         if self.steps is None:
-            return ranking.logit_codes(column, self.bins)
-        return ranking.codes_at(self.steps, column), self.bins
+            return ranking.logit_codes(column, self.bins)[0]
+        return ranking.codes_at(self.steps, column)
 
 
 def _columns(view: ScoreView) -> tuple[Sequence[int], Floats]:
@@ -211,29 +182,6 @@ def _columns(view: ScoreView) -> tuple[Sequence[int], Floats]:
         assert view.scores is not None
         return [1], view.scores[:, None]
     return ([1], p[:, 1:]) if view.n_classes == 2 else (range(view.n_classes), p)
-
-
-def _binned(
-    columns: Floats,
-    classes: Sequence[int],
-    codes_of: Callable[[Floats], tuple[Ints, int]],
-    several_of: Callable[[Floats, Ints, int], Bools] | None = None,
-) -> Plan:
-    """A plan of bins; where it is not known which hold several scores, all are taken to."""
-    coded = [codes_of(column) for column in columns.T]
-    size = coded[0][1]
-    several = np.ones(size, dtype=bool)
-    if several_of is not None:
-        each = [several_of(s, codes, size) for s, (codes, _) in zip(columns.T, coded, strict=True)]
-        several = np.stack(each, axis=1)
-    return _BinsPlan(np.stack([codes for codes, _ in coded], axis=1), classes, size, several)
-
-
-def _of_several(scores: Floats, codes: Ints, size: int) -> Bools:
-    """Which bins hold more than one score, (size,)."""
-    _, first = np.unique(scores, return_index=True)
-    out: Bools = np.bincount(codes[first], minlength=size) > 1
-    return out
 
 
 def _auc(state: Floats) -> Floats:

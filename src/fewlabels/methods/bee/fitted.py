@@ -220,7 +220,7 @@ class FittedVoteModel(FittedLabelModel):
 
     def after(self, seconds: float) -> FittedVoteModel:
         """The same, with a note if these seconds were many for want of a compiler."""
-        from fewlabels.methods.bee.compiled import IS_COMPILED
+        from fewlabels.kernels.compiled import IS_COMPILED
 
         return self if IS_COMPILED else replace(self, notes=told_wait(seconds))
 

@@ -23,8 +23,8 @@ from scipy.special import expit
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import go_on, map_blocks, report, spans
+from fewlabels.kernels.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.bee.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
 from fewlabels.methods.bee.rates_prior import draw_rates_prior
 from fewlabels.methods.bee.seating import (
     count_distinct,

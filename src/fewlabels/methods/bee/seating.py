@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.methods.bee.compiled import compiled_or, compiled_part
+from fewlabels.kernels.compiled import compiled_or, compiled_part
 
 LEAST = 1e-12
 """Rates and shares are clipped to it before logarithms."""

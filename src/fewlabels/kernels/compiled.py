@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,22 +32,18 @@ IS_COMPILED = _numba() is not None
 """Whether loops over scalars are quick."""
 
 
-def _forget_stale() -> None:
+@cache
+def _forget_stale(folder: Path) -> None:
     """Delete what was compiled before a file of this folder changed.
 
     The compiler notices that a function's own file changed, not that another did from which it
     has copied functions.
     """
-    here = Path(__file__).parent
-    changed = max(source.stat().st_mtime for source in here.glob("*.py"))
-    for kept in (here / "__pycache__").glob("*.nbi"):
-        if kept.stat().st_mtime < changed:
-            kept.unlink(missing_ok=True)
-
-
-if IS_COMPILED:
     with suppress(OSError):
-        _forget_stale()
+        changed = max(source.stat().st_mtime for source in folder.glob("*.py"))
+        for kept in (folder / "__pycache__").glob("*.nbi"):
+            if kept.stat().st_mtime < changed:
+                kept.unlink(missing_ok=True)
 
 
 def compiled(function: Function) -> Function:
@@ -67,6 +64,7 @@ def compiled_or(arrays: Function) -> Callable[[Function], Function]:
 def _compile(function: Function, **options: bool) -> Function:
     if not IS_COMPILED:
         return function
+    _forget_stale(Path(function.__globals__.get("__file__", __file__)).parent)
     # As in numpy, x / 0 is infinite; Python's check of every division takes time.
     how = {"nogil": True, "error_model": "numpy", **options}
     try:
