@@ -18,9 +18,6 @@ from fewlabels.pipeline import Against, Question, aligned_reference, answer, che
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import Correction
 
-WHOLE_ROWS = 250_000
-"""Of more rows estimates are made in parts (`streaming/two_passes.py`), from memory or files."""
-
 
 def estimate(
     predictions: Any,
@@ -46,7 +43,7 @@ def estimate(
     ----------
     predictions
         What the classifiers said, and the labels there are: `Predictions`, or the path or frame
-        that `read_predictions` would read. More than 250,000 items are estimated from in parts,
+        that `read_predictions` would read. 15,000 items and more are estimated from in parts,
         as by `estimate_files` (`diagnostics["stream"]` says so), unless the question needs all of
         them at once.
     method
@@ -155,7 +152,7 @@ def estimated(
     """
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
-        if items.n_items > WHOLE_ROWS and question.answered_in_parts(setup, items):
+        if question.answered_in_parts(setup, items):
             from fewlabels.streaming.held import estimate_held
 
             in_parts = estimate_held(question, items, workers, progress, many)

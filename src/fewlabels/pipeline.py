@@ -7,6 +7,7 @@ made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -21,6 +22,7 @@ from fewlabels.errors import UsageError, gravest_first, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.differences import allowing_for_discrepancy
+from fewlabels.evaluation.draws import basis_size
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, of_many_groups
 from fewlabels.evaluation.groups import (
     Group,
@@ -124,14 +126,15 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of some, answer it.
 
-        Not of clusters, which a sample of rows would part, of sparse votes, where rows stand for
-        several items, a metric is a function of all items, a correction for shift is asked for,
-        labels of these very items are to be drawn, or some items weigh so much that a sample may
-        miss them.
+        Not of few items, of clusters, which a sample of rows would part, of sparse votes, where
+        rows stand for several items, a metric is a function of all items, a correction for shift is
+        asked for, labels of these very items are to be drawn, or some items weigh so much that a
+        sample may miss them.
         """
         known = METHODS.get(setup.name)
         return (
-            known is not None
+            basis_size(items.n_items, items.n_classes) < math.inf
+            and known is not None
             and known.streams == "rows"
             and self.estimand == "population"
             and self.shift is None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, mannwhitneyu
 
 import fewlabels as fl
 from fewlabels.evaluation.input_facts import (
     _seen,
     below_chance,
     below_chance_by_agreement,
+    below_chance_by_rank,
     labels_of_other_items,
 )
 
@@ -133,3 +134,16 @@ def test_a_judge_that_has_been_given_the_labels_is_said():
     assert sum(any(w.startswith("seen: model0 is right") for w in said) for said in lines) >= 7
     honest = [_with_a_judge_of_known_labels(seed, 0.99, leak=False) for seed in range(40)]
     assert sum(bool(_seen(one)) for one in honest) <= 3
+
+
+@pytest.mark.parametrize("positive", [0.02, 0.3, 0.97])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_ranks_below_chance_are_those_of_scipy(positive: float, digits: int) -> None:
+    """Exact for few items of a class without ties, else normal with ties and continuity."""
+    rng = np.random.default_rng(0)
+    for n in (5, 40, 250):
+        for _ in range(8):
+            scores, of_class = rng.normal(size=n).round(digits), rng.random(n) < positive
+            of_class[0], of_class[1] = True, False
+            wanted = mannwhitneyu(scores[of_class], scores[~of_class], alternative="less").pvalue
+            assert below_chance_by_rank(scores, of_class) == pytest.approx(wanted, abs=1e-12)

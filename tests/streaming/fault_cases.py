@@ -21,11 +21,11 @@ _PROGRAM = """
 import sys
 from fewlabels.cli import main
 from fewlabels.streaming import passes
-from fewlabels.streaming import basis
+from fewlabels.evaluation import draws
 
 if __name__ == "__main__":
     passes.SECONDS_BETWEEN, passes.SHARE = 0.0, 0
-    basis.ROWS_TIMES_DRAWS = 1.0
+    draws.ALL_DRAWS_ITEMS = 0
     sys.exit(main(sys.argv[1:]))
 """
 

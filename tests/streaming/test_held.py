@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import norm
 from stream_cases import distance, write
 
 import fewlabels as fl
-from fewlabels import estimating
+from fewlabels.evaluation import draws
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
-from fewlabels.streaming import basis, held, patterns, scan
+from fewlabels.streaming import held, patterns, scan
 from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auprc", "ece_quantile"]
@@ -27,9 +28,8 @@ class Own(TemperedEnsemble):
 @pytest.fixture(autouse=True)
 def _few_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    monkeypatch.setattr(estimating, "WHOLE_ROWS", 1000)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 1000)
     monkeypatch.setattr(held, "PART_ROWS", 700)
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
 
 
 def votes(n: int = 2000) -> pa.Table:
@@ -87,6 +87,19 @@ def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -
     assert run["engine"] == "memory"
     assert run["parts"] == -(-len(table) // 700)
     assert run["from"] == of_file["from"]
+    assert run.get("draws_per_row") == of_file.get("draws_per_row")
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "few"), [(999, 2, False), (1000, 2, True), (1200, 40, False), (1250, 40, True)]
+)
+def test_one_rule_for_memory_and_files(n: int, k: int, few: bool, tmp_path: Path) -> None:
+    """Of a bound on, a basis of draws; of more than 32 classes the bound is higher."""
+    table = items_table(n, k=k, models=1)
+    here = fl.estimate(fl.read_predictions(table), metrics="accuracy")
+    there = fl.estimate_files(write(table, tmp_path / "a", 2), metrics="accuracy")
+    assert ("stream" in here.diagnostics) == few
+    assert (there.diagnostics["stream"]["draws_per_row"] == draws.BASIS_DRAWS) == few
 
 
 def test_order_and_workers_do_not_show() -> None:
@@ -111,7 +124,7 @@ def test_single_items_afterwards(method: str, monkeypatch: pytest.MonkeyPatch) -
     assert "stream" in here.to_dict()["diagnostics"]
     assert len(errors_together(here, "place=south").to_dict()["models"]) == given.n_models
     assert here.summary()
-    monkeypatch.setattr(estimating, "WHOLE_ROWS", 2000)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 2000)
     whole = fl.estimate(given, method, by="place")
     np.testing.assert_allclose(p, whole.posterior.marginals(), atol=1e-9)
 
@@ -149,10 +162,37 @@ def test_refusals_are_those_of_few_items(by: Any, monkeypatch: pytest.MonkeyPatc
     given = fl.read_predictions(items_table(1100))
     with pytest.raises(fl.UsageError) as many:
         fl.estimate(given, by=by)
-    monkeypatch.setattr(estimating, "WHOLE_ROWS", 2000)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 2000)
     with pytest.raises(fl.UsageError) as few:
         fl.estimate(given, by=by)
     assert str(many.value) == str(few.value)
+
+
+def test_intervals_are_those_of_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means and spread of draws, as far as so many draws tell: groups, weights, rankings.
+
+    A mean is off by sd / sqrt(draws) and a standard deviation by sd / sqrt(2 draws), in both.
+    """
+    monkeypatch.undo()
+    table = items_table(22_000, models=2, known=300)
+    weight = np.random.default_rng(5).integers(1, 4, 22_000).astype(float)
+    given = fl.read_predictions(table, keep=["place"]).with_weight(weight)
+    metrics = ["accuracy", "f1", "ece", "auc", "auprc", "brier"]
+    basis = fl.estimate(given, metrics=metrics, by="place")
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 10**9)
+    whole = fl.estimate(given, metrics=metrics, by="place")
+    assert basis.diagnostics["stream"]["draws_per_row"] == draws.BASIS_DRAWS
+    assert "stream" not in whole.diagnostics
+    z = []
+    for key, drawn in whole.draws.items():
+        ours, error = basis.draws[key], drawn.std(axis=0) * np.sqrt(2 / len(drawn))
+        z += [*((ours.mean(axis=0) - drawn.mean(axis=0)) / error)]
+        z += [*((ours.std(axis=0) - drawn.std(axis=0)) / error * np.sqrt(2))]
+    assert len(z) > 60
+    assert np.abs(z).max() < norm.isf(1e-4 / len(z))
+    assert np.sqrt(np.mean(np.square(z))) < 1.5
+    for one, other in zip(basis.rows, whole.rows, strict=True):
+        assert one.value == pytest.approx(other.value, abs=0.1 * (other.high - other.low))
 
 
 @pytest.mark.slow
@@ -196,7 +236,7 @@ def test_annotated_items_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> N
         )
     given = fl.read_predictions(table.append_column("label", label))
     there = fl.estimate(given, "labeled", "accuracy", against="distribution")
-    monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 10**6)
     whole = fl.estimate(given, "labeled", "accuracy", against="distribution")
     assert there.n_annotated == whole.n_annotated
 
@@ -212,7 +252,7 @@ def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPat
     labels = np.where(np.arange(6000) < 100, truth, -1)
     given = fl.Predictions(np.c_[p, rare], labels, groups=groups)
     there = fl.estimate(given, metrics=["accuracy", "auc"], by="site")
-    monkeypatch.setattr(estimating, "WHOLE_ROWS", 10**6)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 10**6)
     whole = fl.estimate(given, metrics=["accuracy", "auc"], by="site")
     assert "stream" in there.diagnostics
     assert "stream" not in whole.diagnostics

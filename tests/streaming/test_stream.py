@@ -12,7 +12,7 @@ import pytest
 from stream_cases import write
 
 import fewlabels as fl
-from fewlabels.streaming import basis
+from fewlabels.evaluation import draws
 from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auprc", "ece_quantile"]
@@ -41,8 +41,8 @@ def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
     one = fl.estimate_files(write(table, tmp_path / "a", 1), method, METRICS, by="place")
     five = fl.estimate_files(write(table, tmp_path / "b", 5, 3), method, METRICS, by="place")
     assert apart(one, five) < 1e-9
-    for key, draws in one.draws.items():
-        np.testing.assert_allclose(draws, five.draws[key], atol=1e-9)
+    for key, drawn in one.draws.items():
+        np.testing.assert_allclose(drawn, five.draws[key], atol=1e-9)
 
 
 def test_clusters_of_files(tmp_path: Path) -> None:
@@ -62,10 +62,10 @@ def test_clusters_of_files(tmp_path: Path) -> None:
 
 
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
     table = items_table()
     one = fl.estimate_files(write(table, tmp_path / "a", 1), metrics=METRICS, by="place")
-    assert one.diagnostics["stream"]["draws_per_row"] == basis.FEWEST_DRAWS
+    assert one.diagnostics["stream"]["draws_per_row"] == draws.BASIS_DRAWS
     four = fl.estimate_files(write(table, tmp_path / "b", 4, 9), metrics=METRICS, by="place")
     assert apart(one, four) < 1e-9
 
@@ -112,7 +112,7 @@ def test_a_control_variate_leaves_little_out(
     metrics = [*METRICS, "brier"]
     every = fl.estimate_files(folder, metrics=metrics)
     assert every.diagnostics["stream"]["basis_error"] == 0
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
     few = fl.estimate_files(folder, metrics=metrics)
     error = few.diagnostics["stream"]["basis_error"]
     assert 0 < error < 1e-3

@@ -11,8 +11,8 @@ import pytest
 from stream_cases import MODELS, civilcomments, distance, in_parts
 
 import fewlabels as fl
+from fewlabels.evaluation import draws
 from fewlabels.models import BEE, SSMEKDE
-from fewlabels.streaming import basis
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def test_partitions_orders_and_executors_agree(
     method: str, parts: dict[int, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method != "auto":  # as few draws as of more rows
-        monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+        monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
     expected = streamed(parts[7], method, "threads", 1)
     assert np.isfinite([row.value for row in expected.rows]).all()
     for workers in (2, 3):
@@ -66,7 +66,7 @@ def test_partitions_orders_and_executors_agree(
 def test_the_number_of_workers_does_not_show(
     engine: str, parts: dict[int, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
     if engine == "dask":
         pytest.importorskip("distributed")
     expected = streamed(parts[7], "auto", engine, 1)

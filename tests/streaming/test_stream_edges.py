@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.streaming import basis, scan
+from fewlabels.evaluation import draws
+from fewlabels.streaming import scan
 from worlds import items_table
 
 
@@ -19,7 +20,7 @@ from worlds import items_table
 def _small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples as small beside these files as those of a stream are beside very large ones."""
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
 
 
 def files(columns: dict[str, Any], folder: Path, order: Any = None) -> Path:

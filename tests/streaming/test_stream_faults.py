@@ -31,8 +31,9 @@ from stream_cases import distance
 
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
+from fewlabels.evaluation import draws
 from fewlabels.pipeline import Setup
-from fewlabels.streaming import basis, passes, two_passes
+from fewlabels.streaming import passes, two_passes
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.passes import Passes
 
@@ -54,7 +55,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every part, and few draws."""
     monkeypatch.setattr(passes, "SECONDS_BETWEEN", -1.0)
     monkeypatch.setattr(passes, "SHARE", 0)
-    monkeypatch.setattr(basis, "ROWS_TIMES_DRAWS", 1.0)
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
 
 
 @pytest.fixture

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STREAMED_ROWS = 250_000
-"""More rows than these are streamed unless another engine is asked for; see also
-`fewlabels.estimating.WHOLE_ROWS`, which is not imported here lest `--help` loads numpy."""
+"""More rows than these are not read whole unless another engine is asked for."""
 
 
 class Settings(Record):

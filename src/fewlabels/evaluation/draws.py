@@ -93,6 +93,13 @@ _CELLS, _BLOCK, _STATE = 2**18, 2**20, 2**25
 EXACT_ITEMS = 4_000
 """Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
 
+ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
+"""Of fewer items all parameter draws are computed; of so many and more a basis of these draws, of
+which the others are combinations (`streaming/basis.py`), wherever the items are."""
+
+_FEW_CLASSES = 32
+"""Of more classes, whose sums by bins of scores take longer than the items, in proportion."""
+
 MOST_UNITS = 1000
 """Of items whose labels are all known more than this are dealt into so many random units, which
 are drawn as a whole."""
@@ -102,6 +109,12 @@ _NUMBERS = 8_000_000
 
 _ROWS_SALT, _COUNTS_SALT, _ITEMS_SALT = 0x120E5, 0xC0075, 0x17E5
 _PSEUDO, _ARBITRARY, _URN, _RESAMPLE, _URN_PSEUDO = 1, 3, 5, 7, 9
+
+
+def basis_size(n_items: int, n_classes: int) -> float:
+    """How many parameter draws are computed of each of so many items, at most."""
+    few = ALL_DRAWS_ITEMS * max(1, n_classes / _FEW_CLASSES)
+    return math.inf if n_items < few else BASIS_DRAWS
 
 
 def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Predictions, Ints]:

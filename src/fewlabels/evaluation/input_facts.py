@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
 from fewlabels.data.sampling_test import sampling_test as run_test
@@ -209,8 +211,6 @@ def _seen(predictions: Predictions) -> list[str]:
     They are right on nearly all labeled items, and agree with the others more often there than
     elsewhere: where they had to guess they err like everybody.
     """
-    from scipy.stats import norm
-
     sentences: list[str] = []
     n_models, known = len(predictions.models), predictions.labeled
     if predictions.is_sparse or known.sum() < _FEWEST_SEEN or known.all() or n_models < 2:
@@ -234,7 +234,7 @@ def _seen(predictions: Predictions) -> list[str]:
             continue
         gap = there.mean() - elsewhere.mean()
         error = np.sqrt(elsewhere.var() * (1 / len(there) + 1 / len(elsewhere)))
-        if gap > 0 and norm.sf(gap / max(error, 1e-12)) < _MORE_OFTEN:
+        if gap > 0 and ndtr(-gap / max(error, 1e-12)) < _MORE_OFTEN:
             sentences.append(
                 f"seen: {predictions.models[j]} is right on {right[j].mean():.0%} of "
                 f"{len(right[j]):,} labeled items, and agrees with the others more often there "
@@ -299,11 +299,35 @@ def below_chance_by_rank(scores: Floats, positive: Array) -> float:
     positive
         Which of them are positive, (n,).
     """
-    from scipy.stats import mannwhitneyu
-
-    if not positive.any() or positive.all():
+    m, n = sorted((int(positive.sum()), int((~positive).sum())))
+    if not m:
         return 1.0
-    return float(mannwhitneyu(scores[positive], scores[~positive], alternative="less").pvalue)
+    _, code, ties = np.unique(scores, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(ties) - (ties - 1) / 2)[code]
+    u = float(rank[positive].sum()) - positive.sum() * (positive.sum() + 1) / 2
+    if m <= _EXACT_RANKS and len(ties) == len(scores):
+        return float(_mann_whitney(m, n)[: int(u) + 1].sum())
+    tied = (ties**3 - ties).sum() / ((m + n) * (m + n - 1))
+    deviation = math.sqrt(m * n / 12 * (m + n + 1 - tied))
+    return float(ndtr((u + 0.5 - m * n / 2) / deviation)) if deviation else 1.0
+
+
+_EXACT_RANKS = 8
+"""Up to so many items of a class the distribution of ranks is exact, where none tie."""
+
+
+def _mann_whitney(m: int, n: int) -> Floats:
+    """P(U = u) of m items and n others in random order, u = 0 .. m n, (m n + 1,).
+
+    Their number is the coefficient of q^u in prod_i (1 - q^(n+i)) / (1 - q^i), i = 1 .. m.
+    """
+    out = np.zeros(m * n + 1)
+    out[0] = 1.0
+    for i in range(1, m + 1):
+        out[n + i :] -= out[: -n - i].copy()
+        steps = np.pad(out, (0, -len(out) % i)).reshape(-1, i)
+        out = steps.cumsum(axis=0).ravel()[: len(out)]
+    return out / out.sum()
 
 
 def below_chance_by_agreement(labels: Array, hard: Array, times: Floats) -> float:
@@ -311,10 +335,8 @@ def below_chance_by_agreement(labels: Array, hard: Array, times: Floats) -> floa
 
     Normal, with a continuity correction. Parameters are those of `agreement_by_chance`.
     """
-    from scipy.stats import norm
-
     agreed, mean, deviation = agreement_by_chance(labels, hard, times)
-    return float(norm.cdf((agreed + 0.5 - mean) / deviation)) if deviation else 1.0
+    return float(ndtr((agreed + 0.5 - mean) / deviation)) if deviation else 1.0
 
 
 def agreement_by_chance(labels: Array, hard: Array, times: Floats) -> tuple[float, float, float]:
@@ -355,8 +377,6 @@ def labels_of_other_items(predictions: Predictions) -> bool:
     together significantly less than half as far beyond chance as they do with one another (Fleiss'
     kappa).
     """
-    from scipy.stats import norm
-
     known = np.flatnonzero(predictions.labeled)
     if len(known) < _FEWEST_TO_TELL or len(predictions.models) < 2:
         return False
@@ -375,7 +395,7 @@ def labels_of_other_items(predictions: Predictions) -> bool:
         labels, hard = predictions.labels[rows], predictions.hard_of(rows, j)
         counts[np.searchsorted(known, rows), hard] += 1
         agreed, mean, deviation = agreement_by_chance(labels, hard, predictions.times[rows])
-        better = norm.sf((agreed - 0.5 - mean) / deviation) if deviation else 1.0
+        better = ndtr((mean + 0.5 - agreed) / deviation) if deviation else 1.0
         if better < _UNLIKE / len(predictions.models):
             return False
         by_chance += mean
@@ -390,4 +410,4 @@ def labels_of_other_items(predictions: Predictions) -> bool:
     n = float(times[given > 0].sum())
     mean = float(np.average(agrees, weights=times[given > 0]))
     error = np.sqrt(np.average((agrees - mean) ** 2, weights=times[given > 0]) / n)
-    return bool(norm.isf(_UNLIKE) * error < chance + (1 - chance) * kappa / 2 - mean)
+    return bool(-ndtri(_UNLIKE) * error < chance + (1 - chance) * kappa / 2 - mean)

@@ -70,6 +70,8 @@ class Indicator:
     def sums(self, weights: Floats, rows: slice | None = None) -> Floats:
         """Sum weights (b, ...) of the items in `rows` (all of them: None) by code: (size, ...)."""
         width = math.prod(weights.shape[1:])
+        if self.size == 1 and self.values is None:
+            return weights.sum(axis=0)[None]
         if width == 1:
             codes = self.codes if rows is None else self.codes[rows]
             times = self._values_times(weights.ravel(), rows)

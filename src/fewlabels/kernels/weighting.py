@@ -206,13 +206,11 @@ class Soft(_Kept):
         """Weights (b, D) of one class of each item, event (b,)."""
         if _is_one(event):
             return self.of_class(int(event[0]))
-        out: Floats = self.p[np.arange(len(event)), event] * self.rows
-        return out
+        return self._times_rows(self.p[np.arange(len(event)), event])
 
     def of_class(self, k: int) -> Floats:
         """Weights (b, D) of a class."""
-        out: Floats = self.p[:, k] * self.rows
-        return out
+        return self._times_rows(self.p[:, k])
 
     def expected(self, values: Floats) -> Floats:
         """Sums over the classes of values (b, K) times weights, (b, D)."""
@@ -244,6 +242,10 @@ class Soft(_Kept):
     def take(self, items: Ints | slice) -> Soft:
         """Some of the items, or items several times; without pseudo-observations."""
         return Soft(self.p[items], self.rows[items], counts=self.counts)
+
+    def _times_rows(self, p: Floats) -> Floats:
+        even = self.rows.shape[1] == 1 and bool((self.rows == 1).all())
+        return p if even else p * self.rows
 
 
 Weighting = Drawn | Soft

@@ -16,13 +16,7 @@ import scipy.linalg
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 
-FEWEST_DRAWS = 32
-"""Draws that are computed for every row, however many rows there are."""
-
-ROWS_TIMES_DRAWS = 5e7
-"""Of fewer rows, as many draws as make this many probabilities."""
-
-CHOSEN_BY = 6_000
+CHOSEN_BY = 3_000
 """Probabilities of a draw, one per row and class, by which draws are chosen."""
 
 EVERY = slice(None)
@@ -56,7 +50,7 @@ class Basis:
     error: float
 
     @staticmethod
-    def of(posterior: LabelPosterior, rows: Ints, most: int = FEWEST_DRAWS) -> Basis:
+    def of(posterior: LabelPosterior, rows: Ints, most: float) -> Basis:
         """Choose by items in no particular order: pivoted QR of differences from a middle draw."""
         n_values, n_interval, shared = _sizes(posterior)
         n_columns = n_values if shared else n_values + n_interval
@@ -66,7 +60,7 @@ class Basis:
         every = np.arange(n_columns)
         frame = Basis(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
         table = frame.soft(posterior, rows[::2]).reshape(-1, len(every))
-        chosen, coefficients = _combinations(table, most)
+        chosen, coefficients = _combinations(table, int(most))
         held_out = frame.soft(posterior, rows[1::2])
         rest = held_out - held_out[:, :, chosen] @ coefficients
         error = float(np.sqrt((rest.std(axis=0) ** 2).mean())) if rest.size else 0.0
@@ -118,11 +112,6 @@ class Basis:
             out[:, :, start : start + part.shape[2]] = part
             start += part.shape[2]
         return out
-
-
-def draws_for(n_rows: int) -> int:
-    """How many draws are computed for each of so many rows, at most."""
-    return max(FEWEST_DRAWS, int(ROWS_TIMES_DRAWS / max(n_rows, 1)))
 
 
 def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:

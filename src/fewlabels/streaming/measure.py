@@ -17,7 +17,7 @@ same for all classifiers and metrics, and shrinks as the square root of the numb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -47,7 +47,11 @@ from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.tally import Key, Part, Scorer, Tally, distinct, provided
 
 NOISE_ROWS = 4_000
-"""Rows that noise is measured on, at most."""
+"""Rows that noise, and what the basis leaves out, are measured on, at most."""
+
+
+_PROBABILITIES = 2**21
+"""P(label) of a sample that is held at a time."""
 
 
 class _Sample(NamedTuple):
@@ -59,16 +63,17 @@ class _Sample(NamedTuple):
 
 
 class _Summed(NamedTuple):
-    """A statistic of a classifier on the rows (n,) of a sample, of weights `mass` (n,)."""
+    """Statistics of classifiers on the same rows (n,) of a sample, of weights `mass` (n,)."""
 
-    key: Key
-    plan: Plan
     rows: Ints
     mass: Floats
+    plans: dict[Key, Plan]
 
-    def state(self, soft: Floats) -> Floats:
-        """S_n of P(label) of the rows of the sample, (m, K, D)."""
-        return self.plan.state(Soft(soft[self.rows], self.mass[:, None]))[..., 0, :]
+    def states(self, p: Floats) -> Iterator[tuple[Key, Floats]]:
+        """S_n of P(label) of the rows of the sample, (m, K, D), one after the other."""
+        soft = Soft(p if len(self.rows) == len(p) else p[self.rows], self.mass[:, None])
+        for key, plan in self.plans.items():
+            yield key, plan.state(soft)[..., 0, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +144,13 @@ class Measurer:
 
     def _sample(self, rows: Predictions, n_rows: int) -> _Sample:
         """Some of `n_rows` rows, with noise as it is of so many."""
-        judged, posterior = self.scorer.judged(rows), self.scorer.posterior(rows)
-        posterior.prepare()
+        judged = self.scorer.judged(rows)
         place = mixed(judged, NOISE_ROWS)
         some = rows.take(place).as_part(self.samples.accuracy, judged.keys[place])
-        evaluator = self._evaluator(self.scorer.judged(some), self.scorer.posterior(some))
-        shrink = np.sqrt(len(place) / n_rows)
-        noise = {name: shrink * found for name, found in evaluator.noise().items()}
-        return _Sample(judged, posterior, noise)
+        own, posterior = self.scorer.judged(some), self.scorer.posterior(some)
+        posterior.prepare()
+        shrink, noise = np.sqrt(len(place) / n_rows), self._evaluator(own, posterior).noise()
+        return _Sample(own, posterior, {name: shrink * found for name, found in noise.items()})
 
     def _enter(
         self, out: Mapping[str, Measured], sample: _Sample, part: Part, group: str | None
@@ -180,39 +184,46 @@ class Measurer:
     def _digests(self, sample: _Sample, part: Part, group: str | None) -> dict[Key, Floats]:
         """Digests of every statistic of the classifiers of a part, last axis all columns."""
         basis, posterior = part.basis, sample.posterior.of(part.columns[0])
-        summed = [s for j in part.columns for s in self._summed(sample.rows, group, j)]
-        of_basis = {}
+        summed, tallied = self._summed(sample.rows, group, part.columns), self.tally.states
+        plans = {key: plan for own in summed for key, plan in own.plans.items()}
+        scale = {
+            key: self.tally.mass[key] / float(own.mass.sum()) for own in summed for key in own.plans
+        }
+        rest = dict[Key, Floats]()  # S_all(C) - (N / n) S_n(C)
         if not basis.complete:
-            soft = basis.soft(posterior)
-            of_basis = {own.key: own.state(soft) for own in summed}
+            p = basis.soft(posterior)
+            for own in summed:
+                rest |= {key: tallied[key] - scale[key] * s for key, s in own.states(p)}
 
         def run(draws: slice) -> dict[Key, Floats]:
             if basis.complete:
-                return {s.key: s.plan.digest(self.tally.states[s.key][..., draws]) for s in summed}
-            soft = basis.columns(posterior, np.arange(draws.start, draws.stop))
-            coefficients, out = basis.coefficients[:, draws], {}
+                return {key: plan.digest(tallied[key][..., draws]) for key, plan in plans.items()}
+            p, out = basis.columns(posterior, np.arange(draws.start, draws.stop)), {}
             for own in summed:
-                left_out = own.state(soft) - of_basis[own.key] @ coefficients
-                scale = self.tally.mass[own.key] / float(own.mass.sum())
-                state = self.tally.states[own.key] @ coefficients + scale * left_out
-                out[own.key] = own.plan.digest(state)
+                for key, state in own.states(p):
+                    every = rest[key] @ basis.coefficients[:, draws]
+                    every += scale[key] * state
+                    out[key] = plans[key].digest(every)
             return out
 
-        width = DRAWS_AT_ONCE if basis.n_columns > DRAWS_AT_ONCE else basis.n_columns
+        cells = sample.rows.n_items * sample.rows.n_classes
+        width = min(DRAWS_AT_ONCE, max(_PROBABILITIES // cells, 1))
         found = list(map_blocks(run, spans(basis.n_columns, width)))
-        return {
-            own.key: np.concatenate([chunk[own.key] for chunk in found], axis=-1) for own in summed
-        }
+        return {key: np.concatenate([chunk[key] for chunk in found], axis=-1) for key in found[0]}
 
-    def _summed(self, rows: Predictions, group: str | None, j: int) -> Iterator[_Summed]:
-        """The statistics of a classifier that are tallied, on a sample."""
-        place = np.arange(rows.n_items)
-        for chosen, given in provided(rows, place, self.scorer.metrics[j], j):
-            inside = place[given]
-            if not len(inside):
-                continue
-            plans = prepare(view_of(rows, inside, j), chosen, exact=False)
-            for name, plan in distinct(plans):
-                key = Key(group, j, self.scorer.number(chosen[name]))
-                if key in self.tally.states:
-                    yield _Summed(key, plan, inside, rows.weight[inside])
+    def _summed(
+        self, rows: Predictions, group: str | None, columns: Sequence[int]
+    ) -> list[_Summed]:
+        """The statistics of classifiers that are tallied, on a sample."""
+        place, out = np.arange(rows.n_items), dict[bytes, _Summed]()
+        for j in columns:
+            for chosen, given in provided(rows, place, self.scorer.metrics[j], j):
+                inside = place[given]
+                if not len(inside):
+                    continue
+                for name, plan in distinct(prepare(view_of(rows, inside, j), chosen, exact=False)):
+                    key = Key(group, j, self.scorer.number(chosen[name]))
+                    if key in self.tally.states:
+                        own = _Summed(inside, rows.weight[inside], {})
+                        out.setdefault(given.tobytes(), own).plans[key] = plan
+        return list(out.values())

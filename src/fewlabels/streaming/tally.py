@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.evaluation.draws import basis_size
 from fewlabels.evaluation.groups import values_of
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -23,7 +24,7 @@ from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView, Statistic
 from fewlabels.metrics.plans import Chosen, prepare, view_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.basis import CHOSEN_BY, Basis, draws_for
+from fewlabels.streaming.basis import CHOSEN_BY, Basis
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.samples import Samples, mixed
 from fewlabels.streaming.scan import Scan, as_view
@@ -79,7 +80,8 @@ class Scorer:
             together.setdefault(id(posterior.of(j)), []).append(j)
         ranked = (1 if sample.n_classes == 2 else sample.n_classes) * (1 + len(scan.groups))
         room = STATE_BYTES // (16 * _FEWEST_BINS * ranked * sample.n_models)
-        most = max(min(draws_for(scan.size.items), room), _FEWEST_DRAWS)
+        most = basis_size(scan.size.items, sample.n_classes)
+        most = max(min(most, room), _FEWEST_DRAWS)
         rows = mixed(sample, max(CHOSEN_BY // sample.n_classes, 2))
         parts = tuple(
             Part(tuple(js), Basis.of(posterior.of(js[0]), rows, most)) for js in together.values()

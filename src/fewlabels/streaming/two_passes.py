@@ -300,13 +300,14 @@ class Fitted:
     def _diagnostics(self, provenance: Provenance) -> dict[str, Any]:
         bases = [part.basis for part in self.scorer.parts]
         m = self.samples.sample.n_items
+        of_sample = float(np.sqrt(min(m, NOISE_ROWS)))
         return {
             **provenance.diagnostics,
             "from": "all rows",
             "fitted_rows": self.samples.known.n_items,
             "sample_rows": m,
             "draws_per_row": max(len(s.chosen) for s in bases),
-            "basis_error": max(s.error for s in bases) / float(np.sqrt(m)),
+            "basis_error": max(s.error for s in bases) / of_sample,
         }
 
 
